@@ -1,0 +1,35 @@
+# Each target sets up what it needs; each works the second time too.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: install demo test lint bench lock
+
+install: $(READY)
+
+# The packages are exactly those of the lock, so that a fresh machine gets what was tested.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/recollect demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+# Takes the newest versions that pyproject.toml allows; run it by hand, then run the tests.
+lock: $(READY)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
+	  --all-extras --group dev --output-file requirements.lock pyproject.toml

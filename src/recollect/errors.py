@@ -1,0 +1,95 @@
+"""The errors that Recollect raises.
+
+RecollectError
+├── MissingExtraError          a class needs an extra that is not installed (also ImportError)
+├── InvalidItemError           something that cannot be stored exactly (also TypeError)
+├── SessionClosedError         a session was used after close() (also RuntimeError)
+├── MissingAbilityError        a session cannot do what was asked of it (also TypeError)
+├── ImportFormatError          a file to import is not what it should be (also ValueError)
+├── RunLockTimeoutError        another run held the session too long (also TimeoutError)
+└── StorageError               the database said no; its own error is the cause
+    ├── NotADatabaseError      the path cannot be opened as a database
+    ├── SchemaMismatchError    the tables are there, with another shape
+    ├── ReadOnlyError          the database cannot be written to
+    ├── DiskFullError          no space left for the write
+    └── TransientError         nothing was written; the same call may succeed later
+        └── DatabaseBusyError  others held the database longer than the busy timeout
+"""
+
+
+class RecollectError(Exception):
+    """The base of every error that Recollect raises on its own behalf."""
+
+
+class MissingExtraError(RecollectError, ImportError):
+    """A class was used whose optional dependencies are not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra '{extra}': pip install 'recollect[{extra}]'")
+        self.extra = extra
+
+
+class InvalidItemError(RecollectError, TypeError):
+    """An item cannot be stored so that it would come back exactly as it went in."""
+
+    def __init__(self, reason: str, index: int | None = None) -> None:
+        super().__init__(reason if index is None else f"item {index} cannot be stored: {reason}")
+        self.reason = reason
+        self.index = index
+
+
+class SessionClosedError(RecollectError, RuntimeError):
+    """A session was used after it was closed."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id!r} is closed")
+        self.session_id = session_id
+
+
+class MissingAbilityError(RecollectError, TypeError):
+    """A session lacks an ability that the call needs."""
+
+    def __init__(self, session: object, ability: str, methods: list[str]) -> None:
+        names = ", ".join(f"{method}()" for method in methods)
+        super().__init__(f"{type(session).__name__} is not {ability}: it has no {names}")
+        self.ability = ability
+
+
+class ImportFormatError(RecollectError, ValueError):
+    """A file to import is not in a format that is understood; nothing was imported."""
+
+
+class RunLockTimeoutError(RecollectError, TimeoutError):
+    """Another run held the session for longer than the caller was ready to wait."""
+
+    def __init__(self, session_id: str, seconds: float) -> None:
+        super().__init__(f"session {session_id!r} is still in use by another run after {seconds:g} s")
+        self.session_id = session_id
+
+
+class StorageError(RecollectError):
+    """The database refused an operation; its own error is the cause."""
+
+
+class NotADatabaseError(StorageError):
+    """The path cannot be opened as a database."""
+
+
+class SchemaMismatchError(StorageError):
+    """A table of that name exists with another shape."""
+
+
+class ReadOnlyError(StorageError):
+    """The database cannot be written to."""
+
+
+class DiskFullError(StorageError):
+    """There is no space left for the write; nothing of it was stored."""
+
+
+class TransientError(StorageError):
+    """Nothing was written, and the same call may succeed later."""
+
+
+class DatabaseBusyError(TransientError):
+    """Others held the database for longer than the busy timeout; nothing was written."""

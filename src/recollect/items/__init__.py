@@ -1,0 +1,57 @@
+"""What a conversation item is: pure functions that every layer above uses.
+
+An item is a JSON object in the OpenAI Responses input format, kept whole: unknown fields and unknown types
+pass through unchanged.
+"""
+
+from .codec import decode_item, encode_items
+from .fingerprint import fingerprint
+from .pairs import (
+    Pairs,
+    find_orphans,
+    group_items,
+    keep_whole_groups,
+    newest_whole,
+    pair_calls,
+    reasoning_owners,
+)
+from .shapes import (
+    Item,
+    is_call,
+    is_from_model,
+    is_output,
+    is_reasoning,
+    is_user_message,
+    role_of,
+    text_of,
+    type_of,
+)
+from .tokens import Tokenizer, estimate_text_tokens, estimate_tokens
+from .turns import split_turns, turn_starts
+
+__all__ = [
+    "Item",
+    "Pairs",
+    "Tokenizer",
+    "decode_item",
+    "encode_items",
+    "estimate_text_tokens",
+    "estimate_tokens",
+    "find_orphans",
+    "fingerprint",
+    "group_items",
+    "is_call",
+    "is_from_model",
+    "is_output",
+    "is_reasoning",
+    "is_user_message",
+    "keep_whole_groups",
+    "newest_whole",
+    "pair_calls",
+    "reasoning_owners",
+    "role_of",
+    "split_turns",
+    "text_of",
+    "turn_starts",
+    "type_of",
+]

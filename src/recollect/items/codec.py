@@ -1,0 +1,84 @@
+"""Items to JSON and back, exactly.
+
+The fast codec serves nearly every item. Each encoded item is decoded again and compared before anything
+is written: what would come back changed (NaN, tuples, integer keys, dates …) is refused with a reason.
+Lone surrogates, which the fast codec does not take, go through the standard library.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidItemError
+from .shapes import Item
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def encode_items(items: Sequence[Any]) -> list[str]:
+    """The JSON of each item. One that would not come back as it is raises `InvalidItemError`."""
+    if not isinstance(items, list | tuple):
+        raise InvalidItemError(f"items must be a list of JSON objects, not {type(items).__name__}")
+    return [_encode_item(item, index) for index, item in enumerate(items)]
+
+
+def _encode_item(item: Any, index: int) -> str:
+    if not isinstance(item, dict):
+        raise InvalidItemError(f"it is a {type(item).__name__}, not a JSON object (dict)", index)
+    try:
+        encoded = _encode(item)
+        if _decode(encoded) == item:
+            return encoded.decode()
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        pass  # the slow way finds out whether it can be stored after all, and if not, why
+    return _encode_slowly(item, index)
+
+
+def _encode_slowly(item: Item, index: int) -> str:
+    try:
+        reason = _why_not_json(item, "")
+        if reason is None:
+            return json.dumps(item)
+    except RecursionError:
+        reason = "it is nested too deeply, or contains itself"
+    raise InvalidItemError(reason, index)
+
+
+def _why_not_json(value: object, path: str) -> str | None:
+    """Where and why a value is not JSON that survives a round trip; `None` if it is."""
+    if value is None or isinstance(value, str | int):
+        return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{path} is {value}, which JSON cannot hold"
+    if isinstance(value, list):
+        reasons = (_why_not_json(element, f"{path}[{n}]") for n, element in enumerate(value))
+        return next(filter(None, reasons), None)
+    if not isinstance(value, dict):
+        return f"{path} is a {type(value).__name__}, which JSON cannot hold"
+    for key, element in value.items():
+        if not isinstance(key, str):
+            return f"{path or 'it'} has the key {key!r}, and keys must be strings"
+        if reason := _why_not_json(element, f"{path}.{key}" if path else key):
+            return reason
+    return None
+
+
+def decode_item(stored: bytes | str) -> Item | None:
+    """The stored item, or `None` where what is stored is not a JSON object."""
+    try:
+        item = _decode(stored)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        item = _decode_slowly(stored)
+    return item if type(item) is dict else None
+
+
+def _decode_slowly(stored: bytes | str) -> object:
+    """What others wrote with the standard library: NaN, infinities, lone surrogates."""
+    try:
+        return json.loads(stored)
+    except (ValueError, RecursionError):
+        return None

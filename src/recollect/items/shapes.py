@@ -1,0 +1,97 @@
+"""What an item is: its type, its role, its text."""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+Item: TypeAlias = dict[str, Any]
+
+# Which output answers which call. Hosted tools that the provider runs itself (web search and the like)
+# carry their result inside the call and need no partner.
+OUTPUT_TYPE_OF_CALL = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "computer_call": "computer_call_output",
+    "shell_call": "shell_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+    "tool_search_call": "tool_search_output",
+    "program": "program_output",
+    "mcp_approval_request": "mcp_approval_response",
+}
+CALL_TYPE_OF_OUTPUT = {output: call for call, output in OUTPUT_TYPE_OF_CALL.items()}
+
+
+def type_of(item: Item) -> str:
+    """The item's type; a message may come without one."""
+    kind = item.get("type")
+    if isinstance(kind, str):
+        return kind
+    return "message" if "role" in item else ""
+
+
+def role_of(item: Item) -> str | None:
+    """The role of a message, `None` for everything else."""
+    role = item.get("role")
+    return role if isinstance(role, str) and type_of(item) == "message" else None
+
+
+def is_user_message(item: Item) -> bool:
+    """Whether a turn starts here."""
+    return role_of(item) == "user"
+
+
+def is_call(item: Item) -> bool:
+    """Whether this is a tool call that an output of its own must answer."""
+    return type_of(item) in OUTPUT_TYPE_OF_CALL
+
+
+def is_output(item: Item) -> bool:
+    """Whether this is the output of a tool call."""
+    return type_of(item) in CALL_TYPE_OF_OUTPUT
+
+
+def is_reasoning(item: Item) -> bool:
+    """Whether this is a reasoning item."""
+    return type_of(item) == "reasoning"
+
+
+def is_from_model(item: Item) -> bool:
+    """Whether the model made this item: what a reasoning item may belong to."""
+    if type_of(item) == "message":
+        return role_of(item) == "assistant"
+    return not is_output(item) and type_of(item) not in ("", "item_reference")
+
+
+def text_of(item: Item) -> str:
+    """The words in an item: of a message, a call's arguments, an output, a reasoning summary."""
+    return "\n".join(_texts(item))
+
+
+def _texts(item: Item) -> Iterator[str]:
+    kind = type_of(item)
+    if kind == "reasoning":
+        yield from _texts_in(item.get("summary"))
+        yield from _texts_in(item.get("content"))
+        return
+    for field in ("content", "arguments", "input", "output"):
+        yield from _texts_in(item.get(field))
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Text that stands alone, or in a list of parts: each as `text`, a refusal, or a transcript."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts_in_part(part)
+    elif isinstance(value, dict):
+        yield from _texts_in_part(value)
+
+
+def _texts_in_part(part: object) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, dict):
+        for field in ("text", "refusal", "transcript"):
+            if isinstance(part.get(field), str):
+                yield part[field]

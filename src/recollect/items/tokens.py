@@ -1,0 +1,43 @@
+"""An estimate of how many tokens a history costs, for those who have no tokenizer at hand."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from .shapes import Item, role_of, text_of
+
+# Chinese, Japanese and Korean script costs about one token a character, other text one in four.
+_CJK = re.compile(
+    r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f]+"
+)
+_CHARACTERS_PER_TOKEN = 4
+_TOKENS_PER_ITEM = 4  # the markers around every item
+_TOKENS_PER_IMAGE = 765  # a square of 1024 pixels in full detail; its bytes must not be counted as text
+
+Tokenizer = Callable[[str], int]
+
+
+def estimate_text_tokens(text: str) -> int:
+    """About how many tokens a text is."""
+    wide = 0 if text.isascii() else sum(map(len, _CJK.findall(text)))
+    return wide + -(-(len(text) - wide) // _CHARACTERS_PER_TOKEN)
+
+
+def estimate_tokens(items: Item | Sequence[Item], tokenizer: Tokenizer | None = None) -> int:
+    """About how many tokens an item or a history is; a real `tokenizer` counts the text if there is one."""
+    count = tokenizer or estimate_text_tokens
+    if isinstance(items, dict):
+        return _item_tokens(items, count)
+    return sum(_item_tokens(item, count) for item in items)
+
+
+def _item_tokens(item: Item, count: Tokenizer) -> int:
+    name = item.get("name")
+    words = count(text_of(item)) + (count(name) if isinstance(name, str) else 0)
+    return _TOKENS_PER_ITEM + words + _TOKENS_PER_IMAGE * _images_in(item)
+
+
+def _images_in(item: Item) -> int:
+    parts = item.get("content") if role_of(item) else item.get("output")
+    if not isinstance(parts, list):
+        return 0
+    return sum(isinstance(part, dict) and part.get("type") in ("input_image", "image") for part in parts)

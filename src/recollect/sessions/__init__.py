@@ -1,0 +1,1 @@
+"""What was said: sessions, and the tools around them."""

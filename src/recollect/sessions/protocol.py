@@ -1,0 +1,215 @@
+"""What every session can do, and, as protocols of their own, what only some can."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
+
+from ..errors import MissingAbilityError, SessionClosedError
+from ..items import Item
+from .settings import SessionSettings, check_limit, coerce_settings
+
+# Items are plain dicts. In signatures they are `Any`, so that type checkers take our sessions where the
+# Agents SDK asks for one of its own.
+Items: TypeAlias = list[Any]
+SessionInputCallback: TypeAlias = Callable[[Items, Items], Items | Awaitable[Items]]
+
+
+@runtime_checkable
+class Session(Protocol):
+    """A conversation's history: what the Agents SDK's Runner asks of a session."""
+
+    session_id: str
+    session_settings: Any
+
+    async def get_items(self, limit: int | None = None) -> Items:
+        """All items, oldest first; with a limit the newest of them."""
+        ...
+
+    async def add_items(self, items: Items) -> None:
+        """Append a batch, whole or not at all."""
+        ...
+
+    async def pop_item(self) -> Any:
+        """Remove the newest item and return it, `None` if there is none."""
+        ...
+
+    async def clear_session(self) -> None:
+        """Remove all items and the session itself."""
+        ...
+
+
+class SessionABC(ABC):
+    """The base of our sessions: settings, and closing once."""
+
+    session_id: str
+    session_settings: Any
+
+    def __init__(self, session_id: str, session_settings: Any = None) -> None:
+        if not isinstance(session_id, str) or not session_id:
+            raise ValueError(f"session_id must be a non-empty string, not {session_id!r}")
+        if not _is_unicode(session_id):
+            raise ValueError("session_id must be valid unicode without NUL characters")
+        self.session_id = session_id
+        self.session_settings = coerce_settings(session_settings)
+        self._closed = False
+
+    @abstractmethod
+    async def get_items(self, limit: int | None = None) -> Items:
+        """All items, oldest first; with a limit the newest of them."""
+
+    @abstractmethod
+    async def add_items(self, items: Items) -> None:
+        """Append a batch, whole or not at all."""
+
+    @abstractmethod
+    async def pop_item(self) -> Any:
+        """Remove the newest item and return it, `None` if there is none."""
+
+    @abstractmethod
+    async def clear_session(self) -> None:
+        """Remove all items and the session itself."""
+
+    async def aclose(self) -> None:
+        """Release what the session holds. Closing twice is harmless."""
+        self._closed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SessionClosedError(self.session_id)
+
+    def _effective_limit(self, limit: int | None) -> int | None:
+        self._check_open()
+        if limit is None:
+            limit = coerce_settings(self.session_settings).limit
+        return check_limit(limit)
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return "\0" not in text
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+# --- Abilities: what not every backend has -----------------------------------------------------------
+
+
+class PositionedItem(NamedTuple):
+    """An item and where it stands; later items have higher positions, and gaps are normal."""
+
+    position: int
+    item: Item
+
+
+@dataclass(frozen=True)
+class SessionMetadata:
+    """Whose session it is and what to call it, beside the items."""
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    title: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session in a listing."""
+
+    session_id: str
+    created_at: datetime
+    updated_at: datetime
+    item_count: int
+    metadata: SessionMetadata
+
+
+class Rewritable(Protocol):
+    """A history that can be replaced in one atomic step."""
+
+    async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
+        """Replace the history by what the pure function `change` makes of it; nobody comes in between."""
+        ...
+
+    async def replace_items(self, items: Items) -> None:
+        """Replace the history by these items."""
+        ...
+
+
+class Positioned(Protocol):
+    """A history that can be read in parts."""
+
+    async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
+        """The first `limit` items after a position (0: from the start), oldest first."""
+        ...
+
+    async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
+        """The last `limit` items before a position (`None`: from the end), oldest first."""
+        ...
+
+
+class AppendsOnce(Protocol):
+    """A history that recognises a batch it has already taken."""
+
+    async def add_batch(self, items: Items, batch_id: str) -> bool:
+        """Append a batch unless one of this id was appended before; says whether it was appended now."""
+        ...
+
+
+class Described(Protocol):
+    """A session that can carry metadata."""
+
+    async def get_metadata(self) -> SessionMetadata:
+        """The metadata; empty where none was set."""
+        ...
+
+    async def set_metadata(self, metadata: SessionMetadata) -> None:
+        """Set the metadata, and make the session if it is not there."""
+        ...
+
+
+class Leasable(Protocol):
+    """A session that one owner at a time can hold, across processes."""
+
+    async def take_lease(self, owner: str, seconds: float) -> bool:
+        """Take or extend the lease; `False` while another owner's runs."""
+        ...
+
+    async def drop_lease(self, owner: str) -> None:
+        """Give the lease up, if it is this owner's."""
+        ...
+
+
+AbilityT = TypeVar("AbilityT")
+
+
+def require_ability(session: object, ability: type[AbilityT]) -> AbilityT:
+    """The session as something with the ability; `MissingAbilityError` if it has it not."""
+    methods = [name for name in vars(ability) if not name.startswith("_")]
+    missing = [name for name in methods if not callable(getattr(session, name, None))]
+    if missing:
+        raise MissingAbilityError(session, ability.__name__, missing)
+    return cast(AbilityT, session)
+
+
+__all__ = [
+    "AppendsOnce",
+    "Described",
+    "Items",
+    "Leasable",
+    "Positioned",
+    "PositionedItem",
+    "Rewritable",
+    "Session",
+    "SessionABC",
+    "SessionInfo",
+    "SessionInputCallback",
+    "SessionMetadata",
+    "SessionSettings",
+    "require_ability",
+]

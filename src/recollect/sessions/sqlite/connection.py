@@ -1,0 +1,138 @@
+"""Opening connections, running scripts on them, waiting for locks, and saying what went wrong."""
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from ...errors import (
+    DatabaseBusyError,
+    DiskFullError,
+    NotADatabaseError,
+    ReadOnlyError,
+    StorageError,
+)
+from ..scripts import Row, Script, Statement
+
+T = TypeVar("T")
+
+_FIRST_WAIT = 0.0002
+_LONGEST_WAIT = 0.005
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How a database file is used; sessions with the same options share one engine."""
+
+    durability: Literal["full", "normal"] = "full"
+    busy_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.durability not in ("full", "normal"):
+            raise ValueError(f"durability must be 'full' or 'normal', not {self.durability!r}")
+        if not self.busy_timeout >= 0:
+            raise ValueError(f"busy_timeout must be 0 or more seconds, not {self.busy_timeout!r}")
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A bare connection. It never waits for a lock inside SQLite: `wait_for_lock` does that, and better."""
+    return sqlite3.connect(
+        path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+
+
+def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
+    """The connection that writes: WAL, foreign keys, and the durability asked for."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    connection = connect(path)
+    try:
+        # Switching to WAL needs the file alone for a moment, whatever SQLite's own timeout says.
+        wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)
+        connection.execute(f"PRAGMA synchronous={options.durability.upper()}")
+        connection.execute("PRAGMA foreign_keys=ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def execute(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
+    """Run one statement and fetch all its rows."""
+    if statement.many:
+        connection.executemany(statement.sql, statement.parameters)
+        return []
+    return connection.execute(statement.sql, statement.parameters).fetchall()
+
+
+def run_script(connection: sqlite3.Connection, script: Script[T]) -> T:
+    """Run a script to its end, inside a transaction that the caller has begun."""
+    try:
+        statement = next(script)
+        while True:
+            statement = script.send(execute(connection, statement))
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+    finally:
+        script.close()
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection holds what this one needs."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def wait_for_lock(
+    attempt: Callable[[], T],
+    timeout: float,
+    between: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> T:
+    """Call `attempt` until the lock it needs is free; `between` is entered while sleeping.
+
+    The waits are short and random. SQLite's own grow to 100 ms, which starves a process that
+    competes with busy ones.
+    """
+    deadline = time.monotonic() + timeout
+    wait = _FIRST_WAIT
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+        with between():
+            time.sleep(random.uniform(wait / 2, wait))
+        wait = min(wait * 2, _LONGEST_WAIT)
+
+
+def explain(error: BaseException, path: str) -> BaseException:
+    """The error as one of ours, with SQLite's own as its cause; what is no database error stays."""
+    if isinstance(error, OSError):
+        explained: StorageError = NotADatabaseError(f"cannot open {path}: {error.strerror or error}")
+    elif not isinstance(error, sqlite3.Error):
+        return error
+    else:
+        explained = _explain_code(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error), path)
+    explained.__cause__ = error
+    return explained
+
+
+def _explain_code(code: int, message: str, path: str) -> StorageError:
+    match code:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return DatabaseBusyError(f"{path} was in use by others for too long; nothing was written")
+        case sqlite3.SQLITE_FULL:
+            return DiskFullError(f"no space left to write to {path}; nothing was written")
+        case sqlite3.SQLITE_READONLY:
+            return ReadOnlyError(f"{path} cannot be written to: {message}")
+        case sqlite3.SQLITE_CANTOPEN:
+            return NotADatabaseError(f"cannot open {path}: it is a folder, or may not be accessed")
+        case sqlite3.SQLITE_NOTADB:
+            return NotADatabaseError(f"{path} is not a SQLite database")
+        case _:
+            return StorageError(f"{path}: {message}")

@@ -1,0 +1,74 @@
+"""A few connections that only read, shared by every session of a file."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+
+
+class Readers:
+    """A pool of connections. One caller uses a connection at a time; the pool opens them as needed."""
+
+    def __init__(self, open_connection: Callable[[], sqlite3.Connection], size: int) -> None:
+        self._open = open_connection
+        self._size = size
+        self._free: list[sqlite3.Connection] = []
+        self._in_use: set[sqlite3.Connection] = set()
+        self._paused = False
+        self._changed = threading.Condition(threading.Lock())
+
+    def take_nowait(self) -> sqlite3.Connection | None:
+        """A connection, or `None` where one would have to be waited for."""
+        with self._changed:
+            return self._take()
+
+    def take(self) -> sqlite3.Connection:
+        """A connection, after waiting for one if need be. Not for the event loop's thread."""
+        with self._changed:
+            while (connection := self._take()) is None:
+                self._changed.wait()
+            return connection
+
+    def _take(self) -> sqlite3.Connection | None:
+        if self._paused:
+            return None
+        if self._free:
+            connection = self._free.pop()
+        elif len(self._in_use) < self._size:
+            connection = self._open()
+        else:
+            return None
+        self._in_use.add(connection)
+        return connection
+
+    def give_back(self, connection: sqlite3.Connection) -> None:
+        """Return a connection for others to use."""
+        with self._changed:
+            if connection in self._in_use:
+                self._in_use.remove(connection)
+                self._free.append(connection)
+            else:  # the pool was emptied meanwhile
+                connection.close()
+            self._changed.notify()
+
+    def empty(self) -> None:
+        """Close what is free, and what is in use as soon as it comes back."""
+        with self._changed:
+            for connection in self._free:
+                connection.close()
+            self._free.clear()
+            self._in_use.clear()
+            self._changed.notify_all()
+
+    def pause(self) -> None:
+        """Wait until nothing is in use, close everything, and hand out nothing until `resume`."""
+        with self._changed:
+            self._paused = True
+            while self._in_use:
+                self._changed.wait()
+        self.empty()
+
+    def resume(self) -> None:
+        """Hand out connections again."""
+        with self._changed:
+            self._paused = False
+            self._changed.notify_all()

@@ -1,0 +1,259 @@
+"""The one thread that writes to a file, and shares its commits among all who wait.
+
+A commit that survives a power cut costs a flush of the disk. The writer therefore takes every script
+that is waiting, runs them all in one transaction, and flushes once for all of them. If one fails, the
+transaction is rolled back and each script is run again in one of its own, so that only the failing one fails.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+from ..scripts import MakeScript
+from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+class Job:
+    """A script that waits to be run, and the future of whoever asked for it."""
+
+    __slots__ = ("claimed", "future", "loop", "make_script", "revoked")
+
+    def __init__(self, make_script: MakeScript[Any], loop: asyncio.AbstractEventLoop) -> None:
+        self.make_script = make_script
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.claimed = False
+        self.revoked = False
+
+
+Outcome: TypeAlias = tuple[Job, Any, BaseException | None]
+
+
+class Writer:
+    """Runs scripts in the order they were submitted, on a thread that lives while it is needed."""
+
+    def __init__(
+        self,
+        path: str,
+        options: EngineOptions,
+        connection: Callable[[sqlite3.Connection | None], sqlite3.Connection],
+        try_retire: Callable[[], bool],
+        linger: float,
+    ) -> None:
+        """`connection` gives the connection to use in place of the last; `try_retire` says whether to end."""
+        self._path = path
+        self._busy_timeout = options.busy_timeout
+        self._connection_after = connection
+        self._try_retire = try_retire
+        self._linger = linger
+        self.reset()
+
+    def reset(self) -> None:
+        """Start from nothing: what a process made by fork must do, for it has no thread."""
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread: threading.Thread | None = None
+        self._needed = True
+        self._claiming = threading.Lock()  # guards claimed and revoked of jobs, and the thread's life
+        self._working = threading.Lock()  # held while the connection is used
+
+    async def run(self, make_script: MakeScript[T]) -> T:
+        """Run a script in a durable transaction and return its result.
+
+        A cancelled call has not happened if its script was still waiting. If it was already being run,
+        the outcome is awaited first, so that nothing changes after the call has ended.
+        """
+        job = Job(make_script, asyncio.get_running_loop())
+        self._submit(job)
+        try:
+            result: T = await job.future
+            return result
+        except asyncio.CancelledError:
+            if not self._revoke(job):
+                await _settled(job)
+            raise
+
+    def _submit(self, job: Job) -> None:
+        with self._claiming:
+            self._jobs.put(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="recollect-writer", daemon=True)
+                self._thread.start()
+
+    def _revoke(self, job: Job) -> bool:
+        """Withdraw a job that has not begun. If it has, it gets a fresh future to be awaited."""
+        with self._claiming:
+            job.revoked = not job.claimed
+        if job.claimed and job.future.cancelled():
+            job.future = job.loop.create_future()
+        return job.revoked
+
+    def need(self, needed: bool) -> None:
+        """Say whether anybody still uses the file; if not, the thread ends after it has lingered."""
+        self._needed = needed
+        if not needed and self._thread is not None:
+            self._jobs.put(None)
+
+    def stop(self) -> None:
+        """Finish what is waiting and close the connection, now."""
+        self._linger = 0
+        self.need(False)
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout=self._busy_timeout)
+        self.disconnect()
+
+    def pause(self) -> None:
+        """Wait until no transaction runs, close the connection and hold still until `resume`."""
+        self._working.acquire()
+        self._close_connection()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._working.release()
+
+    def disconnect(self) -> None:
+        """Close the connection; the next script opens a new one."""
+        with self._working:
+            self._close_connection()
+
+    def _close_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # --- on the thread ---
+
+    def _work(self) -> None:
+        while True:
+            waiting = self._collect()
+            if waiting:
+                self._commit(waiting)
+            elif waiting is None and self._end():
+                return
+
+    def _collect(self) -> list[Job] | None:
+        """Wait for a job and take all the others that are there too; `None` after lingering in vain."""
+        waiting: list[Job] = []
+        try:
+            job = self._jobs.get(timeout=None if self._needed else self._linger)
+        except queue.Empty:
+            return None
+        try:
+            while True:
+                if job is not None:
+                    waiting.append(job)
+                job = self._jobs.get_nowait()
+        except queue.Empty:
+            return waiting
+
+    def _end(self) -> bool:
+        with self._claiming:
+            if not self._jobs.empty() or not self._try_retire():
+                return False
+            self._thread = None
+        self.disconnect()
+        return True
+
+    def _commit(self, waiting: list[Job]) -> None:
+        with self._working:
+            try:
+                connection = self._begin()
+            except BaseException as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+                self._close_connection()
+                return _deliver([(job, None, explain(error, self._path)) for job in waiting])
+            outcomes = self._run(connection, self._claim(waiting))
+        return _deliver(outcomes)
+
+    def _begin(self) -> sqlite3.Connection:
+        """Take the write lock. While others hold it, a fork may go ahead."""
+
+        def attempt() -> sqlite3.Connection:
+            self._connection = self._connection_after(self._connection)
+            self._connection.execute("BEGIN IMMEDIATE")
+            return self._connection
+
+        return wait_for_lock(attempt, self._busy_timeout, between=self._released)
+
+    @contextmanager
+    def _released(self) -> Iterator[None]:
+        self._working.release()
+        try:
+            yield
+        finally:
+            self._working.acquire()
+
+    def _claim(self, waiting: list[Job]) -> list[Job]:
+        """Those of the jobs that were not revoked while the lock was waited for."""
+        with self._claiming:
+            claimed = [job for job in waiting if not job.revoked]
+            for job in claimed:
+                job.claimed = True
+        return claimed
+
+    def _run(self, connection: sqlite3.Connection, jobs: list[Job]) -> list[Outcome]:
+        """Run the jobs in the transaction that has begun: together, or after a failure one by one."""
+        try:
+            results = [run_script(connection, job.make_script()) for job in jobs]
+            connection.execute("COMMIT")
+            return [(job, result, None) for job, result in zip(jobs, results, strict=True)]
+        except BaseException as error:  # noqa: BLE001 - it is handed to the one it concerns
+            self._roll_back(connection, error)
+            if len(jobs) == 1:
+                return [(jobs[0], None, explain(error, self._path))]
+        return [outcome for job in jobs for outcome in self._run_alone(job)]
+
+    def _run_alone(self, job: Job) -> list[Outcome]:
+        try:
+            connection = self._begin()
+        except BaseException as error:  # noqa: BLE001 - it is handed to the one it concerns
+            return [(job, None, explain(error, self._path))]
+        return self._run(connection, [job])
+
+    def _roll_back(self, connection: sqlite3.Connection, error: BaseException) -> None:
+        """Leave no transaction behind; after a fault of the database itself, no connection either."""
+        if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and not is_busy(error):
+            self._close_connection()  # closing rolls back
+        elif connection.in_transaction:
+            connection.rollback()
+
+
+def _deliver(outcomes: list[Outcome]) -> None:
+    """Hand the outcomes to the event loops they are awaited on, with one wake-up for each loop."""
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_loop[outcome[0].loop].append(outcome)
+    for loop, of_loop in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, of_loop)
+        except RuntimeError:
+            logger.debug("an event loop was closed before its writes were acknowledged")
+
+
+def _resolve(outcomes: list[Outcome]) -> None:
+    for job, result, error in outcomes:
+        if job.future.done():
+            continue
+        if error is None:
+            job.future.set_result(result)
+        else:
+            job.future.set_exception(error)
+
+
+async def _settled(job: Job) -> None:
+    """Wait for the outcome of a job, however often the caller is cancelled meanwhile."""
+    while not job.future.done():
+        try:
+            await asyncio.wait([job.future])
+        except asyncio.CancelledError:
+            continue
+    job.future.exception()  # marks it as seen: the caller hears of its cancellation instead
