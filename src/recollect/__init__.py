@@ -1,1 +1,153 @@
-"""Recollect."""
+"""Recollect: the memory layer for AI agents.
+
+Everything public is importable from here. Modules load when a name of theirs is first used, so that
+`import recollect` costs next to nothing.
+"""
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # what type checkers take as true, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from .errors import DatabaseBusyError as DatabaseBusyError
+    from .errors import DiskFullError as DiskFullError
+    from .errors import ImportFormatError as ImportFormatError
+    from .errors import InvalidItemError as InvalidItemError
+    from .errors import MissingAbilityError as MissingAbilityError
+    from .errors import MissingExtraError as MissingExtraError
+    from .errors import NotADatabaseError as NotADatabaseError
+    from .errors import ReadOnlyError as ReadOnlyError
+    from .errors import RecollectError as RecollectError
+    from .errors import RunLockTimeoutError as RunLockTimeoutError
+    from .errors import SchemaMismatchError as SchemaMismatchError
+    from .errors import SessionClosedError as SessionClosedError
+    from .errors import StorageError as StorageError
+    from .errors import TransientError as TransientError
+    from .items import Item as Item
+    from .items import Pairs as Pairs
+    from .items import estimate_tokens as estimate_tokens
+    from .items import find_orphans as find_orphans
+    from .items import fingerprint as fingerprint
+    from .items import is_user_message as is_user_message
+    from .items import newest_whole as newest_whole
+    from .items import pair_calls as pair_calls
+    from .items import split_turns as split_turns
+    from .items import text_of as text_of
+    from .sessions.callbacks import chain_callbacks as chain_callbacks
+    from .sessions.callbacks import drop_sensitive as drop_sensitive
+    from .sessions.callbacks import limit_history as limit_history
+    from .sessions.callbacks import mask_sensitive as mask_sensitive
+    from .sessions.callbacks import summarize_head as summarize_head
+    from .sessions.history import compress_history as compress_history
+    from .sessions.history import export_session as export_session
+    from .sessions.history import import_session as import_session
+    from .sessions.history import items_to_messages as items_to_messages
+    from .sessions.history import reset_session as reset_session
+    from .sessions.history import undo_items as undo_items
+    from .sessions.history import undo_turn as undo_turn
+    from .sessions.in_memory import InMemorySession as InMemorySession
+    from .sessions.manager import SessionManager as SessionManager
+    from .sessions.moving import ImportReport as ImportReport
+    from .sessions.moving import import_sdk_sessions as import_sdk_sessions
+    from .sessions.protocol import AppendsOnce as AppendsOnce
+    from .sessions.protocol import Described as Described
+    from .sessions.protocol import Leasable as Leasable
+    from .sessions.protocol import Positioned as Positioned
+    from .sessions.protocol import PositionedItem as PositionedItem
+    from .sessions.protocol import Rewritable as Rewritable
+    from .sessions.protocol import Session as Session
+    from .sessions.protocol import SessionABC as SessionABC
+    from .sessions.protocol import SessionInfo as SessionInfo
+    from .sessions.protocol import SessionInputCallback as SessionInputCallback
+    from .sessions.protocol import SessionMetadata as SessionMetadata
+    from .sessions.protocol import SessionPage as SessionPage
+    from .sessions.repair import RepairReport as RepairReport
+    from .sessions.repair import repair as repair
+    from .sessions.retry import RetryingSession as RetryingSession
+    from .sessions.run_lock import run_lock as run_lock
+    from .sessions.settings import SessionSettings as SessionSettings
+    from .sessions.sqlite import SQLiteSession as SQLiteSession
+
+_PUBLIC = {
+    "errors": (
+        "DatabaseBusyError",
+        "DiskFullError",
+        "ImportFormatError",
+        "InvalidItemError",
+        "MissingAbilityError",
+        "MissingExtraError",
+        "NotADatabaseError",
+        "ReadOnlyError",
+        "RecollectError",
+        "RunLockTimeoutError",
+        "SchemaMismatchError",
+        "SessionClosedError",
+        "StorageError",
+        "TransientError",
+    ),
+    "items": (
+        "Item",
+        "Pairs",
+        "estimate_tokens",
+        "find_orphans",
+        "fingerprint",
+        "is_user_message",
+        "newest_whole",
+        "pair_calls",
+        "split_turns",
+        "text_of",
+    ),
+    "sessions.callbacks": (
+        "chain_callbacks",
+        "drop_sensitive",
+        "limit_history",
+        "mask_sensitive",
+        "summarize_head",
+    ),
+    "sessions.history": (
+        "compress_history",
+        "export_session",
+        "import_session",
+        "items_to_messages",
+        "reset_session",
+        "undo_items",
+        "undo_turn",
+    ),
+    "sessions.in_memory": ("InMemorySession",),
+    "sessions.manager": ("SessionManager",),
+    "sessions.moving": ("ImportReport", "import_sdk_sessions"),
+    "sessions.protocol": (
+        "AppendsOnce",
+        "Described",
+        "Leasable",
+        "Positioned",
+        "PositionedItem",
+        "Rewritable",
+        "Session",
+        "SessionABC",
+        "SessionInfo",
+        "SessionInputCallback",
+        "SessionMetadata",
+        "SessionPage",
+    ),
+    "sessions.repair": ("RepairReport", "repair"),
+    "sessions.retry": ("RetryingSession",),
+    "sessions.run_lock": ("run_lock",),
+    "sessions.settings": ("SessionSettings",),
+    "sessions.sqlite": ("SQLiteSession",),
+}
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    value: object = getattr(import_module(f"recollect.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

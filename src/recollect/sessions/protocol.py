@@ -75,6 +75,11 @@ class SessionABC(ABC):
         """Release what the session holds. Closing twice is harmless."""
         self._closed = True
 
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return self._closed
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -127,6 +132,14 @@ class SessionInfo:
     updated_at: datetime
     item_count: int
     metadata: SessionMetadata
+
+
+@dataclass(frozen=True)
+class SessionPage:
+    """A page of a listing, and the cursor of the next one, `None` on the last."""
+
+    sessions: list[SessionInfo]
+    next_cursor: str | None
 
 
 class Rewritable(Protocol):
@@ -210,6 +223,7 @@ __all__ = [
     "SessionInfo",
     "SessionInputCallback",
     "SessionMetadata",
+    "SessionPage",
     "SessionSettings",
     "require_ability",
 ]

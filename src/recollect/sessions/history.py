@@ -1,0 +1,200 @@
+"""Tools for a whole history: show it, export and import it, shorten it, undo.
+
+What changes a history does so in one atomic step, and never leaves a call without its output.
+"""
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import ImportFormatError
+from ..items import (
+    Item,
+    decode_item,
+    group_items,
+    is_call,
+    is_output,
+    keep_whole_groups,
+    role_of,
+    text_of,
+    turn_starts,
+)
+from .protocol import Items, Rewritable, Session, require_ability
+
+_SHOWN_OUTPUT = 100
+
+Format = Literal["json", "jsonl"]
+
+
+def items_to_messages(items: Sequence[Item]) -> list[dict[str, str]]:
+    """Items as messages to show to a person: role and text, tool output shortened to 100 characters."""
+    messages = []
+    for item in items:
+        role = role_of(item)
+        if role is not None:
+            messages.append({"role": role, "content": text_of(item)})
+        elif is_call(item):
+            messages.append({"role": "system", "content": f"[Tool call: {item.get('name', item['type'])}]"})
+        elif is_output(item):
+            messages.append({"role": "system", "content": f"[Tool result: {_shortened(text_of(item))}]"})
+    return messages
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_OUTPUT else text[:_SHOWN_OUTPUT] + "..."
+
+
+async def compress_history(
+    session: Session, target_count: int = 20, preserve_system: bool = True
+) -> tuple[int, int]:
+    """Keep the newest items, `target_count` or somewhat fewer, and with them the system messages.
+
+    Returns how many items there were and how many there are.
+    """
+    if target_count < 0:
+        raise ValueError(f"target_count must not be negative, and it is {target_count}")
+    counts = (0, 0)
+
+    def compress(items: list[Item]) -> list[Item]:
+        nonlocal counts
+        kept = _compressed(items, target_count, preserve_system)
+        counts = (len(items), len(kept))
+        return kept
+
+    await require_ability(session, Rewritable).transform_items(compress)
+    return counts
+
+
+def _compressed(items: list[Item], target_count: int, preserve_system: bool) -> list[Item]:
+    if len(items) <= target_count:
+        return items
+    system = [n for n, item in enumerate(items) if preserve_system and role_of(item) == "system"]
+    others = [n for n in range(len(items)) if n not in set(system)]
+    room = max(target_count - len(system), 0)
+    return keep_whole_groups(items, {*system, *others[len(others) - room :]})
+
+
+async def undo_items(session: Session, count: int = 1) -> list[Item]:
+    """Remove the newest items, with whatever cannot stand without them, and return what was removed."""
+    if count < 0:
+        raise ValueError(f"count must not be negative, and it is {count}")
+    return await _cut(session, lambda items: max(len(items) - count, 0))
+
+
+async def undo_turn(session: Session) -> list[Item]:
+    """Remove the newest turn, from its user message on, and return what was removed."""
+    return await _cut(session, lambda items: (turn_starts(items) or [0])[-1])
+
+
+async def _cut(session: Session, first_removed: Any) -> list[Item]:
+    removed: list[Item] = []
+
+    def cut(items: list[Item]) -> list[Item]:
+        nonlocal removed
+        first = first_removed(items)
+        groups = group_items(items)
+        torn = set(groups[first:])
+        removed = [item for item, group in zip(items, groups, strict=True) if group in torn]
+        return [item for item, group in zip(items, groups, strict=True) if group not in torn]
+
+    await require_ability(session, Rewritable).transform_items(cut)
+    return removed
+
+
+async def reset_session(session: Session, initial_items: Items = ()) -> None:  # type: ignore[assignment]
+    """Replace the history by an initial context, in one step."""
+    await require_ability(session, Rewritable).replace_items(list(initial_items))
+
+
+# --- export and import ---------------------------------------------------------------------------------
+
+
+async def export_session(session: Session, path: str | Path, format: Format | None = None) -> int:  # noqa: A002
+    """Write the history to a file, as one JSON document or as JSON Lines; by default as the suffix says.
+
+    The file appears whole or not at all. Returns the number of items.
+    """
+    items = await session.get_items()
+    if _format_of(path, format) == "jsonl":
+        text = "".join(_to_json(item) + "\n" for item in items)
+    else:
+        document = {"session_id": session.session_id, "item_count": len(items), "items": items}
+        text = _to_json(document, indent=2) + "\n"
+    await asyncio.to_thread(_write_whole, Path(path), text)
+    return len(items)
+
+
+async def import_session(session: Session, path: str | Path, format: Format | None = None) -> int:  # noqa: A002
+    """Replace the history by that of a file from `export_session`, in one step. A bad file changes nothing.
+
+    Returns the number of items.
+    """
+    rewritable = require_ability(session, Rewritable)
+    text = await asyncio.to_thread(_read_text, Path(path))
+    items = _from_lines(text) if _format_of(path, format) == "jsonl" else _from_document(text)
+    await rewritable.replace_items(items)
+    return len(items)
+
+
+def _format_of(path: str | Path, given: Format | None) -> Format:
+    if given not in (None, "json", "jsonl"):
+        raise ValueError(f"format must be 'json' or 'jsonl', not {given!r}")
+    return given or ("jsonl" if str(path).endswith((".jsonl", ".ndjson")) else "json")
+
+
+def _to_json(value: object, indent: int | None = None) -> str:
+    """JSON that a person can read in any language, and that is valid UTF-8 whatever an item contains."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return json.dumps(value, indent=indent)
+    return text
+
+
+def _write_whole(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ImportFormatError(f"{path} is not a text file in UTF-8") from error
+
+
+def _from_document(text: str) -> list[Item]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ImportFormatError(f"the file is not a JSON document: {error}") from error
+    items = document.get("items") if isinstance(document, dict) else document
+    if not isinstance(items, list):
+        raise ImportFormatError("the file has no list of items")
+    declared = document.get("item_count", len(items)) if isinstance(document, dict) else len(items)
+    if declared != len(items):
+        raise ImportFormatError(f"the file says it has {declared} items, and it has {len(items)}")
+    return items
+
+
+def _from_lines(text: str) -> list[Item]:
+    items = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        item = decode_item(line)
+        if item is None:
+            raise ImportFormatError(f"line {number} is not a JSON object")
+        items.append(item)
+    return items

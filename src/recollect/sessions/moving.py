@@ -1,0 +1,112 @@
+"""Moving in: sessions from a SQLite file of the Agents SDK, whichever of its classes wrote it."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ImportFormatError
+from ..items import Item, decode_item
+from .protocol import Rewritable, Session, require_ability
+from .sqlite.schema import Tables
+
+_PLAIN = 'SELECT id, CAST(message_data AS BLOB) FROM "{messages}" WHERE session_id = ? ORDER BY id'
+# On the main branch also what has no structure: a plain session wrote it, and it must not disappear.
+_BRANCH = """
+SELECT m.id, CAST(m.message_data AS BLOB) FROM "{messages}" m
+LEFT JOIN message_structure s ON s.message_id = m.id AND s.session_id = m.session_id
+WHERE m.session_id = ? AND coalesce(s.branch_id, 'main') = ?
+ORDER BY m.id
+"""
+
+
+@dataclass
+class ImportReport:
+    """What an import did."""
+
+    sessions: int = 0
+    items: int = 0
+    corrupt_rows: int = 0
+    sessions_left_alone: int = 0
+
+
+async def import_sdk_sessions(
+    source: str | Path,
+    open_session: Callable[[str], Session],
+    *,
+    sessions_table: str = "agent_sessions",
+    messages_table: str = "agent_messages",
+) -> ImportReport:
+    """Copy every session of an SDK file into the session that `open_session(session_id)` gives.
+
+    Takes files of `SQLiteSession`, `AsyncSQLiteSession`, `AdvancedSQLiteSession` and, on SQLite,
+    `SQLAlchemySession`. Branches other than `main` become sessions named `session:branch`. A session that
+    already has items is left alone, so an import that was cut short can be run again.
+    """
+    file = _SDKFile(Path(source), Tables(sessions_table, messages_table))
+    report = ImportReport()
+    for session_id, branch_id in await asyncio.to_thread(file.names):
+        name = session_id if branch_id in (None, "main") else f"{session_id}:{branch_id}"
+        items, corrupt = await asyncio.to_thread(file.items, session_id, branch_id)
+        report.corrupt_rows += corrupt
+        await _copy(open_session(name), items, report)
+    return report
+
+
+async def _copy(session: Session, items: list[Item], report: ImportReport) -> None:
+    taken = False
+
+    def fill_if_empty(existing: list[Item]) -> list[Item]:
+        nonlocal taken
+        taken = not existing
+        return existing or items
+
+    await require_ability(session, Rewritable).transform_items(fill_if_empty)
+    if taken:
+        report.sessions += 1
+        report.items += len(items)
+    else:
+        report.sessions_left_alone += 1
+
+
+class _SDKFile:
+    """An SDK file, opened read-only."""
+
+    def __init__(self, path: Path, tables: Tables) -> None:
+        self._path = path
+        self._tables = tables
+
+    def names(self) -> list[tuple[str, str | None]]:
+        """Each session, with each of its branches where the file has any."""
+        with self._connection() as connection:
+            sessions = [
+                row[0] for row in connection.execute(f'SELECT session_id FROM "{self._tables.sessions}"')
+            ]
+            if not self._is_advanced(connection):
+                return [(session_id, None) for session_id in sessions]
+            branches = connection.execute("SELECT DISTINCT session_id, branch_id FROM message_structure")
+            return sorted({*((session_id, "main") for session_id in sessions), *branches})
+
+    def items(self, session_id: str, branch_id: str | None) -> tuple[list[Item], int]:
+        """The items of a session or branch, and how many rows were corrupt."""
+        sql, parameters = (_PLAIN, (session_id,)) if branch_id is None else (_BRANCH, (session_id, branch_id))
+        with self._connection() as connection:
+            rows = connection.execute(sql.format(messages=self._tables.messages), parameters).fetchall()
+        items = [item for _, stored in rows if (item := decode_item(stored)) is not None]
+        return items, len(rows) - len(items)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            uri = f"{self._path.resolve().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True)) as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise ImportFormatError(f"{self._path} is not a file of the Agents SDK: {error}") from error
+
+    @staticmethod
+    def _is_advanced(connection: sqlite3.Connection) -> bool:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'message_structure'")
+        return found.fetchone() is not None

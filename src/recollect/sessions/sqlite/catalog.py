@@ -1,0 +1,78 @@
+"""All sessions of a SQLite file: listing them, and deleting those that nobody used for long."""
+
+import base64
+import json
+from datetime import UTC, datetime
+from functools import partial
+
+from ..protocol import SessionInfo, SessionMetadata, SessionPage
+from ..scripts import Row, Script, Statement
+from .connection import EngineOptions
+from .queries import queries_for
+from .registry import acquire_engine, release_engine
+from .schema import Tables
+
+_DELETED_AT_ONCE = 200
+
+
+class SQLiteCatalog:
+    """The sessions of one file and one pair of tables."""
+
+    def __init__(self, path: str, tables: Tables, options: EngineOptions) -> None:
+        self._tables = tables
+        self._queries = queries_for(tables)
+        self._engine = acquire_engine(path, options)
+
+    async def list_sessions(
+        self, user_id: str | None, agent_id: str | None, limit: int, cursor: str | None
+    ) -> SessionPage:
+        """A page of sessions, the latest used first."""
+        after = (None, None) if cursor is None else _decode_cursor(cursor)
+        await self._engine.prepare(self._tables)
+        rows = await self._engine.fetch(
+            self._queries.list_sessions, (user_id, agent_id, *after, limit + 1), list
+        )
+        more = len(rows) > limit
+        page = rows[:limit]
+        next_cursor = _encode_cursor(page[-1][2], page[-1][0]) if more and page else None
+        return SessionPage([_info_of(row) for row in page], next_cursor)
+
+    async def delete_idle_sessions(self, seconds: float) -> int:
+        """Delete sessions not updated for so long, some at a time so that others can write in between."""
+        await self._engine.prepare(self._tables)
+        deleted = 0
+        while some := await self._engine.write(partial(self._delete_some, seconds)):
+            deleted += some
+        return deleted
+
+    def _delete_some(self, seconds: float) -> Script[int]:
+        rows = yield Statement(
+            self._queries.delete_idle_sessions, (f"-{seconds:.0f} seconds", _DELETED_AT_ONCE)
+        )
+        return len(rows)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        release_engine(self._engine)
+
+
+def _info_of(row: Row) -> SessionInfo:
+    session_id, created_at, updated_at, item_count, user_id, agent_id, title, data = row
+    metadata = SessionMetadata(user_id, agent_id, title, json.loads(data) if data else {})
+    return SessionInfo(session_id, _utc(created_at), _utc(updated_at), item_count, metadata)
+
+
+def _utc(stored: str) -> datetime:
+    return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+
+
+def _encode_cursor(updated_at: str, session_id: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([updated_at, session_id]).encode()).decode()
+
+
+def _decode_cursor(cursor: str) -> tuple[str, str]:
+    try:
+        updated_at, session_id = json.loads(base64.urlsafe_b64decode(cursor))
+        return str(updated_at), str(session_id)
+    except (ValueError, TypeError) as error:
+        raise ValueError("not a cursor of an earlier page") from error

@@ -1,0 +1,42 @@
+"""A session around another: passes everything through, for subclasses to override what they change."""
+
+from typing import Any
+
+from .protocol import Items, Session, SessionABC
+
+
+class SessionWrapper(SessionABC):
+    """The base of sessions that wrap another. It closes the session it wraps when it is closed itself."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session.session_id, getattr(session, "session_settings", None))
+        self.wrapped = session
+
+    async def get_items(self, limit: int | None = None) -> Items:
+        """All items, oldest first; with a limit the newest of them."""
+        return await self.wrapped.get_items(self._effective_limit(limit))
+
+    async def add_items(self, items: Items) -> None:
+        """Append a batch, whole or not at all."""
+        self._check_open()
+        await self.wrapped.add_items(items)
+
+    async def pop_item(self) -> Any:
+        """Remove the newest item and return it, `None` if there is none."""
+        self._check_open()
+        return await self.wrapped.pop_item()
+
+    async def clear_session(self) -> None:
+        """Remove all items and the session itself."""
+        self._check_open()
+        await self.wrapped.clear_session()
+
+    async def aclose(self) -> None:
+        """Close this session and the one it wraps."""
+        if self._closed:
+            return
+        self._closed = True
+        close = getattr(self.wrapped, "aclose", None) or getattr(self.wrapped, "close", None)
+        outcome = close() if close is not None else None
+        if outcome is not None:
+            await outcome
