@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, ru
 
 from ..errors import MissingAbilityError, SessionClosedError
 from ..items import Item
-from .settings import SessionSettings, check_limit, coerce_settings
+from .settings import SessionSettings, check_limit, limit_of
 
 # Items are plain dicts. In signatures they are `Any`, so that type checkers take our sessions where the
 # Agents SDK asks for one of its own.
@@ -52,7 +52,8 @@ class SessionABC(ABC):
         if not _is_unicode(session_id):
             raise ValueError("session_id must be valid unicode without NUL characters")
         self.session_id = session_id
-        self.session_settings = coerce_settings(session_settings)
+        limit_of(session_settings)  # bad settings are refused here and now
+        self.session_settings = session_settings
         self._closed = False
 
     @abstractmethod
@@ -92,9 +93,7 @@ class SessionABC(ABC):
 
     def _effective_limit(self, limit: int | None) -> int | None:
         self._check_open()
-        if limit is None:
-            limit = coerce_settings(self.session_settings).limit
-        return check_limit(limit)
+        return limit_of(self.session_settings) if limit is None else check_limit(limit)
 
 
 def _is_unicode(text: str) -> bool:

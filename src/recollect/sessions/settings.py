@@ -1,36 +1,44 @@
 """Settings of a session, interchangeable with those of the Agents SDK."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
-@dataclass
-class SessionSettings:
-    """Defaults for a session's calls; an explicit argument of a call wins."""
+class SessionSettings(dict[str, Any]):
+    """Defaults for a session's calls; an explicit argument of a call wins.
 
-    limit: int | None = None
+    It is a mapping too, because the Agents SDK's wrappers take settings that are a mapping or their own.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__(limit=check_limit(limit))
+
+    @property
+    def limit(self) -> int | None:
+        """How many items `get_items` gives at most, the newest; `None` for all."""
+        limit: int | None = self["limit"]
+        return limit
 
     def resolve(self, override: Any) -> "SessionSettings":
         """These settings with those of `override` laid over them, where it gives any."""
-        given = coerce_settings(override)
-        return self if given.limit is None else replace(self, limit=given.limit)
+        limit = limit_of(override)
+        return self if limit is None else SessionSettings(limit)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as a plain dictionary."""
-        return asdict(self)
+        return dict(self)
 
 
-def coerce_settings(value: Any) -> SessionSettings:
-    """Our settings from ours, the SDK's, a mapping or nothing."""
-    if isinstance(value, SessionSettings):
-        return value
-    if isinstance(value, Mapping):
-        unknown = set(value) - {"limit"}
+def limit_of(settings: Any) -> int | None:
+    """The limit in settings of ours, of the SDK, in a mapping, or in none at all."""
+    if settings is None:
+        return None
+    if isinstance(settings, Mapping):
+        unknown = set(settings) - {"limit"}
         if unknown:
-            raise ValueError(f"unknown session settings: {', '.join(sorted(map(str, unknown)))}")
-        return SessionSettings(limit=check_limit(value.get("limit")))
-    return SessionSettings(limit=check_limit(getattr(value, "limit", None)))
+            raise ValueError(f"unknown session settings, only limit is known: {sorted(map(str, unknown))}")
+        return check_limit(settings.get("limit"))
+    return check_limit(settings.limit)
 
 
 def check_limit(limit: int | None) -> int | None:

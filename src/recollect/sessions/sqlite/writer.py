@@ -63,6 +63,7 @@ class Writer:
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._needed = True
+        self._stopping = False
         self._claiming = threading.Lock()  # guards claimed and revoked of jobs, and the thread's life
         self._working = threading.Lock()  # held while the connection is used
 
@@ -105,7 +106,7 @@ class Writer:
 
     def stop(self) -> None:
         """Finish what is waiting and close the connection, now."""
-        self._linger = 0
+        self._stopping = True
         self.need(False)
         thread = self._thread
         if thread is not None:
@@ -134,18 +135,21 @@ class Writer:
     # --- on the thread ---
 
     def _work(self) -> None:
-        while True:
-            waiting = self._collect()
-            if waiting:
-                self._commit(waiting)
-            elif waiting is None and self._end():
-                return
+        while self._serve():
+            pass
+
+    def _serve(self) -> bool:
+        """Wait for work and do it; `False` to end. Returns in between, to hold on to nobody's session."""
+        waiting = self._collect()
+        if waiting:
+            self._commit(waiting)
+        return waiting is not None or not self._end()
 
     def _collect(self) -> list[Job] | None:
         """Wait for a job and take all the others that are there too; `None` after lingering in vain."""
         waiting: list[Job] = []
         try:
-            job = self._jobs.get(timeout=None if self._needed else self._linger)
+            job = self._jobs.get(timeout=None if self._needed else 0 if self._stopping else self._linger)
         except queue.Empty:
             return None
         try:
@@ -158,7 +162,7 @@ class Writer:
 
     def _end(self) -> bool:
         with self._claiming:
-            if not self._jobs.empty() or not self._try_retire():
+            if not self._jobs.empty() or not (self._stopping or self._try_retire()):
                 return False
             self._thread = None
         self.disconnect()

@@ -1,0 +1,190 @@
+"""Several processes on one file: no error, nothing acknowledged lost, whole batches, order kept."""
+
+import asyncio
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from recollect import SQLiteSession
+from recollect.testing.contract import message, texts
+
+WORKER = Path(__file__).with_name("sqlite_worker.py")
+SIZE = 4
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.db"
+
+
+def start_worker(
+    path: Path, session_id: str, batches: int, stdout: IO[str] | int = subprocess.PIPE
+) -> subprocess.Popen[str]:
+    command = [sys.executable, str(WORKER), str(path), session_id, str(batches), str(SIZE)]
+    return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+async def stored_batches(path: Path, session_id: str) -> list[int]:
+    """The numbers of the stored batches, after a check that each is whole."""
+    async with SQLiteSession(session_id, path) as session:
+        found = texts(await session.get_items())
+    batches = [int(text.split("/")[0]) for text in found[::SIZE]]
+    assert found == [f"{batch}/{n}" for batch in batches for n in range(SIZE)], "every batch is whole"
+    return batches
+
+
+def test_four_processes_write_one_file_without_an_error(path: Path) -> None:
+    """They also race for the first opening, which makes the file and its tables."""
+    workers = [start_worker(path, f"session-{n}", 40) for n in range(4)]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=60)
+        assert worker.returncode == 0, errors
+    for n in range(4):
+        assert asyncio.run(stored_batches(path, f"session-{n}")) == list(range(40))
+
+
+def test_processes_on_one_session_keep_batches_whole_and_each_in_its_order(path: Path) -> None:
+    workers = [start_worker(path, "the session", 25) for _ in range(3)]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=60)
+        assert worker.returncode == 0, errors
+    stored = asyncio.run(stored_batches(path, "the session"))
+    assert sorted(stored) == sorted(list(range(25)) * 3)
+
+
+@pytest.mark.parametrize("round_number", range(6))
+def test_what_was_acknowledged_survives_kill_9(path: Path, round_number: int) -> None:
+    chance = random.Random(round_number)
+    said = [path.with_name(f"said-{n}") for n in range(4)]
+    workers = []
+    for n, file in enumerate(said):
+        with file.open("w") as stdout:
+            workers.append(start_worker(path, f"session-{n}", 100_000, stdout))
+    assert wait_until(lambda: all(file.stat().st_size for file in said), 30)
+    time.sleep(chance.uniform(0.01, 0.3))
+    for worker in workers:
+        worker.send_signal(signal.SIGKILL)
+        time.sleep(chance.uniform(0, 0.02))
+    for n, worker in enumerate(workers):
+        _, errors = worker.communicate()
+        assert (worker.returncode, errors) == (-signal.SIGKILL, "")
+        acknowledged = [int(line) for line in said[n].read_text().split()]
+        stored = asyncio.run(stored_batches(path, f"session-{n}"))
+        assert stored[: len(acknowledged)] == acknowledged, "nothing acknowledged is lost"
+        assert len(stored) <= len(acknowledged) + 1, "at most one batch was under way"
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+# --- fork ---
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run work in a forked child, which ends without the parent's clean-up, and return its exit code."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_session_goes_on_in_parent_and_child_after_fork(path: Path) -> None:
+    session = SQLiteSession("s", path)
+    asyncio.run(session.add_items([message("parent before")]))
+
+    def child() -> None:
+        asyncio.run(session.add_items([message("child")]))
+        assert texts(asyncio.run(session.get_items())) == ["parent before", "child"]
+
+    assert in_child(child) == 0
+    asyncio.run(session.add_items([message("parent after")]))
+    assert texts(asyncio.run(session.get_items())) == ["parent before", "child", "parent after"]
+    session.close()
+
+
+def test_a_childs_writes_survive_that_its_parent_closes_the_file(path: Path) -> None:
+    """A connection inherited over a fork holds no lock of its own: the parent, closing the file as its
+    last user, would delete the log that the child goes on writing to.
+    """
+    session = SQLiteSession("s", path)
+    asyncio.run(session.add_items([message("parent")]))
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            asyncio.run(session.add_items([message("child 1")]))
+            os.read(told, 1)
+            asyncio.run(session.add_items([message("child 2")]))
+            code = 0
+        finally:
+            os._exit(code)  # as after kill -9: nothing is closed
+    asyncio.run(session.get_items())
+    session.close()
+    time.sleep(0.6)  # the parent lets go of the file
+    assert not open_files(path)
+    other = subprocess.run(
+        [sys.executable, str(WORKER), str(path), "other", "1", "1"], capture_output=True, check=True
+    )
+    assert other.stdout == b"0\n"
+    os.write(tell, b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    again = SQLiteSession("s", path)
+    assert texts(asyncio.run(again.get_items())) == ["parent", "child 1", "child 2"]
+    again.close()
+    os.close(told)
+    os.close(tell)
+
+
+def test_fork_during_writes_and_long_reads(path: Path) -> None:
+    session = SQLiteSession("s", path)
+
+    async def busy() -> None:
+        await session.add_items([message(n) for n in range(20_000)])
+        reading = [asyncio.create_task(session.get_items()) for _ in range(3)]
+        writing = [asyncio.create_task(session.add_items([message(n)])) for n in range(20)]
+        for _ in range(4):
+            await asyncio.sleep(0.01)
+            assert in_child(lambda: None) == 0
+        assert [len(items) >= 20_000 for items in await asyncio.gather(*reading)] == [True] * 3
+        await asyncio.gather(*writing)
+        assert len(await session.get_items()) == 20_020
+
+    asyncio.run(busy())
+
+    def child() -> None:
+        assert len(asyncio.run(session.get_items())) == 20_020
+
+    assert in_child(child) == 0
+    session.close()
+
+
+def open_files(path: Path) -> list[str]:
+    """The files of the database that this process has open."""
+    links = []
+    for entry in os.scandir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(entry.path))
+        except FileNotFoundError:
+            continue
+    return [link for link in links if link.startswith(str(path))]
