@@ -4,7 +4,7 @@ An item is a JSON object in the OpenAI Responses input format, kept whole: unkno
 pass through unchanged.
 """
 
-from .codec import decode_item, encode_items
+from .codec import decode_item, decode_joined, encode_items
 from .fingerprint import fingerprint
 from .pairs import (
     Pairs,
@@ -34,6 +34,7 @@ __all__ = [
     "Pairs",
     "Tokenizer",
     "decode_item",
+    "decode_joined",
     "encode_items",
     "estimate_text_tokens",
     "estimate_tokens",

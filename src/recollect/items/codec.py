@@ -76,6 +76,15 @@ def decode_item(stored: bytes | str) -> Item | None:
     return item if type(item) is dict else None
 
 
+def decode_joined(stored: bytes) -> list[Any] | None:
+    """JSON values joined by commas, in one go; `None` unless all of it is JSON."""
+    try:
+        values: list[Any] = _decode(b"[%b]" % stored)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return values
+
+
 def _decode_slowly(stored: bytes | str) -> object:
     """What others wrote with the standard library: NaN, infinities, lone surrogates."""
     try:

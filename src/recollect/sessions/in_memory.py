@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from ..items import Item, decode_item, encode_items
 from .protocol import Items, PositionedItem, SessionABC, SessionMetadata
@@ -33,7 +34,7 @@ class InMemorySession(SessionABC):
         self._check_open()
         self._append(encode_items(items))
 
-    async def pop_item(self) -> Item | None:
+    async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none."""
         self._check_open()
         try:

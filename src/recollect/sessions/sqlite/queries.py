@@ -15,6 +15,11 @@ class Queries:
         item_rows = f"SELECT id, CAST(message_data AS BLOB) FROM {messages} WHERE session_id = ?"
 
         self.all_items = f"{item_rows} ORDER BY id"
+        # Short histories come as one row: each step of a query may cost this thread its turn.
+        self.newest_joined = (
+            "SELECT count(*), CAST(group_concat(id || ',' || message_data) AS BLOB) FROM"
+            f" (SELECT id, message_data FROM {messages} WHERE session_id = ? ORDER BY id DESC LIMIT ?)"
+        )
         self.newest_items = f"{item_rows} ORDER BY id DESC LIMIT ?"
         self.items_after = f"{item_rows} AND id > ? ORDER BY id LIMIT ?"
         self.items_before = f"{item_rows} AND id < ? ORDER BY id DESC LIMIT ?"

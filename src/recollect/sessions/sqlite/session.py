@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from ...items import Item, decode_item, encode_items
+from ...items import Item, decode_item, decode_joined, encode_items
 from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
 from ..scripts import MakeScript, Row, Script, Statement, T
 from ..settings import check_limit
@@ -20,6 +20,7 @@ from .schema import Tables
 
 logger = logging.getLogger(__name__)
 
+_SHORT = 256  # items: a history that is read in one step
 _tables = lru_cache(maxsize=64)(Tables)
 _options = lru_cache(maxsize=64)(EngineOptions)
 
@@ -62,8 +63,17 @@ class SQLiteSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> Items:
         """All items, oldest first; with a limit the newest of them."""
         limit = self._effective_limit(limit)
+        if limit == 0:
+            return []
+        await self._engine.prepare(self._tables)
+        if limit is None or limit <= _SHORT:
+            width = _SHORT + 1 if limit is None else limit
+            items = await self._engine.fetch(
+                self._queries.newest_joined, (self.session_id, width), _items_of_joined
+            )
+            if items is not None and (limit is not None or len(items) <= _SHORT):
+                return items
         if limit is None:
-            await self._engine.prepare(self._tables)
             return await self._engine.fetch(self._queries.all_items, (self.session_id,), _items_of)
         return [row.item for row in await self._newest(self._queries.newest_items, (), limit)]
 
@@ -74,7 +84,7 @@ class SQLiteSession(SessionABC):
         if encoded:
             await self._write(partial(self._append, encoded))
 
-    async def pop_item(self) -> Item | None:
+    async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none. Corrupt rows on the way go too."""
         return await self._write(self._pop)
 
@@ -219,6 +229,18 @@ class SQLiteSession(SessionABC):
 
     def _drop_lease(self, owner: str) -> Script[None]:
         yield Statement(self._queries.drop_lease, (self.session_id, owner))
+
+
+def _items_of_joined(rows: list[Row]) -> Items | None:
+    """The items of a joined row, oldest first; `None` if anything in it is not as it should be."""
+    count, joined = rows[0]
+    if count == 0:
+        return []
+    values = decode_joined(joined)
+    if values is None or len(values) != 2 * count:
+        return None
+    items = values[::-2]
+    return items if all(type(item) is dict for item in items) else None
 
 
 def _items_of(rows: list[Row]) -> Items:
