@@ -9,11 +9,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingExtraError
+from ..extras import require_extra
 from ..items import estimate_tokens, split_turns, text_of
 from ..sessions.history import items_to_messages
 from ..sessions.sqlite import SQLiteSession
@@ -39,8 +38,7 @@ What to try next
 
 def run_demo() -> int:
     """Run both conversations, each in a process of its own, and show what was stored."""
-    if find_spec("agents") is None:
-        raise MissingExtraError("the demo", "agents")
+    require_extra("agents", "agents.testing", "the demo")
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
         path = Path(folder) / "demo.db"
         for number in range(len(_CONVERSATIONS)):

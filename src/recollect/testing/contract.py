@@ -157,6 +157,7 @@ class SessionContract:
         assert texts(await session.get_items(limit=3)) == ["7", "8", "9"]
         assert texts(await session.get_items(1)) == ["9"]
         assert len(await session.get_items(limit=10)) == 10
+        assert len(await session.get_items(limit=11)) == 10
         assert len(await session.get_items(limit=1000)) == 10
         await close(session)
 

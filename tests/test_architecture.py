@@ -1,0 +1,118 @@
+"""The shape of the package: who may import whom, what is public, and that importing is cheap."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import recollect
+
+SOURCE = Path(recollect.__file__).parent
+
+# A module imports only from its own line or from lines above.
+LAYERS = (
+    {"errors", "extras", "items"},
+    {"sessions", "strategies", "memory"},
+    {"integrations"},
+    {"server", "mcp", "cli", "testing", "__main__"},
+)
+RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in packages}
+HEAVY = {"agents", "openai", "anthropic", "sqlalchemy", "alembic", "redis", "fastapi", "cryptography"}
+
+
+def modules() -> list[Path]:
+    return [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"]
+
+
+def imported_packages(path: Path) -> set[str]:
+    """The packages of ours that a module imports, at the top or inside functions."""
+    inside = path.relative_to(SOURCE).parts[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = inside[: len(inside) - node.level + 1]
+            names = [*base, *(node.module or "").split(".")] if node.module else list(base)
+            found.update([names[0]] if names else [alias.name for alias in node.names])
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("recollect."):
+            found.add((node.module or "").split(".")[1])
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_from_the_layers_above_it(path: Path) -> None:
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    assert own in RANK, f"{own} has no place in the layers"
+    for package in imported_packages(path):
+        assert RANK[package] <= RANK[own], f"{own} must not import {package}"
+
+
+def test_items_and_errors_import_nothing_of_ours_but_each_other() -> None:
+    for path in (SOURCE / "items").glob("*.py"):
+        assert imported_packages(path) <= {"items", "errors"}
+    assert imported_packages(SOURCE / "errors.py") == set()
+
+
+def test_the_public_surface_is_this_list() -> None:
+    assert recollect.__all__ == sorted(
+        """
+        AppendsOnce DatabaseBusyError Described DiskFullError ImportFormatError ImportReport
+        InMemorySession InvalidItemError Item Leasable MissingAbilityError MissingExtraError
+        NotADatabaseError Pairs Positioned PositionedItem ReadOnlyError RecollectError
+        RepairReport RetryingSession Rewritable RunLockTimeoutError SQLiteSession
+        SchemaMismatchError Session SessionABC SessionClosedError SessionInfo
+        SessionInputCallback SessionManager SessionMetadata SessionPage SessionSettings
+        StorageError TransientError chain_callbacks compress_history drop_sensitive
+        estimate_tokens export_session find_orphans fingerprint import_sdk_sessions
+        import_session is_user_message items_to_messages limit_history mask_sensitive
+        newest_whole pair_calls repair reset_session run_lock split_turns summarize_head text_of
+        undo_items undo_turn
+        """.split()  # noqa: SIM905
+    )
+    for name in recollect.__all__:
+        assert getattr(recollect, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = recollect.no_such_name
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    """They cannot follow the lazy loading: the names are also imported for them."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    seen = {
+        alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert seen - {None} == set(recollect.__all__)
+
+
+def modules_loaded_by(statement: str) -> set[str]:
+    script = f"import sys; {statement}; print(*sys.modules)"
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
+
+
+def test_importing_recollect_loads_nothing_else() -> None:
+    loaded = modules_loaded_by("import recollect")
+    assert {name for name in loaded if name.startswith("recollect")} == {"recollect"}
+    assert not loaded & {"sqlite3", "asyncio", "msgspec", "typing"}
+
+
+def test_the_base_needs_no_extra() -> None:
+    loaded = modules_loaded_by("import recollect; [getattr(recollect, name) for name in recollect.__all__]")
+    assert not loaded & HEAVY
+
+
+def test_a_missing_extra_is_named() -> None:
+    """A process that cannot import the SDK asks for the demo, which needs it."""
+    script = (
+        "import sys; sys.modules['agents'] = None\n"  # what Python takes for: not to be had
+        "from recollect.cli import main\n"
+        "sys.exit(main(['demo']))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "pip install 'recollect[agents]'" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,87 @@
+"""Documentation that cannot drift: examples are run, public names and commands are documented."""
+
+import ast
+import asyncio
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import recollect
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+async def run_blocks(page: Path) -> None:
+    """Run the Python blocks of a page one after another, as one program that may await."""
+    names: dict[str, object] = {"__name__": "documentation"}
+    for block in BLOCK.findall(page.read_text()):
+        code = compile(block, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(code, names)
+        if inspect.isawaitable(result):
+            await result
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(run_blocks(page))
+
+
+def test_there_are_examples() -> None:
+    assert sum(len(BLOCK.findall(page.read_text())) for page in PAGES) > 15
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "reference" / "api.md").read_text()
+    documented = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", reference))))
+    assert set(recollect.__all__) - documented == set()
+
+
+def test_every_command_is_in_the_reference() -> None:
+    usage = subprocess.run(
+        [sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    commands = re.findall(r"^    (\w+) ", usage, re.MULTILINE)
+    reference = (ROOT / "docs" / "reference" / "api.md").read_text()
+    assert commands
+    assert all(f"`recollect {command}`" in reference for command in commands)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_example_backend_fails_the_contract_where_the_page_says(tmp_path: Path) -> None:
+    """The page on writing a backend says what its naive example gets wrong."""
+    page = (ROOT / "docs" / "how-to" / "write-a-backend.md").read_text()
+    (tmp_path / "test_example.py").write_text("\n".join(BLOCK.findall(page)))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_example.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    failed = {name.split("[")[0] for name in re.findall(r"^FAILED \S+::(\S+)", run.stdout, re.MULTILINE)}
+    assert failed == {
+        "test_gives_the_newest_within_a_limit_oldest_first",
+        "test_nobody_shares_an_item_with_the_store",
+        "test_what_is_not_a_list_is_refused",
+        "test_what_is_not_json_is_refused_and_nothing_is_written",
+    }, run.stdout
+
+
+def test_the_demo_remembers_across_processes_and_says_what_to_try_next() -> None:
+    demo = subprocess.run(
+        [sys.executable, "-m", "recollect", "demo"], capture_output=True, text=True, check=True
+    )
+    assert "Process 2 starts; the session holds 6 items" in demo.stdout
+    assert "you are Ada, and you live in Lisbon" in demo.stdout
+    assert "What to try next" in demo.stdout
+    assert demo.stderr == ""
