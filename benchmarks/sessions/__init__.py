@@ -1,0 +1,1 @@
+"""Sessions on SQLite: ours, the Agents SDK's, and the bare driver."""
