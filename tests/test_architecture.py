@@ -57,7 +57,8 @@ def test_items_and_errors_import_nothing_of_ours_but_each_other() -> None:
 def test_the_public_surface_is_this_list() -> None:
     assert recollect.__all__ == sorted(
         """
-        AppendsOnce DatabaseBusyError Described DiskFullError ImportFormatError ImportReport
+        AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError
+        DatabaseBusyError Described DiskFullError ImportFormatError ImportReport
         InMemorySession InvalidItemError Item Leasable MissingAbilityError MissingExtraError
         NotADatabaseError Pairs Positioned PositionedItem ReadOnlyError RecollectError
         RepairReport RetryingSession Rewritable RunLockTimeoutError SQLiteSession

@@ -8,12 +8,15 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # what type checkers take as true, without the cost of importing `typing`
 if TYPE_CHECKING:
+    from .errors import AccessDeniedError as AccessDeniedError
+    from .errors import ConnectionLostError as ConnectionLostError
     from .errors import DatabaseBusyError as DatabaseBusyError
     from .errors import DiskFullError as DiskFullError
     from .errors import ImportFormatError as ImportFormatError
     from .errors import InvalidItemError as InvalidItemError
     from .errors import MissingAbilityError as MissingAbilityError
     from .errors import MissingExtraError as MissingExtraError
+    from .errors import MissingTablesError as MissingTablesError
     from .errors import NotADatabaseError as NotADatabaseError
     from .errors import ReadOnlyError as ReadOnlyError
     from .errors import RecollectError as RecollectError
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from .errors import SessionClosedError as SessionClosedError
     from .errors import StorageError as StorageError
     from .errors import TransientError as TransientError
+    from .errors import UnreachableError as UnreachableError
     from .items import Item as Item
     from .items import Pairs as Pairs
     from .items import estimate_tokens as estimate_tokens
@@ -69,6 +73,10 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "errors": (
+        "AccessDeniedError",
+        "ConnectionLostError",
+        "MissingTablesError",
+        "UnreachableError",
         "DatabaseBusyError",
         "DiskFullError",
         "ImportFormatError",

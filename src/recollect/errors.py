@@ -87,9 +87,25 @@ class DiskFullError(StorageError):
     """There is no space left for the write; nothing of it was stored."""
 
 
+class AccessDeniedError(StorageError):
+    """The server refused the user or the password."""
+
+
+class MissingTablesError(StorageError):
+    """The tables are not there: a migration must be run first."""
+
+
+class ConnectionLostError(StorageError, ConnectionError):
+    """The connection broke in the middle of a call: what it was to write is stored whole, or not at all."""
+
+
 class TransientError(StorageError):
     """Nothing was written, and the same call may succeed later."""
 
 
 class DatabaseBusyError(TransientError):
     """Others held the database for longer than the busy timeout; nothing was written."""
+
+
+class UnreachableError(TransientError, ConnectionError):
+    """No connection to the server could be made; nothing was written."""
