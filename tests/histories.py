@@ -38,6 +38,10 @@ def texts() -> SearchStrategy[str]:
     return st.sampled_from(WORDS) | st.text(max_size=20)
 
 
+def picture() -> Item:
+    return {"type": "input_image", "image_url": PICTURE, "detail": "auto"}
+
+
 # Messages
 
 
@@ -46,7 +50,7 @@ def user_messages() -> SearchStrategy[Item]:
     """With and without a `type`; the content a string or a list of parts."""
     part = st.one_of(
         st.builds(lambda text: {"type": "input_text", "text": text}, texts()),
-        st.builds(lambda: {"type": "input_image", "image_url": PICTURE, "detail": "auto"}),
+        st.builds(picture),
         st.builds(lambda: {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}),
     )
     return _messages(["user"], texts() | st.lists(part, min_size=1, max_size=3))
@@ -192,6 +196,8 @@ def _tool_steps(draw: DrawFn, ids: Iterator[int]) -> list[Item]:
     items, outputs = [], []
     for kind in draw(st.lists(st.sampled_from(CALL_KINDS), min_size=1, max_size=3)):
         call, output = call_and_output(kind, f"call_{next(ids)}", draw(texts()))
+        if kind == "function_call" and draw(st.booleans()):  # an output may be a list of parts, too
+            output["output"] = [{"type": "input_text", "text": output["output"]}, picture()]
         items += [*draw(thoughts()), call]
         outputs.append(output)
     return items + draw(st.permutations(outputs))

@@ -15,6 +15,8 @@ import msgspec
 from ..errors import InvalidItemError
 from .shapes import Item
 
+_DEEPEST = 200  # levels: what is read back far down a call stack must not fail for its depth
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -31,7 +33,7 @@ def _encode_item(item: Any, index: int) -> str:
         raise InvalidItemError(f"it is a {type(item).__name__}, not a JSON object (dict)", index)
     try:
         encoded = _encode(item)
-        if _decode(encoded) == item:
+        if _decode(encoded) == item and _is_shallow(item, encoded):
             return encoded.decode()
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         pass  # the slow way finds out whether it can be stored after all, and if not, why
@@ -42,27 +44,45 @@ def _encode_slowly(item: Item, index: int) -> str:
     try:
         reason = _why_not_json(item, "")
         if reason is None:
-            return json.dumps(item)
+            encoded = json.dumps(item)
+            if json.loads(encoded) == item:
+                return encoded
+            reason = "it holds the two halves of a character apart, and JSON would join them"
     except RecursionError:
         reason = "it is nested too deeply, or contains itself"
+    except ValueError:
+        reason = "it holds an integer with too many digits"
     raise InvalidItemError(reason, index)
 
 
-def _why_not_json(value: object, path: str) -> str | None:
+def _is_shallow(item: Item, encoded: bytes) -> bool:
+    """Whether it is surely not nested too deeply: most items have too few brackets for it."""
+    return encoded.count(b"{") + encoded.count(b"[") <= _DEEPEST or _depth(item) <= _DEEPEST
+
+
+def _depth(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max((_depth(each) for each in inner if isinstance(each, dict | list)), default=0)
+
+
+def _why_not_json(value: object, path: str, level: int = 1) -> str | None:
     """Where and why a value is not JSON that survives a round trip; `None` if it is."""
+    if level > _DEEPEST + 1:
+        raise RecursionError
     if value is None or isinstance(value, str | int):
         return None
     if isinstance(value, float):
         return None if math.isfinite(value) else f"{path} is {value}, which JSON cannot hold"
     if isinstance(value, list):
-        reasons = (_why_not_json(element, f"{path}[{n}]") for n, element in enumerate(value))
+        reasons = (_why_not_json(element, f"{path}[{n}]", level + 1) for n, element in enumerate(value))
         return next(filter(None, reasons), None)
     if not isinstance(value, dict):
         return f"{path} is a {type(value).__name__}, which JSON cannot hold"
     for key, element in value.items():
         if not isinstance(key, str):
             return f"{path or 'it'} has the key {key!r}, and keys must be strings"
-        if reason := _why_not_json(element, f"{path}.{key}" if path else key):
+        name = key if key.isidentifier() else repr(key)
+        if reason := _why_not_json(element, f"{path}.{name}" if path else name, level + 1):
             return reason
     return None
 
@@ -71,7 +91,7 @@ def decode_item(stored: bytes | str) -> Item | None:
     """The stored item, or `None` where what is stored is not a JSON object."""
     try:
         item = _decode(stored)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         item = _decode_slowly(stored)
     return item if type(item) is dict else None
 
@@ -80,7 +100,7 @@ def decode_joined(stored: bytes) -> list[Any] | None:
     """JSON values joined by commas, in one go; `None` unless all of it is JSON."""
     try:
         values: list[Any] = _decode(b"[%b]" % stored)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return values
 

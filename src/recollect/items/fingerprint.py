@@ -15,5 +15,5 @@ def fingerprint(item: Item) -> str:
         stable = item.get(field)
         if isinstance(stable, str) and stable not in _PLACEHOLDER_IDS:
             return f"{type_of(item)}:{stable}"
-    canonical = json.dumps(item, sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps({**item, "type": type_of(item)}, sort_keys=True, separators=(",", ":"))
     return f"{type_of(item)}#{hashlib.sha256(canonical.encode()).hexdigest()}"

@@ -15,6 +15,7 @@ from .shapes import (
     is_from_model,
     is_output,
     is_reasoning,
+    is_user_message,
     type_of,
 )
 from .turns import turn_starts
@@ -30,52 +31,61 @@ class Pairs:
 
 
 def pair_calls(items: Sequence[Item]) -> Pairs:
-    """Match each output with the latest call before it of its kind and `call_id`."""
-    latest: dict[tuple[str, str], int] = {}
+    """Match each output with a call before it of its kind and `call_id`.
+
+    That is the latest such call without an output, else the latest of the same turn: an id may be used again
+    in a later turn, and must not tie an output there to a call that was answered long before.
+    """
+    open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    answered: dict[tuple[str, str], int] = {}
     outputs: defaultdict[int, list[int]] = defaultdict(list)
     orphans: list[int] = []
-    calls: list[int] = []
     for index, item in enumerate(items):
         kind = type_of(item)
-        if is_call(item):
-            calls.append(index)
-            latest[kind, _call_key(item)] = index
+        if is_user_message(item):
+            answered.clear()
+        elif is_call(item):
+            open_calls[kind, _call_key(item)].append(index)
         elif is_output(item):
-            call = latest.get((CALL_TYPE_OF_OUTPUT[kind], _call_key(item)))
-            if call is None:
-                orphans.append(index)
+            key = CALL_TYPE_OF_OUTPUT[kind], _call_key(item)
+            if open_calls[key]:
+                answered[key] = open_calls[key].pop()
+            if key in answered:
+                outputs[answered[key]].append(index)
             else:
-                outputs[call].append(index)
-    return Pairs(dict(outputs), [call for call in calls if call not in outputs], orphans)
+                orphans.append(index)
+    return Pairs(dict(outputs), sorted(call for calls in open_calls.values() for call in calls), orphans)
 
 
 def _call_key(item: Item) -> str:
     """The id that a call and its output share: `call_id`, except where the protocol names it otherwise."""
-    kind = type_of(item)
-    if kind == "mcp_approval_request":
-        return str(item.get("id"))
-    if kind == "mcp_approval_response":
-        return str(item.get("approval_request_id"))
-    if kind == "local_shell_call_output" and "call_id" not in item:
-        return str(item.get("id"))
-    return str(item.get("call_id"))
+    match type_of(item):
+        case "mcp_approval_request":
+            key = item.get("id")
+        case "mcp_approval_response":
+            key = item.get("approval_request_id")
+        case "local_shell_call_output" if item.get("call_id") is None:
+            key = item.get("id")
+        case _:
+            key = item.get("call_id")
+    return key if isinstance(key, str) else ""
 
 
 def reasoning_owners(items: Sequence[Item]) -> dict[int, list[int]]:
     """For each reasoning item the items it led to: those the model made next, up to its next thought."""
     owners: dict[int, list[int]] = {}
-    followers: list[int] = []
-    for index in range(len(items) - 1, -1, -1):
-        item = items[index]
+    thoughts: list[int] = []
+    for index, item in enumerate(items):
         if is_reasoning(item):
-            owners[index] = followers[::-1]
-            # Thoughts in a row lead to the same items; a thought before other items ends their stretch.
-            if index and not is_reasoning(items[index - 1]):
-                followers = []
-        elif is_from_model(item):
-            followers.append(index)
-        else:
-            followers = []
+            if not index or not is_reasoning(items[index - 1]):
+                thoughts = []
+            thoughts.append(index)
+            # Thoughts in a row lead to the same items, and share one list of them.
+            owners[index] = owners[thoughts[0]] if len(thoughts) > 1 else []
+        elif not is_from_model(item):
+            thoughts = []
+        elif thoughts:
+            owners[thoughts[0]].append(index)
     return owners
 
 
@@ -89,11 +99,25 @@ def group_items(items: Sequence[Item]) -> list[int]:
             index = parent[index]
         return index
 
-    links = [*pair_calls(items).outputs_of.items(), *reasoning_owners(items).items()]
+    outputs, owners = pair_calls(items).outputs_of, reasoning_owners(items)
+    # Thoughts in a row share their followers: one link to the first of these ties in each but the first.
+    thoughts = [(index, led_to[: 1 if index - 1 in owners else None]) for index, led_to in owners.items()]
+    links = [*outputs.items(), *thoughts, *_program_parts(items).items()]
     for one, others in links:
         for other in others:
             parent[find(other)] = find(one)
     return [find(index) for index in range(len(items))]
+
+
+def _program_parts(items: Sequence[Item]) -> dict[int, list[int]]:
+    """For each program that the model wrote, the calls and outputs it made."""
+    programs = {_call_key(item): index for index, item in enumerate(items) if type_of(item) == "program"}
+    parts: defaultdict[int, list[int]] = defaultdict(list)
+    for index, item in enumerate(items):
+        caller = item.get("caller")
+        if isinstance(caller, dict) and caller.get("caller_id") in programs:
+            parts[programs[caller["caller_id"]]].append(index)
+    return dict(parts)
 
 
 def keep_whole_groups(items: Sequence[Item], kept: Collection[int]) -> list[Item]:

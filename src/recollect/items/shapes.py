@@ -18,6 +18,20 @@ OUTPUT_TYPE_OF_CALL = {
     "program": "program_output",
     "mcp_approval_request": "mcp_approval_response",
 }
+# Items, beside messages and outputs, that no model makes.
+_FROM_THE_CALLER = ("", "item_reference", "additional_tools", "compaction_trigger", "configuration_update")
+# Where kinds other than messages and function calls keep their words, at any depth.
+_FIELDS_OF_WORDS = {
+    "shell_call": ("action",),
+    "shell_call_output": ("output",),
+    "local_shell_call": ("action",),
+    "apply_patch_call": ("operation",),
+    "computer_call": ("action", "actions"),
+    "tool_search_call": ("arguments",),
+    "tool_search_output": ("tools",),
+    "program": ("code",),
+    "program_output": ("result",),
+}
 CALL_TYPE_OF_OUTPUT = {output: call for call, output in OUTPUT_TYPE_OF_CALL.items()}
 
 
@@ -59,7 +73,7 @@ def is_from_model(item: Item) -> bool:
     """Whether the model made this item: what a reasoning item may belong to."""
     if type_of(item) == "message":
         return role_of(item) == "assistant"
-    return not is_output(item) and type_of(item) not in ("", "item_reference")
+    return not is_output(item) and type_of(item) not in _FROM_THE_CALLER
 
 
 def text_of(item: Item) -> str:
@@ -69,12 +83,24 @@ def text_of(item: Item) -> str:
 
 def _texts(item: Item) -> Iterator[str]:
     kind = type_of(item)
-    if kind == "reasoning":
+    if kind in _FIELDS_OF_WORDS:
+        for field in _FIELDS_OF_WORDS[kind]:
+            yield from _strings_in(item.get(field))
+    elif kind == "reasoning":
         yield from _texts_in(item.get("summary"))
         yield from _texts_in(item.get("content"))
-        return
-    for field in ("content", "arguments", "input", "output"):
-        yield from _texts_in(item.get(field))
+    else:
+        for field in ("content", "arguments", "input", "output"):
+            yield from _texts_in(item.get(field))
+
+
+def _strings_in(value: object) -> Iterator[str]:
+    """Every string within a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings_in(inner)
 
 
 def _texts_in(value: object) -> Iterator[str]:

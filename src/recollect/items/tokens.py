@@ -11,6 +11,7 @@ _CJK = re.compile(
 )
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_ITEM = 4  # the markers around every item
+_IMAGES = ("input_image", "image", "computer_screenshot")
 _TOKENS_PER_IMAGE = 765  # a square of 1024 pixels in full detail; its bytes must not be counted as text
 
 Tokenizer = Callable[[str], int]
@@ -37,7 +38,6 @@ def _item_tokens(item: Item, count: Tokenizer) -> int:
 
 
 def _images_in(item: Item) -> int:
-    parts = item.get("content") if role_of(item) else item.get("output")
-    if not isinstance(parts, list):
-        return 0
-    return sum(isinstance(part, dict) and part.get("type") in ("input_image", "image") for part in parts)
+    content = item.get("content") if role_of(item) else item.get("output")
+    parts = content if isinstance(content, list) else [content]
+    return sum(isinstance(part, dict) and part.get("type") in _IMAGES for part in parts)

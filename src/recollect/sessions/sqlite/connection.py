@@ -21,7 +21,7 @@ from ..scripts import Row, Script, Statement
 T = TypeVar("T")
 
 _FIRST_WAIT = 0.0002
-_LONGEST_WAIT = 0.005
+_LONGEST_WAIT = 0.001
 
 
 @dataclass(frozen=True)

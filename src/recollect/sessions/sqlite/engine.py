@@ -245,11 +245,14 @@ class MemoryEngine:
 
     def __init__(self, options: EngineOptions) -> None:
         self._readers = Readers(_connect_in_memory, 1)
+        self._prepared: set[Tables] = set()
         self.fetch = _Reading(":memory:", options, self._readers).fetch
 
     async def prepare(self, tables: Tables) -> None:
-        """Make the tables. Doing it again is harmless."""
-        await self.write(partial(migrate, tables))
+        """Make the tables."""
+        if tables not in self._prepared:
+            await self.write(partial(migrate, tables))
+            self._prepared.add(tables)
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a transaction and return its result."""

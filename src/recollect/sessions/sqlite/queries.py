@@ -28,7 +28,7 @@ class Queries:
             f"INSERT INTO {sessions} (session_id) VALUES (?)"
             " ON CONFLICT (session_id) DO UPDATE SET updated_at = CURRENT_TIMESTAMP"
         )
-        self.append_item = f"INSERT INTO {messages} (session_id, message_data) VALUES (?, ?)"
+        self._append = f"INSERT INTO {messages} (session_id, message_data) VALUES"
         self.pop_item = (
             f"DELETE FROM {messages} WHERE id ="
             f" (SELECT id FROM {messages} WHERE session_id = ? ORDER BY id DESC LIMIT 1)"
@@ -76,6 +76,15 @@ class Queries:
             f" (SELECT session_id FROM {sessions} WHERE updated_at < datetime('now', ?) LIMIT ?)"
             " RETURNING 1"
         )
+
+    def append_items(self, count: int) -> str:
+        """Insert so many rows in one step. Parameters: the session, then the items."""
+        return f"{self._append} {_value_rows(count)}"
+
+
+@lru_cache(maxsize=64)
+def _value_rows(count: int) -> str:
+    return ", ".join(f"(?1, ?{number})" for number in range(2, count + 2))
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
 from ..scripts import MakeScript, Row, Script, Statement, T
 from ..settings import check_limit
 from .connection import EngineOptions
-from .engine import Engine
+from .engine import Engine, in_thread
 from .queries import Queries, queries_for
 from .registry import acquire_engine, release_engine
 from .schema import Tables
@@ -21,6 +21,8 @@ from .schema import Tables
 logger = logging.getLogger(__name__)
 
 _SHORT = 256  # items: a history that is read in one step
+_ROWS_PER_STEP = 50  # items that are inserted in one step
+_LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
 _tables = lru_cache(maxsize=64)(Tables)
 _options = lru_cache(maxsize=64)(EngineOptions)
 
@@ -80,7 +82,7 @@ class SQLiteSession(SessionABC):
     async def add_items(self, items: Items) -> None:
         """Append a batch, whole or not at all, and make the session if it is not there."""
         self._check_open()
-        encoded = encode_items(items)
+        encoded = await _encoded(items)
         if encoded:
             await self._write(partial(self._append, encoded))
 
@@ -114,7 +116,7 @@ class SQLiteSession(SessionABC):
 
     async def replace_items(self, items: Items) -> None:
         """Replace the history by these items."""
-        encode_items(items)  # a bad one is refused here, before anything else is done
+        await _encoded(items)  # a bad one is refused here, before anything else is done
         await self.transform_items(lambda _: items)
 
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
@@ -135,7 +137,7 @@ class SQLiteSession(SessionABC):
     async def add_batch(self, items: Items, batch_id: str) -> bool:
         """Append a batch unless one of this id was appended within the last day."""
         self._check_open()
-        return await self._write(partial(self._append_once, encode_items(items), batch_id))
+        return await self._write(partial(self._append_once, await _encoded(items), batch_id))
 
     async def get_metadata(self) -> SessionMetadata:
         """The metadata; empty where none was set."""
@@ -183,7 +185,9 @@ class SQLiteSession(SessionABC):
         yield Statement(self._queries.touch_session, (self.session_id,))
         if self._initial_metadata is not None:
             yield Statement(self._queries.add_metadata, self._initial_metadata)
-        yield Statement(self._queries.append_item, [(self.session_id, text) for text in encoded], many=True)
+        for start in range(0, len(encoded), _ROWS_PER_STEP):
+            some = encoded[start : start + _ROWS_PER_STEP]
+            yield Statement(self._queries.append_items(len(some)), (self.session_id, *some))
 
     def _append_once(self, encoded: Sequence[str], batch_id: str) -> Script[bool]:
         yield Statement(self._queries.touch_session, (self.session_id,))
@@ -229,6 +233,12 @@ class SQLiteSession(SessionABC):
 
     def _drop_lease(self, owner: str) -> Script[None]:
         yield Statement(self._queries.drop_lease, (self.session_id, owner))
+
+
+async def _encoded(items: Items) -> list[str]:
+    if isinstance(items, list) and len(items) > _LONG_BATCH:
+        return await in_thread(partial(encode_items, items))
+    return encode_items(items)
 
 
 def _items_of_joined(rows: list[Row]) -> Items | None:
