@@ -46,6 +46,7 @@ Options = dict[str, Any]
 # What the user says; or what they decide, seeing the result of the turn before: a state to go on from.
 Turn = str | list[Item] | Callable[[Any], Any]
 
+EVERYTHING = 10_000  # an explicit limit goes before one in the settings
 PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 
 
@@ -89,8 +90,9 @@ def no_weapons(_context: Any, _agent: Any, input_items: str | list[Any]) -> Guar
 
 @input_guardrail
 async def no_drugs(_context: Any, _agent: Any, input_items: str | list[Any]) -> GuardrailFunctionOutput:
-    await asyncio.sleep(0.03)  # the model has been asked by now
-    return GuardrailFunctionOutput(None, tripwire_triggered="drugs" in said(input_items))
+    tripped = "drugs" in said(input_items)
+    await asyncio.sleep(0.03 * tripped)  # the model has been asked by then
+    return GuardrailFunctionOutput(None, tripwire_triggered=tripped)
 
 
 @output_guardrail
@@ -261,7 +263,7 @@ SCENARIOS = {
     "tools in parallel": Scenario(
         ["weather?", "1+2?"],
         lambda: [
-            [call("weather", "p", city="Paris"), call("weather", "r", city="Rome"), call("add", "a", a=1, b=1)],
+            [call("weather", "p", city="Paris"), call("weather", "r", city="Rome"), call("fail", "f")],
             answer("sunny"),
             [call("add", "b", a=1, b=2)],
             answer("3"),
@@ -486,7 +488,7 @@ def play(session: Any, scenario: Scenario, run_turn: Run, **run_config: Any) -> 
         else:
             record.ends.append("interrupted" if result.interruptions else "")
             record.outputs.append(result.final_output)
-        record.stored.append(asyncio.run(session.get_items()))
+        record.stored.append(asyncio.run(session.get_items(EVERYTHING)))
     record.shown = [call.input for call in model.calls]
     model.assert_complete()
     return record

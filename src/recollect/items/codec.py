@@ -96,10 +96,10 @@ def decode_item(stored: bytes | str) -> Item | None:
     return item if type(item) is dict else None
 
 
-def decode_joined(stored: bytes) -> list[Any] | None:
+def decode_joined(stored: bytes | str) -> list[Any] | None:
     """JSON values joined by commas, in one go; `None` unless all of it is JSON."""
     try:
-        values: list[Any] = _decode(b"[%b]" % stored)
+        values: list[Any] = _decode(f"[{stored}]" if isinstance(stored, str) else b"[%b]" % stored)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return values

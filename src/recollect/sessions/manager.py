@@ -6,9 +6,11 @@ from pathlib import Path
 
 from .protocol import SessionMetadata, SessionPage
 from .settings import check_limit
-from .sqlite.catalog import SQLiteCatalog
+from .sql.catalog import SQLCatalog
+from .sql.tables import Tables
 from .sqlite.connection import EngineOptions
-from .sqlite.schema import Tables
+from .sqlite.queries import queries_for
+from .sqlite.registry import acquire_engine, release_engine
 from .sqlite.session import SQLiteSession
 
 _SQLITE_SCHEME = "sqlite:///"
@@ -24,7 +26,8 @@ class SessionManager:
         self._path = _path_of(str(url_or_path))
         self._open: dict[str, SQLiteSession] = {}
         self._lock = threading.Lock()
-        self._catalog = SQLiteCatalog(self._path, Tables(), EngineOptions())
+        self._engine = acquire_engine(self._path, EngineOptions())
+        self._catalog = SQLCatalog(self._engine, queries_for(Tables()))
 
     def get_session(self, user_id: str, session_type: str = "default") -> SQLiteSession:
         """The session of a user and type; the same handle until it is closed."""
@@ -74,7 +77,7 @@ class SessionManager:
     def close(self) -> None:
         """Close all handles and let go of the file."""
         self.close_all_sessions()
-        self._catalog.close()
+        release_engine(self._engine)
 
 
 def _path_of(url_or_path: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import ImportFormatError
 from ..items import Item, decode_item
 from .protocol import Rewritable, Session, require_ability
-from .sqlite.schema import Tables
+from .sql.tables import Tables
 
 _PLAIN = 'SELECT id, CAST(message_data AS BLOB) FROM "{messages}" WHERE session_id = ? ORDER BY id'
 # On the main branch also what has no structure: a plain session wrote it, and it must not disappear.

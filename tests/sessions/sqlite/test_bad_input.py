@@ -54,7 +54,7 @@ def test_a_session_id_must_be_text_that_can_be_stored(session_id: Any) -> None:
         "1st",
         "main.x",
         "naïve",
-        "x" * 101,
+        "x" * 41,
         "sqlite_master",
         "recollect_x",
         None,
@@ -218,7 +218,7 @@ async def test_sqlites_own_word_for_a_full_disk_is_ours_too(path: Path) -> None:
     await session.add_items([message("before")])
 
     def limit_size() -> Any:
-        from recollect.sessions.scripts import Statement
+        from recollect.sessions.sql.scripts import Statement
 
         yield Statement("PRAGMA max_page_count=20")
 

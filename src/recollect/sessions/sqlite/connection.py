@@ -16,7 +16,7 @@ from ...errors import (
     ReadOnlyError,
     StorageError,
 )
-from ..scripts import Row, Script, Statement
+from ..sql.scripts import Row, Script, Statement
 
 T = TypeVar("T")
 
@@ -62,9 +62,6 @@ def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
 
 def execute(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
     """Run one statement and fetch all its rows."""
-    if statement.many:
-        connection.executemany(statement.sql, statement.parameters)
-        return []
     return connection.execute(statement.sql, statement.parameters).fetchall()
 
 

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ...errors import ReadOnlyError
-from ..scripts import MakeScript, Row
+from ..sql.scripts import Decode, MakeScript, Row
+from ..sql.tables import Tables
 from .collector import collector_held_off
 from .connection import (
     EngineOptions,
@@ -27,37 +28,16 @@ from .connection import (
     wait_for_lock,
 )
 from .readers import Readers
-from .schema import Tables, check_tables, migrate
+from .schema import check_tables, migrate
 from .writer import Writer
 
 T = TypeVar("T")
-Decode = Callable[[list[Row]], T]
 
 _READERS = 3
 _READING_THREADS = 2
 _INLINE_SECONDS = 0.002
 _ROWS_PER_FETCH = 32
 LINGER_SECONDS = 0.25
-
-
-class Engine(Protocol):
-    """What a SQLite session needs of its database."""
-
-    async def prepare(self, tables: Tables) -> None:
-        """See to it that the tables are there and have the right shape."""
-        ...
-
-    async def write(self, make_script: MakeScript[T]) -> T:
-        """Run a script in a transaction of its own and return its result."""
-        ...
-
-    async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        """Run one query and return what `decode` makes of its rows."""
-        ...
-
-    def close(self) -> None:
-        """Finish what is waiting and close everything."""
-        ...
 
 
 class _Reading:

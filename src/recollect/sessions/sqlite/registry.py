@@ -6,7 +6,7 @@ import threading
 import weakref
 
 from .connection import EngineOptions
-from .engine import Engine, FileEngine, MemoryEngine, forget_threads
+from .engine import FileEngine, MemoryEngine, forget_threads
 
 # The engine that new sessions of a file get, and all that are alive: an engine whose file was
 # replaced goes on for the sessions that have it. The lock is re-entrant because a session that is
@@ -16,7 +16,7 @@ _alive: weakref.WeakSet[FileEngine] = weakref.WeakSet()
 _lock = threading.RLock()
 
 
-def acquire_engine(path: str, options: EngineOptions) -> Engine:
+def acquire_engine(path: str, options: EngineOptions) -> FileEngine | MemoryEngine:
     """The engine of a file, counted as used once more. The file itself is opened when first needed."""
     if path == ":memory:":
         return MemoryEngine(options)
@@ -32,7 +32,7 @@ def acquire_engine(path: str, options: EngineOptions) -> Engine:
         return engine
 
 
-def release_engine(engine: Engine) -> None:
+def release_engine(engine: FileEngine | MemoryEngine) -> None:
     """Count one use less; after the last the file is closed, if no other comes soon."""
     if isinstance(engine, FileEngine):
         with _lock:

@@ -4,39 +4,14 @@ The first two tables are those of the Agents SDK, so that its files open here an
 beside them under names that start with `recollect_`.
 """
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from ...errors import SchemaMismatchError
-from ..scripts import Script, Statement
+from ..sql.scripts import Script, Statement
+from ..sql.tables import Tables
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _SESSION_COLUMNS = {"session_id", "created_at", "updated_at"}
 _MESSAGE_COLUMNS = {"id", "session_id", "message_data", "created_at"}
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The names of the tables, checked, and those of ours that follow from them."""
-
-    sessions: str = "agent_sessions"
-    messages: str = "agent_messages"
-    metadata: str = field(init=False)
-    batches: str = field(init=False)
-    leases: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        for name in (self.sessions, self.messages):
-            if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
-                raise ValueError(f"{name!r} is not a table name: use letters, digits and underscores")
-            if name.lower().startswith(("sqlite_", "recollect_")):
-                raise ValueError(f"table name {name!r} is reserved")
-        if self.sessions.lower() == self.messages.lower():
-            raise ValueError(f"sessions and messages need two tables, and both are {self.sessions!r}")
-        object.__setattr__(self, "metadata", f"recollect_{self.sessions}_metadata")
-        object.__setattr__(self, "leases", f"recollect_{self.sessions}_leases")
-        object.__setattr__(self, "batches", f"recollect_{self.messages}_batches")
 
 
 def migrate(tables: Tables) -> Script[None]:
@@ -47,13 +22,13 @@ def migrate(tables: Tables) -> Script[None]:
         " applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step))"
     )
     scope = f"{tables.sessions}/{tables.messages}"
-    rows = yield Statement("SELECT step FROM recollect_migrations WHERE scope = ?", (scope,))
+    rows = yield Statement("SELECT step FROM recollect_migrations WHERE scope = ?1", (scope,))
     applied = {step for (step,) in rows} if (yield from _exist(tables)) else set()
     for step in MIGRATIONS:
         if step.__name__ not in applied:
             yield from step(tables)
             yield Statement(
-                "INSERT OR IGNORE INTO recollect_migrations (scope, step) VALUES (?, ?)",
+                "INSERT OR IGNORE INTO recollect_migrations (scope, step) VALUES (?1, ?2)",
                 (scope, step.__name__),
             )
 
@@ -70,7 +45,7 @@ def check_tables(tables: Tables, must_exist: bool = True) -> Script[None]:
 
 def _exist(tables: Tables) -> Script[bool]:
     rows = yield Statement(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN (?, ?)",
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN (?1, ?2)",
         (tables.sessions, tables.messages),
     )
     return bool(rows[0][0] == 2)
@@ -124,7 +99,7 @@ def create_batches(tables: Tables) -> Script[None]:
     """The ids of batches that were appended with one, so that none is appended twice."""
     yield Statement(
         f'CREATE TABLE IF NOT EXISTS "{tables.batches}" ('
-        " session_id TEXT NOT NULL, batch_id TEXT NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
+        " session_id TEXT NOT NULL, batch_id TEXT NOT NULL, created_at REAL NOT NULL,"
         " PRIMARY KEY (session_id, batch_id),"
         f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE)'
     )

@@ -1,33 +1,20 @@
 """Sessions in a SQLite file."""
 
-import json
-import logging
-import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ...items import Item, decode_item, decode_joined, encode_items
-from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
-from ..scripts import MakeScript, Row, Script, Statement, T
-from ..settings import check_limit
+from ..protocol import SessionMetadata
+from ..sql.session import SQLSession
+from ..sql.tables import tables_named
 from .connection import EngineOptions
-from .engine import Engine, in_thread
-from .queries import Queries, queries_for
+from .queries import queries_for
 from .registry import acquire_engine, release_engine
-from .schema import Tables
 
-logger = logging.getLogger(__name__)
-
-_SHORT = 256  # items: a history that is read in one step
-_ROWS_PER_STEP = 50  # items that are inserted in one step
-_LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
-_tables = lru_cache(maxsize=64)(Tables)
 _options = lru_cache(maxsize=64)(EngineOptions)
 
 
-class SQLiteSession(SessionABC):
+class SQLiteSession(SQLSession):
     """A session in a SQLite file, on the tables of the Agents SDK.
 
     The object is a handle: sessions on the same file share one engine, so making one costs microseconds.
@@ -49,56 +36,23 @@ class SQLiteSession(SessionABC):
         durability: Literal["full", "normal"] = "full",
         busy_timeout: float = 60.0,
     ) -> None:
-        super().__init__(session_id, session_settings)
         self._closed = True  # until there is something to close
         self.db_path = db_path
         self.sessions_table = sessions_table
         self.messages_table = messages_table
-        self._tables = _tables(sessions_table, messages_table)
-        self._queries: Queries = queries_for(self._tables)
-        self._initial_metadata = None if metadata is None else (session_id, *_metadata_columns(metadata))
-        self._engine: Engine = acquire_engine(str(db_path), _options(durability, busy_timeout))
-        self._closed = False
-
-    # --- the contract ---
-
-    async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
-        limit = self._effective_limit(limit)
-        if limit == 0:
-            return []
-        await self._engine.prepare(self._tables)
-        if limit is None or limit <= _SHORT:
-            width = _SHORT + 1 if limit is None else limit
-            items = await self._engine.fetch(
-                self._queries.newest_joined, (self.session_id, width), _items_of_joined
-            )
-            if items is not None and (limit is not None or len(items) <= _SHORT):
-                return items
-        if limit is None:
-            return await self._engine.fetch(self._queries.all_items, (self.session_id,), _items_of)
-        return [row.item for row in await self._newest(self._queries.newest_items, (), limit)]
-
-    async def add_items(self, items: Items) -> None:
-        """Append a batch, whole or not at all, and make the session if it is not there."""
-        self._check_open()
-        encoded = await _encoded(items)
-        if encoded:
-            await self._write(partial(self._append, encoded))
-
-    async def pop_item(self) -> Any:
-        """Remove the newest item and return it, `None` if there is none. Corrupt rows on the way go too."""
-        return await self._write(self._pop)
-
-    async def clear_session(self) -> None:
-        """Remove all items, and the session with its metadata."""
-        await self._write(self._clear)
+        queries = queries_for(tables_named(sessions_table, messages_table))
+        self._file = acquire_engine(str(db_path), _options(durability, busy_timeout))
+        try:
+            super().__init__(session_id, self._file, queries, session_settings, metadata)
+        except BaseException:
+            release_engine(self._file)
+            raise
 
     def close(self) -> None:
         """Let go of the file; the last session of a file closes it shortly after. Twice is harmless."""
         if not self._closed:
             self._closed = True
-            release_engine(self._engine)
+            release_engine(self._file)
 
     async def aclose(self) -> None:
         """As `close`."""
@@ -107,191 +61,3 @@ class SQLiteSession(SessionABC):
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
             self.close()
-
-    # --- abilities ---
-
-    async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
-        """Replace the history by what the pure function `change` makes of it; nobody comes in between."""
-        await self._write(partial(self._transform, change))
-
-    async def replace_items(self, items: Items) -> None:
-        """Replace the history by these items."""
-        await _encoded(items)  # a bad one is refused here, before anything else is done
-        await self.transform_items(lambda _: items)
-
-    async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
-        """The first `limit` items after a position (0: from the start), oldest first."""
-        self._check_open()
-        check_limit(limit)
-        await self._engine.prepare(self._tables)
-        return await self._window(self._queries.items_after, (position,), limit)
-
-    async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
-        """The last `limit` items before a position (`None`: from the end), oldest first."""
-        self._check_open()
-        check_limit(limit)
-        if position is None:
-            return await self._newest(self._queries.newest_items, (), limit)
-        return await self._newest(self._queries.items_before, (position,), limit)
-
-    async def add_batch(self, items: Items, batch_id: str) -> bool:
-        """Append a batch unless one of this id was appended within the last day."""
-        self._check_open()
-        return await self._write(partial(self._append_once, await _encoded(items), batch_id))
-
-    async def get_metadata(self) -> SessionMetadata:
-        """The metadata; empty where none was set."""
-        self._check_open()
-        await self._engine.prepare(self._tables)
-        return await self._engine.fetch(self._queries.get_metadata, (self.session_id,), _metadata_of)
-
-    async def set_metadata(self, metadata: SessionMetadata) -> None:
-        """Set the metadata, and make the session if it is not there."""
-        await self._write(partial(self._describe, _metadata_columns(metadata)))
-
-    async def take_lease(self, owner: str, seconds: float) -> bool:
-        """Take or extend the lease; `False` while another owner's runs."""
-        return await self._write(partial(self._take_lease, owner, seconds))
-
-    async def drop_lease(self, owner: str) -> None:
-        """Give the lease up, if it is this owner's."""
-        await self._write(partial(self._drop_lease, owner))
-
-    # --- how reads are made ---
-
-    async def _newest(self, sql: str, parameters: tuple[int, ...], limit: int) -> list[PositionedItem]:
-        if limit == 0:
-            return []
-        await self._engine.prepare(self._tables)
-        return (await self._window(sql, parameters, limit))[::-1]
-
-    async def _window(self, sql: str, parameters: tuple[int, ...], limit: int | None) -> list[PositionedItem]:
-        """The first `limit` valid rows of a query: a wider look is taken where corrupt rows stand between."""
-        width = -1 if limit is None else limit
-        while True:
-            rows, found = await self._engine.fetch(sql, (self.session_id, *parameters, width), _decoded)
-            if limit is None or len(found) >= limit or rows < width:
-                return found if limit is None else found[:limit]
-            width *= 2
-
-    # --- how writes are made: scripts, which the engine runs in a transaction ---
-
-    async def _write(self, make_script: MakeScript[T]) -> T:
-        self._check_open()
-        await self._engine.prepare(self._tables)
-        return await self._engine.write(make_script)
-
-    def _append(self, encoded: Sequence[str]) -> Script[None]:
-        yield Statement(self._queries.touch_session, (self.session_id,))
-        if self._initial_metadata is not None:
-            yield Statement(self._queries.add_metadata, self._initial_metadata)
-        for start in range(0, len(encoded), _ROWS_PER_STEP):
-            some = encoded[start : start + _ROWS_PER_STEP]
-            yield Statement(self._queries.append_items(len(some)), (self.session_id, *some))
-
-    def _append_once(self, encoded: Sequence[str], batch_id: str) -> Script[bool]:
-        yield Statement(self._queries.touch_session, (self.session_id,))
-        yield Statement(self._queries.forget_old_batches, (self.session_id,))
-        if not (yield Statement(self._queries.remember_batch, (self.session_id, batch_id))):
-            return False
-        yield from self._append(encoded)
-        return True
-
-    def _pop(self) -> Script[Item | None]:
-        while rows := (yield Statement(self._queries.pop_item, (self.session_id,))):
-            item = decode_item(rows[0][1])
-            if item is not None:
-                return item
-            _report_corrupt(rows[0][0])
-        return None
-
-    def _clear(self) -> Script[None]:
-        yield Statement(self._queries.delete_items_after, (self.session_id, 0))
-        yield Statement(self._queries.delete_session, (self.session_id,))
-
-    def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
-        """Rewrite from the first item that differs: an undo of one turn touches one turn."""
-        rows = yield Statement(self._queries.all_items, (self.session_id,))
-        _, before = _decoded(rows)
-        items = [row.item for row in before]
-        old = encode_items(items)
-        new = encode_items(change(items))
-        same = _common_length(old, new)
-        if same == len(old) == len(new):
-            return
-        last_kept = before[same - 1].position if same else 0
-        yield Statement(self._queries.delete_items_after, (self.session_id, last_kept))
-        yield from self._append(new[same:])
-
-    def _describe(self, columns: tuple[Any, ...]) -> Script[None]:
-        yield Statement(self._queries.touch_session, (self.session_id,))
-        yield Statement(self._queries.set_metadata, (self.session_id, *columns))
-
-    def _take_lease(self, owner: str, seconds: float) -> Script[bool]:
-        now = time.time()
-        return bool((yield Statement(self._queries.take_lease, (self.session_id, owner, now + seconds, now))))
-
-    def _drop_lease(self, owner: str) -> Script[None]:
-        yield Statement(self._queries.drop_lease, (self.session_id, owner))
-
-
-async def _encoded(items: Items) -> list[str]:
-    if isinstance(items, list) and len(items) > _LONG_BATCH:
-        return await in_thread(partial(encode_items, items))
-    return encode_items(items)
-
-
-def _items_of_joined(rows: list[Row]) -> Items | None:
-    """The items of a joined row, oldest first; `None` if anything in it is not as it should be."""
-    count, joined = rows[0]
-    if count == 0:
-        return []
-    values = decode_joined(joined)
-    if values is None or len(values) != 2 * count:
-        return None
-    items = values[::-2]
-    return items if all(type(item) is dict for item in items) else None
-
-
-def _items_of(rows: list[Row]) -> Items:
-    items = [decode_item(stored) for _, stored in rows]
-    if None in items:
-        return [row.item for row in _decoded(rows)[1]]
-    return items
-
-
-def _decoded(rows: list[Row]) -> tuple[int, list[PositionedItem]]:
-    """How many rows there were, and those of them that are items; the others are reported."""
-    found = []
-    for position, stored in rows:
-        item = decode_item(stored)
-        if item is None:
-            _report_corrupt(position)
-        else:
-            found.append(PositionedItem(position, item))
-    return len(rows), found
-
-
-def _report_corrupt(row_id: int) -> None:
-    logger.warning("row %d is corrupt and was left out", row_id)
-
-
-def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _metadata_columns(metadata: SessionMetadata) -> tuple[Any, ...]:
-    for name in ("user_id", "agent_id", "title"):
-        value = getattr(metadata, name)
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"metadata.{name} must be a string or None, not {type(value).__name__}")
-    (data,) = encode_items([dict(metadata.data)])
-    return metadata.user_id, metadata.agent_id, metadata.title, data
-
-
-def _metadata_of(rows: list[Row]) -> SessionMetadata:
-    if not rows:
-        return SessionMetadata()
-    user_id, agent_id, title, data = rows[0]
-    return SessionMetadata(user_id, agent_id, title, json.loads(data))

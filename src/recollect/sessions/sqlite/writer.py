@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from ..scripts import MakeScript
+from ..sql.scripts import MakeScript
 from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""All sessions of a SQLite file: listing them, and deleting those that nobody used for long."""
+"""All sessions of a database: listing them, and deleting those that nobody used for long."""
 
 import base64
 import json
@@ -6,54 +6,43 @@ from datetime import UTC, datetime
 from functools import partial
 
 from ..protocol import SessionInfo, SessionMetadata, SessionPage
-from ..scripts import Row, Script, Statement
-from .connection import EngineOptions
-from .queries import queries_for
-from .registry import acquire_engine, release_engine
-from .schema import Tables
+from .queries import Queries
+from .scripts import Engine, Row, Script, Statement
 
 _DELETED_AT_ONCE = 200
 
 
-class SQLiteCatalog:
-    """The sessions of one file and one pair of tables."""
+class SQLCatalog:
+    """The sessions of one pair of tables."""
 
-    def __init__(self, path: str, tables: Tables, options: EngineOptions) -> None:
-        self._tables = tables
-        self._queries = queries_for(tables)
-        self._engine = acquire_engine(path, options)
+    def __init__(self, engine: Engine, queries: Queries) -> None:
+        self._engine = engine
+        self._queries = queries
 
     async def list_sessions(
         self, user_id: str | None, agent_id: str | None, limit: int, cursor: str | None
     ) -> SessionPage:
         """A page of sessions, the latest used first."""
         after = (None, None) if cursor is None else _decode_cursor(cursor)
-        await self._engine.prepare(self._tables)
+        await self._engine.prepare(self._queries.tables)
         rows = await self._engine.fetch(
-            self._queries.list_sessions, (user_id, agent_id, *after, limit + 1), list
+            self._queries.list_sessions, (user_id, agent_id, *after, limit + 1), list[Row]
         )
-        more = len(rows) > limit
         page = rows[:limit]
-        next_cursor = _encode_cursor(page[-1][2], page[-1][0]) if more and page else None
+        next_cursor = _encode_cursor(page[-1]) if len(rows) > limit else None
         return SessionPage([_info_of(row) for row in page], next_cursor)
 
     async def delete_idle_sessions(self, seconds: float) -> int:
         """Delete sessions not updated for so long, some at a time so that others can write in between."""
-        await self._engine.prepare(self._tables)
+        await self._engine.prepare(self._queries.tables)
         deleted = 0
         while some := await self._engine.write(partial(self._delete_some, seconds)):
             deleted += some
         return deleted
 
     def _delete_some(self, seconds: float) -> Script[int]:
-        rows = yield Statement(
-            self._queries.delete_idle_sessions, (f"-{seconds:.0f} seconds", _DELETED_AT_ONCE)
-        )
+        rows = yield Statement(self._queries.delete_idle_sessions, (float(seconds), _DELETED_AT_ONCE))
         return len(rows)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        release_engine(self._engine)
 
 
 def _info_of(row: Row) -> SessionInfo:
@@ -62,17 +51,20 @@ def _info_of(row: Row) -> SessionInfo:
     return SessionInfo(session_id, _utc(created_at), _utc(updated_at), item_count, metadata)
 
 
-def _utc(stored: str) -> datetime:
-    return datetime.fromisoformat(stored).replace(tzinfo=UTC)
+def _utc(stored: str | datetime) -> datetime:
+    time = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    return time.replace(tzinfo=UTC)
 
 
-def _encode_cursor(updated_at: str, session_id: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([updated_at, session_id]).encode()).decode()
+def _encode_cursor(row: Row) -> str:
+    session_id, _, updated_at, *_ = row
+    return base64.urlsafe_b64encode(json.dumps([str(updated_at), session_id]).encode()).decode()
 
 
 def _decode_cursor(cursor: str) -> tuple[str, str]:
     try:
         updated_at, session_id = json.loads(base64.urlsafe_b64decode(cursor))
-        return str(updated_at), str(session_id)
+        datetime.fromisoformat(updated_at)
+        return updated_at, str(session_id)
     except (ValueError, TypeError) as error:
         raise ValueError("not a cursor of an earlier page") from error

@@ -1,0 +1,444 @@
+"""Sessions in OpenAI's own store, through the Conversations API."""
+
+import asyncio
+import json
+import sys
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
+
+from ..errors import InvalidItemError, SessionClosedError, StorageError
+from ..extras import require_extra
+from ..items import Item, encode_items
+from .protocol import Items, Session, SessionABC
+
+if TYPE_CHECKING:
+    import openai
+    from openai import AsyncOpenAI
+
+    _Base = SessionABC
+else:
+    try:
+        import openai
+    except ImportError:
+        openai = None  # what uses it says so
+    try:
+        from agents.memory import OpenAIConversationsSession as _SdkSession
+        from agents.memory import Session as _SdkProtocol
+    except ImportError:
+        _Base = SessionABC
+    else:
+        # The Runner asks with isinstance for the SDK's class, and treats its items specially.
+        class _Base(SessionABC, _SdkSession):
+            """The base of our sessions, and the SDK's class that ours stands in for."""
+
+        _SdkProtocol.register(_Base)
+
+T = TypeVar("T")
+
+_BATCH = 20  # items: what the API takes in a request
+_PAGE = 100  # items: what it gives in an answer
+_FIRST_WAIT, _LONGEST_WAIT, _LONGEST_ASKED = 0.5, 8.0, 120.0  # seconds before a refused request goes again
+
+
+class ConversationNotCreatedError(ValueError, AttributeError):
+    """The conversation has no id yet: it is created by the first call that needs it.
+
+    It is an `AttributeError` too, so that `hasattr` and `isinstance` with a protocol can ask without harm.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "session_id is not known yet: the conversation is created by the first call of "
+            "get_items(), pop_item(), or add_items() with items"
+        )
+
+
+class PartialBatchError(StorageError):
+    """A batch of more than 20 items was stored in part; the error of the API is the cause."""
+
+    def __init__(self, stored: int, in_doubt: int, total: int) -> None:
+        doubt = f"; whether the next {in_doubt} were, too, is not known" if in_doubt else ""
+        super().__init__(f"the first {stored} of {total} items were stored{doubt}")
+        self.stored = stored
+        """How many items the API has acknowledged, from the start of the batch."""
+        self.in_doubt = in_doubt
+        """How many after them may be stored as well: their request got no clear answer."""
+        self.total = total
+
+
+async def start_openai_conversations_session(openai_client: "AsyncOpenAI | None" = None) -> str:
+    """Create a conversation, and return its id."""
+    async with OpenAIConversationsSession(openai_client=openai_client) as session:
+        await session.get_items(limit=0)
+        return session.session_id
+
+
+class OpenAIConversationsSession(_Base):
+    """A session in a conversation of OpenAI's, which is created by the first call that needs it.
+
+    Without a client it takes the default client of the Agents SDK, if one was set, else `AsyncOpenAI()`.
+
+    A cancelled call leaves its caller at once; a write that was under way then is still finished, and later
+    calls wait for it. So a batch is not torn, and nothing arrives late.
+    """
+
+    def __init__(
+        self,
+        *,
+        conversation_id: str | None = None,
+        openai_client: "AsyncOpenAI | None" = None,
+        session_settings: Any = None,
+    ) -> None:
+        require_extra("openai", "openai", type(self).__name__)
+        # The base checks an id; one that is yet to come passes as anything.
+        super().__init__("to come" if conversation_id is None else conversation_id, session_settings)
+        self._session_id = conversation_id
+        self._client_is_ours = False
+        if openai_client is None:
+            openai_client = _default_client()
+        if openai_client is None:
+            openai_client = openai.AsyncOpenAI()
+            self._client_is_ours = True
+        self._openai_client: AsyncOpenAI = openai_client
+        self._clients = _clients_of.setdefault(openai_client, LoopClients())
+        self._lock = CrossLoopLock()
+        self._running: set[asyncio.Task[Any]] = set()
+
+    @property
+    def session_id(self) -> str:
+        """The id of the conversation; `ConversationNotCreatedError` before it is created."""
+        if self._session_id is None:
+            raise ConversationNotCreatedError
+        return self._session_id
+
+    @session_id.setter
+    def session_id(self, conversation_id: str) -> None:
+        self._session_id = conversation_id
+
+    # --- the contract ---
+
+    async def get_items(self, limit: int | None = None) -> Items:
+        """All items, oldest first; with a limit the newest of them."""
+        limit = self._effective_limit(limit)
+        if self._session_id is None:
+            await self._alone(self._conversation)
+        if limit == 0:
+            return []
+        turn = await self._lock.acquire()
+        try:
+            return await self._read(await self._conversation(), limit)
+        finally:
+            self._lock.release(turn)
+
+    async def add_items(self, items: Items) -> None:
+        """Append a batch: up to 20 items whole or not at all, more of them 20 by 20.
+
+        An error of the API passes through unchanged if nothing of the batch was stored. If part of it was,
+        `PartialBatchError` says how much.
+        """
+        self._check_open()
+        copies = _sendable(items)
+        if copies:
+            await self._alone(partial(self._append, copies))
+
+    async def pop_item(self) -> Any:
+        """Remove the newest item and return it, `None` if there is none."""
+        self._check_open()
+        return await self._alone(self._pop)
+
+    async def clear_session(self) -> None:
+        """Delete the conversation; the next call that needs one creates another, with another id."""
+        self._check_open()
+        await self._alone(self._delete)
+
+    def close(self) -> None:
+        """Refuse further calls, and let go of a client that was made here. Twice is harmless."""
+        self._closed = True
+        if self._client_is_ours:
+            self._clients.forget()
+
+    async def aclose(self) -> None:
+        """As `close`, when what is under way has ended."""
+        self._closed = True
+        if self._client_is_ours:
+            turn = await self._lock.acquire()
+            try:
+                await self._clients.close()
+                await self._openai_client.close()
+            finally:
+                self._lock.release(turn)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SessionClosedError(self._session_id or "of a conversation not yet created")
+
+    # --- requests; whoever makes one holds the lock ---
+
+    async def _alone(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run an operation to its end and alone, even if the caller is cancelled and does not wait for it."""
+        turn = await self._lock.acquire()
+        task = asyncio.create_task(operation())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: self._lock.release(turn))
+        return await asyncio.shield(task)
+
+    async def _conversation(self) -> str:
+        """The id of the conversation, which is created if there is none."""
+        if self._session_id is None:
+            client = await self._client()
+            answer = await client.conversations.with_raw_response.create(items=[])
+            with _checked_answer():
+                self._session_id = str(answer.parse().id)
+        return self._session_id
+
+    async def _append(self, items: list[Item]) -> None:
+        conversation_id = await self._conversation()
+        for start in range(0, len(items), _BATCH):
+            batch = items[start : start + _BATCH]
+            try:
+                await self._append_batch(conversation_id, batch)
+            except openai.OpenAIError as error:
+                if start == 0:
+                    raise
+                in_doubt = len(batch) if _may_be_done(error) else 0
+                raise PartialBatchError(start, in_doubt, len(items)) from error
+
+    async def _append_batch(self, conversation_id: str, batch: list[Any]) -> None:
+        await self._send_once(
+            lambda client: client.conversations.items.with_raw_response.create(conversation_id, items=batch)
+        )
+
+    async def _pop(self) -> Item | None:
+        conversation_id = await self._conversation()
+        missed = None
+        while newest := await self._read(conversation_id, 1):
+            item = newest[0]
+            try:
+                await self._delete_item(conversation_id, item["id"])
+            except openai.NotFoundError:
+                if item["id"] == missed:
+                    raise
+                missed = item["id"]  # another popper had it between our two requests
+            else:
+                return item
+        return None
+
+    async def _delete_item(self, conversation_id: str, item_id: str) -> None:
+        await self._send_once(
+            lambda client: client.conversations.items.with_raw_response.delete(
+                item_id, conversation_id=conversation_id
+            )
+        )
+
+    async def _delete(self) -> None:
+        if (conversation_id := self._session_id) is None:
+            return
+        client = await self._client()
+        with suppress(openai.NotFoundError):  # it is gone, which is what was asked for
+            await client.conversations.with_raw_response.delete(conversation_id)
+        if self._session_id == conversation_id:
+            self._session_id = None
+
+    async def _read(self, conversation_id: str, limit: int | None) -> list[Item]:
+        """All items, or the newest of them, oldest first, in as few pages as they take."""
+        order: Literal["asc", "desc"] = "asc" if limit is None else "desc"
+        client = await self._client()
+        found: list[Item] = []
+        after: str | None = ""
+        while after is not None and (limit is None or len(found) < limit):
+            answer = await client.conversations.items.with_raw_response.list(
+                conversation_id,
+                order=order,
+                limit=_PAGE if limit is None else min(_PAGE, limit - len(found)),
+                after=after or openai.omit,
+            )
+            with _checked_answer():
+                page = answer.parse()
+                found += [item.model_dump(exclude_unset=True, warnings=False) for item in page.data]
+                after = page.last_id if page.has_next_page() else None
+        return found if limit is None else found[:limit][::-1]
+
+    async def _send_once(self, request: Callable[["AsyncOpenAI"], Awaitable[object]]) -> None:
+        """Send what must not be done twice.
+
+        The client's own retries would send it again when the answer was lost, and it may have been done.
+        So it goes again, as often as the client would send it, only where it is certain that it was not.
+        """
+        client = await self._client()
+        for attempt in range(client.max_retries + 1):
+            try:
+                await request(client.with_options(max_retries=0))
+                return
+            except openai.APIError as error:
+                wait = None if _may_be_done(error) else _wait_before_retry(error, attempt)
+                if wait is None or attempt == client.max_retries:
+                    raise
+                await asyncio.sleep(wait)
+
+    async def _client(self) -> "AsyncOpenAI":
+        return await self._clients.get(self._openai_client)
+
+
+Session.register(OpenAIConversationsSession)
+
+
+def _default_client() -> "AsyncOpenAI | None":
+    """The client that was set as the default of the Agents SDK, if there is one."""
+    shared = sys.modules.get("agents.models._openai_shared")  # who has set one has loaded it
+    return None if shared is None else shared.get_default_openai_client()
+
+
+# --- items ---
+
+
+def _sendable(items: Items) -> list[Item]:
+    """Copies of the items; `InvalidItemError` for what cannot be sent as it is."""
+    copies: list[Item] = [json.loads(encoded) for encoded in encode_items(items)]
+    for index, copy in enumerate(copies):
+        try:
+            json.dumps(copy, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InvalidItemError(
+                "it has half of a surrogate pair, which UTF-8 cannot hold", index
+            ) from None
+    return copies
+
+
+# --- errors of the API ---
+
+
+@contextmanager
+def _checked_answer() -> Iterator[None]:
+    """Where an answer is not what it should be, the client leaves it to us to find out."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StorageError("the API gave an answer that cannot be read") from error
+
+
+def _may_be_done(error: "openai.OpenAIError") -> bool:
+    """Whether what was asked may have been done in spite of the error."""
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code >= 500 or error.status_code == 408
+    return type(error.__cause__).__name__ not in ("ConnectError", "ConnectTimeout", "PoolTimeout")
+
+
+def _wait_before_retry(error: "openai.APIError", attempt: int) -> float | None:
+    """Seconds until a request may go again that the API refused for now; `None` if it is refused for good."""
+    asked: float | None = None
+    if isinstance(error, openai.APIStatusError):
+        if error.status_code not in (409, 429):
+            return None
+        asked = _seconds(str(error.response.headers.get("retry-after")))
+    if asked is None:
+        return min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT)
+    return asked if asked <= _LONGEST_ASKED else None
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        return None
+
+
+# --- several event loops ---
+
+
+class LoopClients:
+    """The copies of a client, by event loop: a connection works only in the loop that opened it.
+
+    Each is kept by an async generator: a loop that ends closes its generators, and so the connections.
+    """
+
+    def __init__(self) -> None:
+        self._by_loop: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, tuple[AsyncOpenAI, AsyncGenerator[AsyncOpenAI, None]]
+        ] = WeakKeyDictionary()
+
+    async def get(self, client: "AsyncOpenAI") -> "AsyncOpenAI":
+        """The client for the loop that runs; the given one itself if its connections cannot be copied."""
+        if not _makes_connections_itself(client):
+            return client
+        loop = asyncio.get_running_loop()
+        kept = self._by_loop.get(loop)
+        if kept is None:
+            keeper = _keep(client.copy(http_client=openai.DefaultAsyncHttpxClient()))
+            kept = self._by_loop[loop] = (await anext(keeper), keeper)
+        return kept[0]
+
+    async def close(self) -> None:
+        """Close the connections of this loop now, and those of others when they come to it."""
+        kept = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if kept is not None:
+            await kept[1].aclose()
+        self.forget()
+
+    def forget(self) -> None:
+        """Let the loops close the connections: they do so with generators that nobody holds."""
+        self._by_loop.clear()
+
+
+_clients_of: "WeakKeyDictionary[AsyncOpenAI, LoopClients]" = WeakKeyDictionary()
+
+
+async def _keep(client: "AsyncOpenAI") -> "AsyncGenerator[AsyncOpenAI, None]":
+    async with client:
+        yield client
+
+
+def _makes_connections_itself(client: "AsyncOpenAI") -> bool:
+    """Not so a client that was given an `http_client`: nobody but who made that knows how to make another."""
+    return type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper"
+
+
+class CrossLoopLock:
+    """A lock for tasks of several event loops and threads; who waits gets it in the order of coming."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._holder: asyncio.Future[None] | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> "asyncio.Future[None]":
+        """Wait for the lock; what is returned releases it."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._guard:
+            # A loop that was closed under its tasks will not release anything any more.
+            if self._holder is None or self._holder.get_loop().is_closed():
+                self._holder = turn
+                return turn
+            self._waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            self.release(turn)
+            raise
+        return turn
+
+    def release(self, turn: "asyncio.Future[None]") -> None:
+        """Give the lock to the next who waits, or the place among those who wait up."""
+        with self._guard:
+            if turn is not self._holder:
+                if turn in self._waiting:
+                    self._waiting.remove(turn)
+                return
+            self._holder = None
+            while self._waiting and self._holder is None:
+                waiter = self._waiting.popleft()
+                try:
+                    waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+                except RuntimeError:
+                    continue  # its loop was closed
+                self._holder = waiter
+
+
+def _wake(turn: "asyncio.Future[None]") -> None:
+    if not turn.done():
+        turn.set_result(None)

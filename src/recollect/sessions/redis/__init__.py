@@ -1,0 +1,6 @@
+"""Sessions in Redis."""
+
+from .catalog import RedisCatalog
+from .session import RedisSession
+
+__all__ = ["RedisCatalog", "RedisSession"]

@@ -1,0 +1,219 @@
+"""What runs inside Redis, in one step that nobody comes into.
+
+A script reads, and so finds keys of another type, before it writes anything: Redis does not roll back.
+
+Positions. The position of an entry is its index in the list plus an offset, which `recollect:positions` holds as
+`index:offset` pairs: from that index on, this offset. Adding changes nothing about them. Whatever cuts
+entries off the end raises the offset for what is added from there, so that no position is given twice; and
+a new session starts with the time in microseconds, so that none is given again after it was cleared.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+CHUNK = 500
+"""How many entries are joined into one reply: taking replies apart is what costs a client most."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script, and the digest by which Redis knows it once it has run."""
+
+    source: str
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", hashlib.sha1(self.source.encode()).hexdigest())
+
+
+_POSITIONS = """
+local function parse_positions(text)
+  local steps = {}
+  for index, offset in string.gmatch(text or '', '(%d+):(%d+)') do
+    steps[#steps + 1] = {tonumber(index), tonumber(offset)}
+  end
+  if #steps == 0 or steps[1][1] > 0 then table.insert(steps, 1, {0, 1}) end
+  return steps
+end
+"""
+
+# The next position to be given out stays what it was.
+_CUT = f"""{_POSITIONS}
+local function cut_positions(text, old_length, new_length)
+  local kept, offset = {{}}, 1
+  for _, step in ipairs(parse_positions(text)) do
+    if step[1] <= old_length then offset = step[2] end
+    if step[1] < new_length then kept[#kept + 1] = string.format('%.0f:%.0f', step[1], step[2]) end
+  end
+  kept[#kept + 1] = string.format('%.0f:%.0f', new_length, offset + old_length - new_length)
+  return table.concat(kept, ',')
+end
+"""
+
+# Makes the session if it is not there, and lets all of it live for the same time from now on.
+_TOUCH = """
+local function touch(session_id, ttl)
+  local seconds, micros = unpack(redis.call('TIME'))
+  if redis.call('HSETNX', KEYS[1], 'created_at', seconds) == 1 then
+    local start = string.format('0:%.0f', seconds * 1e6 + micros)
+    redis.call('HSET', KEYS[1], 'session_id', session_id, 'recollect:positions', start)
+  end
+  redis.call('HSET', KEYS[1], 'updated_at', seconds)
+  if ttl ~= '' then
+    local ends = string.format('%.0f', seconds * 1000 + math.floor(micros / 1000) + ttl * 1000)
+    redis.call('PEXPIREAT', KEYS[1], ends)
+    redis.call('PEXPIREAT', KEYS[2], ends)
+  end
+end
+"""
+
+_PUSH = """
+local function push(first)
+  for start = first, #ARGV, 1000 do  -- the stack of Lua ends at some thousands
+    redis.call('RPUSH', KEYS[2], unpack(ARGV, start, math.min(start + 999, #ARGV)))
+  end
+end
+"""
+
+# Whatever anybody does to a session changes one of these.
+_STATE = """
+local function state()
+  local fields = redis.call('HMGET', KEYS[1], 'created_at', 'updated_at', 'recollect:positions')
+  local last = redis.call('LINDEX', KEYS[2], -1)
+  local parts = {redis.call('LLEN', KEYS[2]), last and redis.sha1hex(last) or ''}
+  for number = 1, 3 do parts[#parts + 1] = fields[number] or '' end
+  return table.concat(parts, ' ')
+end
+"""
+
+ADD = Script(f"""{_TOUCH}{_PUSH}
+-- KEYS session, messages, batches; ARGV session_id, ttl, metadata of a new session, batch_id, items…
+local batch_id = ARGV[4]
+redis.call('HEXISTS', KEYS[1], 'created_at')
+if batch_id ~= '' and redis.call('ZSCORE', KEYS[3], batch_id) then return 0 end
+push(5)
+touch(ARGV[1], ARGV[2])
+if ARGV[3] ~= '' then redis.call('HSETNX', KEYS[1], 'recollect:metadata', ARGV[3]) end
+if batch_id ~= '' then
+  local now, day = redis.call('TIME')[1], 86400
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - day)
+  redis.call('ZADD', KEYS[3], now, batch_id)
+  redis.call('EXPIRE', KEYS[3], day)
+end
+return 1
+""")
+
+POP = Script(f"""{_TOUCH}{_CUT}
+-- KEYS session, messages; ARGV session_id, ttl
+local fields = redis.call('HMGET', KEYS[1], 'created_at', 'recollect:positions')
+local entry = redis.call('RPOP', KEYS[2])
+if not entry then return false end
+local length = redis.call('LLEN', KEYS[2])
+touch(ARGV[1], ARGV[2])
+if fields[1] then redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(fields[2], length + 1, length)) end
+return {{entry, length}}
+""")
+
+# The entries of a window, `CHUNK` of them joined to one text, or each on its own; so many at most.
+READ = Script(f"""{_POSITIONS}
+-- KEYS session, messages; ARGV window, argument, limit, joined, most
+local fields = redis.call('HMGET', KEYS[1], 'created_at', 'recollect:positions')
+local length = redis.call('LLEN', KEYS[2])
+local window, argument, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local function first_after(position)
+  local steps = parse_positions(fields[2])
+  for number, step in ipairs(steps) do
+    local next = steps[number + 1]
+    local index = math.max(step[1], position - step[2] + 1)
+    if index < (next and math.min(next[1], length) or length) then return index end
+  end
+  return length
+end
+
+local first, stop = 0, length
+if window == 'newest' then first = math.max(0, length - limit)
+elseif window == 'after' then first = first_after(argument); stop = math.min(length, first + limit)
+elseif window == 'before' then stop = first_after(argument - 1); first = math.max(0, stop - limit)
+elseif window == 'from' then first = argument; stop = math.min(length, first + limit)
+end
+
+local reply = {{fields[1] or '', fields[2] or '', string.format('%.0f', first), string.format('%.0f', stop)}}
+for start = first, math.min(stop, first + tonumber(ARGV[5])) - 1, {CHUNK} do
+  local entries = redis.call('LRANGE', KEYS[2], start, math.min(start + {CHUNK}, stop) - 1)
+  reply[#reply + 1] = ARGV[4] == '1' and table.concat(entries, ',0,') or entries
+end
+return reply
+""")
+
+STATE = Script(f"""{_STATE}
+-- KEYS session, messages
+return state()
+""")
+
+REWRITE = Script(f"""{_TOUCH}{_PUSH}{_CUT}{_STATE}
+-- KEYS session, messages; ARGV session_id, ttl, state, kept, items…
+if state() ~= ARGV[3] then return 0 end
+local kept, length = tonumber(ARGV[4]), redis.call('LLEN', KEYS[2])
+if kept < length then
+  local positions = redis.call('HGET', KEYS[1], 'recollect:positions')
+  redis.call('LTRIM', KEYS[2], 0, kept - 1)
+  redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(positions, length, kept))
+end
+push(5)
+touch(ARGV[1], ARGV[2])
+return 1
+""")
+
+DESCRIBE = Script(f"""{_TOUCH}
+-- KEYS session, messages; ARGV session_id, ttl, metadata
+touch(ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[1], 'recollect:metadata', ARGV[3])
+return 1
+""")
+
+_REMOVE = """
+local function remove()
+  for number, kind in ipairs({'hash', 'list', 'string', 'zset'}) do
+    local found = redis.call('TYPE', KEYS[number]).ok
+    if found ~= 'none' and found ~= kind then
+      return redis.error_reply('WRONGTYPE a key of the session holds another kind of value')
+    end
+  end
+  return redis.call('UNLINK', unpack(KEYS))
+end
+"""
+
+CLEAR = Script(f"""{_REMOVE}
+-- KEYS session, messages, counter, batches
+return remove()
+""")
+
+CLEAR_IDLE = Script(f"""{_REMOVE}
+-- KEYS session, messages, counter, batches; ARGV seconds
+local updated = redis.call('HGET', KEYS[1], 'updated_at')
+if not updated or redis.call('TIME')[1] - updated <= tonumber(ARGV[1]) then return 0 end
+return remove()
+""")
+
+TAKE_LEASE = Script("""
+-- KEYS lease; ARGV owner, milliseconds
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+""")
+
+DROP_LEASE = Script("""
+-- KEYS lease; ARGV owner
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+""")
+
+INFO = Script("""
+-- KEYS session, messages
+local fields = redis.call('HMGET', KEYS[1], 'session_id', 'created_at', 'updated_at', 'recollect:metadata')
+for number = 1, 4 do fields[number] = fields[number] or '' end
+fields[5] = redis.call('LLEN', KEYS[2])
+return fields
+""")

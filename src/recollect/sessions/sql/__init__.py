@@ -1,0 +1,1 @@
+"""Sessions on SQL: one body of logic and of statements for every database."""

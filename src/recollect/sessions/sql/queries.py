@@ -1,0 +1,115 @@
+"""The SQL of a session, in the words that SQLite and PostgreSQL share.
+
+Every statement names the session, and the newest item is the one of highest id. Nothing depends on `id`
+alone being unique, so the tables may be partitioned by session.
+"""
+
+from abc import ABC, abstractmethod
+
+from .scripts import Statement
+from .tables import Tables
+
+
+class Queries(ABC):
+    """The statements for one pair of tables; a database says what differs."""
+
+    now: str
+    """The time, as the columns hold it."""
+
+    epoch: str
+    """The time, in seconds."""
+
+    stored: str = "message_data"
+    """How the stored text of an item is selected."""
+
+    joined: str
+    """All items of a query named `newest`, as one text: id,item,id,item,…"""
+
+    short: int
+    """Histories of so many items are read in one piece."""
+
+    lock: str = ""
+    """What keeps others from changing a session whose row was selected."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        sessions, messages = f'"{tables.sessions}"', f'"{tables.messages}"'
+        metadata, batches, leases = f'"{tables.metadata}"', f'"{tables.batches}"', f'"{tables.leases}"'
+        item_rows = f"SELECT id, {self.stored} FROM {messages} WHERE session_id = ?1"
+
+        self.all_items = f"{item_rows} ORDER BY id"
+        self.newest_items = f"{item_rows} ORDER BY id DESC LIMIT ?2"
+        self.items_after = f"{item_rows} AND id > ?2 ORDER BY id LIMIT ?3"
+        self.items_before = f"{item_rows} AND id < ?2 ORDER BY id DESC LIMIT ?3"
+        self.newest_joined = (
+            f"SELECT count(*), {self.joined} FROM (SELECT id, message_data FROM {messages}"
+            " WHERE session_id = ?1 ORDER BY id DESC LIMIT ?2) AS newest"
+        )
+
+        self.lock_session = f"SELECT 1 FROM {sessions} WHERE session_id = ?1{self.lock}"
+        self.touch_session = (
+            f"INSERT INTO {sessions} (session_id, created_at, updated_at) VALUES (?1, {self.now}, {self.now})"
+            " ON CONFLICT (session_id) DO UPDATE SET updated_at = excluded.updated_at"
+        )
+        self.pop_item = (
+            f"DELETE FROM {messages} WHERE session_id = ?1 AND id ="
+            f" (SELECT id FROM {messages} WHERE session_id = ?1 ORDER BY id DESC LIMIT 1)"
+            f" RETURNING id, {self.stored}"
+        )
+        self.delete_items_after = f"DELETE FROM {messages} WHERE session_id = ?1 AND id > ?2"
+        self.delete_session = f"DELETE FROM {sessions} WHERE session_id = ?1"
+
+        self.remember_batch = (
+            f"INSERT INTO {batches} (session_id, batch_id, created_at) VALUES (?1, ?2, {self.epoch})"
+            " ON CONFLICT (session_id, batch_id) DO NOTHING RETURNING 1"
+        )
+        self.forget_old_batches = (
+            f"DELETE FROM {batches} WHERE session_id = ?1 AND created_at < {self.epoch} - 86400"
+        )
+
+        self.get_metadata = f"SELECT user_id, agent_id, title, data FROM {metadata} WHERE session_id = ?1"
+        insert_metadata = (
+            f"INSERT INTO {metadata} (session_id, user_id, agent_id, title, data) VALUES (?1, ?2, ?3, ?4, ?5)"
+            " ON CONFLICT (session_id)"
+        )
+        self.add_metadata = f"{insert_metadata} DO NOTHING"
+        self.set_metadata = (
+            f"{insert_metadata} DO UPDATE SET user_id = excluded.user_id, agent_id = excluded.agent_id,"
+            " title = excluded.title, data = excluded.data"
+        )
+
+        self.take_lease = (
+            f"INSERT INTO {leases} (session_id, owner, expires_at) VALUES (?1, ?2, {self.epoch} + ?3)"
+            " ON CONFLICT (session_id) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at"
+            f" WHERE {leases}.owner = excluded.owner OR {leases}.expires_at < {self.epoch} RETURNING 1"
+        )
+        self.drop_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND owner = ?2"
+
+        self.list_sessions = (
+            "SELECT s.session_id, s.created_at, s.updated_at,"
+            f" (SELECT count(*) FROM {messages} m WHERE m.session_id = s.session_id),"
+            " d.user_id, d.agent_id, d.title, d.data"
+            f" FROM {sessions} s LEFT JOIN {metadata} d ON d.session_id = s.session_id"
+            " WHERE (CAST(?1 AS VARCHAR) IS NULL OR d.user_id = ?1)"
+            " AND (CAST(?2 AS VARCHAR) IS NULL OR d.agent_id = ?2)"
+            f" AND (CAST(?3 AS VARCHAR) IS NULL OR (s.updated_at, s.session_id) < ({self.as_time('?3')}, ?4))"
+            " ORDER BY s.updated_at DESC, s.session_id DESC LIMIT ?5"
+        )
+        self.delete_idle_sessions = (
+            f"DELETE FROM {sessions} WHERE session_id IN (SELECT session_id FROM {sessions}"
+            f" WHERE updated_at < {self.seconds_ago('?1')} LIMIT ?2) RETURNING 1"
+        )
+
+    @abstractmethod
+    def append(
+        self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
+    ) -> list[Statement]:
+        """The statements that touch the session, add the metadata if it has none, and append the items."""
+
+    @abstractmethod
+    def as_time(self, text: str) -> str:
+        """A text as the columns hold a time."""
+
+    @abstractmethod
+    def seconds_ago(self, seconds: str) -> str:
+        """The time so many seconds ago, as the columns hold it."""

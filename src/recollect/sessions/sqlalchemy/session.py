@@ -1,0 +1,91 @@
+"""Sessions on any async SQLAlchemy engine."""
+
+import weakref
+from typing import Any, Self
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from ..protocol import SessionMetadata
+from ..sql.session import SQLSession
+from ..sql.tables import tables_named
+from .engine import SQLAlchemyEngine, queries_for
+from .shared import SharedEngine, acquire_shared, release_shared
+
+_given: "weakref.WeakKeyDictionary[Any, dict[bool, SQLAlchemyEngine]]" = weakref.WeakKeyDictionary()
+
+
+class SQLAlchemySession(SQLSession):
+    """A session on a database server, on the tables of the Agents SDK.
+
+    An engine that is passed in is used as it is and never disposed of. Sessions made by `from_url` share
+    one engine for each URL. The tables come from migrations, unless `create_tables` is set.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        engine: AsyncEngine,
+        create_tables: bool = False,
+        sessions_table: str = "agent_sessions",
+        messages_table: str = "agent_messages",
+        session_settings: Any = None,
+        metadata: SessionMetadata | None = None,
+    ) -> None:
+        queries = queries_for(engine.dialect.name, tables_named(sessions_table, messages_table))
+        running = _engine_around(engine, create_tables)
+        super().__init__(session_id, running, queries, session_settings, metadata)
+        self._shared: SharedEngine | None = None
+
+    @classmethod
+    def from_url(
+        cls,
+        session_id: str,
+        *,
+        url: str,
+        engine_kwargs: dict[str, Any] | None = None,
+        create_tables: bool = False,
+        sessions_table: str = "agent_sessions",
+        messages_table: str = "agent_messages",
+        session_settings: Any = None,
+        metadata: SessionMetadata | None = None,
+    ) -> Self:
+        """A session at a URL, such as `postgresql+asyncpg://user:password@host/name`.
+
+        `engine_kwargs` go to SQLAlchemy's `create_async_engine`.
+        """
+        tables = tables_named(sessions_table, messages_table)
+        shared = acquire_shared(url, engine_kwargs or {}, create_tables)
+        session = cls.__new__(cls)
+        try:
+            queries = queries_for(shared.url.get_backend_name(), tables)
+            SQLSession.__init__(session, session_id, shared, queries, session_settings, metadata)
+        except BaseException:
+            release_shared(shared)
+            raise
+        session._shared = shared
+        return session
+
+    async def aclose(self) -> None:
+        """Let go of the engine; one that was made here is closed with its last session. Twice is harmless."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._shared is not None and release_shared(self._shared):
+            await self._shared.dispose()
+
+    async def close(self) -> None:
+        """As `aclose`."""
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self._shared is not None:
+            release_shared(self._shared)
+
+
+def _engine_around(engine: AsyncEngine, create_tables: bool) -> SQLAlchemyEngine:
+    """What runs scripts on an engine that was passed in; made once for each engine."""
+    around = _given.setdefault(engine.sync_engine, {})
+    if create_tables not in around:
+        around[create_tables] = SQLAlchemyEngine(engine, create_tables)
+    return around[create_tables]

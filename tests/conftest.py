@@ -1,0 +1,19 @@
+"""Real servers, started once for a test run on free loopback ports, or named by the environment."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from recollect.testing.servers.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL with pgvector: `RECOLLECT_TEST_POSTGRES_URL`, or one of our own."""
+    given = os.environ.get("RECOLLECT_TEST_POSTGRES_URL")
+    if given:
+        yield given
+        return
+    with PostgresServer() as server:
+        yield server.url

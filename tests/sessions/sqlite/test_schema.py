@@ -1,0 +1,252 @@
+"""The migrations give the schema that is written down here, whatever stood there before."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import SchemaMismatchError, SQLiteSession
+from recollect.sessions.sqlite.connection import run_script
+from recollect.sessions.sqlite.schema import MIGRATIONS, Tables, migrate
+from recollect.testing.contract import in_event_loop, message, texts
+
+# For each table: columns as (name, type, not null, default, place in the primary key), foreign keys as
+# (column, table, column, on delete), and indexes by name, those that SQLite makes itself left out.
+NOW = "CURRENT_TIMESTAMP"
+
+
+def schema(sessions: str, messages: str) -> dict[str, Any]:
+    of_a_session = [("session_id", sessions, "session_id", "CASCADE")]
+    return {
+        sessions: {
+            "columns": [
+                ("session_id", "TEXT", False, None, 1),
+                ("created_at", "TIMESTAMP", False, NOW, 0),
+                ("updated_at", "TIMESTAMP", False, NOW, 0),
+            ],
+            "foreign keys": [],
+            "indexes": {},
+        },
+        messages: {
+            "columns": [
+                ("id", "INTEGER", False, None, 1),
+                ("session_id", "TEXT", True, None, 0),
+                ("message_data", "TEXT", True, None, 0),
+                ("created_at", "TIMESTAMP", False, NOW, 0),
+            ],
+            "foreign keys": of_a_session,
+            "indexes": {f"recollect_{messages}_by_session": ["session_id", "id"]},
+        },
+        f"recollect_{sessions}_metadata": {
+            "columns": [
+                ("session_id", "TEXT", False, None, 1),
+                ("user_id", "TEXT", False, None, 0),
+                ("agent_id", "TEXT", False, None, 0),
+                ("title", "TEXT", False, None, 0),
+                ("data", "TEXT", True, "'{}'", 0),
+            ],
+            "foreign keys": of_a_session,
+            "indexes": {f"recollect_{sessions}_metadata_by_user": ["user_id", "agent_id"]},
+        },
+        f"recollect_{messages}_batches": {
+            "columns": [
+                ("session_id", "TEXT", True, None, 1),
+                ("batch_id", "TEXT", True, None, 2),
+                ("created_at", "TIMESTAMP", False, NOW, 0),
+            ],
+            "foreign keys": of_a_session,
+            "indexes": {},
+        },
+        f"recollect_{sessions}_leases": {
+            "columns": [
+                ("session_id", "TEXT", False, None, 1),
+                ("owner", "TEXT", True, None, 0),
+                ("expires_at", "REAL", True, None, 0),
+            ],
+            "foreign keys": [],
+            "indexes": {},
+        },
+        "recollect_migrations": {
+            "columns": [
+                ("scope", "TEXT", True, None, 1),
+                ("step", "TEXT", True, None, 2),
+                ("applied_at", "TIMESTAMP", False, NOW, 0),
+            ],
+            "foreign keys": [],
+            "indexes": {},
+        },
+    }
+
+
+SCHEMA = schema("agent_sessions", "agent_messages")
+STEPS = ["create_history", "index_history", "create_metadata", "create_batches", "create_leases"]
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        yield connection
+
+
+def described(connection: sqlite3.Connection) -> dict[str, Any]:
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return {name: described_table(connection, name) for (name,) in tables if name != "sqlite_sequence"}
+
+
+def described_table(connection: sqlite3.Connection, table: str) -> dict[str, Any]:
+    columns = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+    keys = connection.execute(f'PRAGMA foreign_key_list("{table}")').fetchall()
+    indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()
+    return {
+        "columns": [(name, kind, bool(nn), default, pk) for _, name, kind, nn, default, pk in columns],
+        "foreign keys": [(key[3], key[2], key[4], key[6]) for key in keys],
+        "indexes": {
+            index[1]: [row[2] for row in connection.execute(f'PRAGMA index_info("{index[1]}")')]
+            for index in indexes
+            if not index[1].startswith("sqlite_autoindex")
+        },
+    }
+
+
+def steps(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    return connection.execute("SELECT scope, step FROM recollect_migrations ORDER BY rowid").fetchall()
+
+
+def apply_some(connection: sqlite3.Connection, count: int) -> None:
+    """What an older version, which knew only the first steps, left behind."""
+    tables = Tables()
+    connection.execute(
+        "CREATE TABLE recollect_migrations (scope TEXT NOT NULL, step TEXT NOT NULL,"
+        " applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step))"
+    )
+    for step in MIGRATIONS[:count]:
+        run_script(connection, step(tables))
+        connection.execute(
+            "INSERT INTO recollect_migrations VALUES ('agent_sessions/agent_messages', ?, 'long ago')",
+            (step.__name__,),
+        )
+
+
+def test_the_migrations_give_the_schema(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables()))
+    assert described(connection) == SCHEMA
+    assert steps(connection) == [("agent_sessions/agent_messages", step) for step in STEPS]
+
+
+@in_event_loop
+async def test_a_session_makes_the_same_schema_in_its_file(tmp_path: Path) -> None:
+    async with SQLiteSession("s", tmp_path / "s.db") as session:
+        assert await session.get_items() == []
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        assert described(connection) == SCHEMA
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_ids_are_never_used_again(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables()))
+    connection.execute("INSERT INTO agent_sessions (session_id) VALUES ('s')")
+    add = "INSERT INTO agent_messages (session_id, message_data) VALUES ('s', '{}') RETURNING id"
+    assert connection.execute(add).fetchone() == (1,)
+    connection.execute("DELETE FROM agent_messages")
+    assert connection.execute(add).fetchone() == (2,)
+
+
+def test_migrating_again_changes_nothing(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables()))
+    connection.execute("INSERT INTO agent_sessions (session_id) VALUES ('s')")
+    connection.execute("UPDATE recollect_migrations SET applied_at = 'long ago'")
+    before = list(connection.iterdump()), connection.execute("PRAGMA schema_version").fetchone()
+    changes = connection.total_changes
+    run_script(connection, migrate(Tables()))
+    assert (list(connection.iterdump()), connection.execute("PRAGMA schema_version").fetchone()) == before
+    assert connection.total_changes == changes
+
+
+@pytest.mark.parametrize("count", range(len(STEPS) + 1))
+def test_a_file_with_some_steps_gets_the_rest(connection: sqlite3.Connection, count: int) -> None:
+    apply_some(connection, count)
+    if count:
+        connection.execute("INSERT INTO agent_sessions (session_id) VALUES ('kept')")
+    run_script(connection, migrate(Tables()))
+    assert described(connection) == SCHEMA
+    applied = connection.execute("SELECT step, applied_at = 'long ago' FROM recollect_migrations").fetchall()
+    assert sorted(applied) == sorted((step, number < count) for number, step in enumerate(STEPS))
+    assert connection.execute("SELECT session_id FROM agent_sessions").fetchall() == [("kept",)] * bool(count)
+
+
+def test_tables_that_were_dropped_are_made_again(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables()))
+    connection.execute("DROP TABLE agent_messages")
+    connection.execute("DROP TABLE agent_sessions")
+    run_script(connection, migrate(Tables()))
+    assert described(connection) == SCHEMA
+
+
+def test_a_table_of_another_shape_is_left_as_it_is(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE agent_sessions (session_id TEXT, created_at TIMESTAMP)")
+    before = described(connection)
+    with pytest.raises(SchemaMismatchError, match="'agent_sessions' has another shape: it lacks updated_at"):
+        run_script(connection, migrate(Tables()))
+    assert described(connection) == before
+
+
+# --- indexes that were there before ---
+
+
+def with_history(connection: sqlite3.Connection, index: str) -> dict[str, list[str]]:
+    """The indexes after migrating a file of others that has this index."""
+    for step in MIGRATIONS[:1]:
+        run_script(connection, step(Tables()))
+    connection.execute(f"CREATE INDEX theirs ON agent_messages ({index})")
+    run_script(connection, migrate(Tables()))
+    indexes: dict[str, list[str]] = described(connection)["agent_messages"]["indexes"]
+    return indexes
+
+
+def test_an_index_in_the_order_of_reading_is_used_as_it_is(connection: sqlite3.Connection) -> None:
+    assert with_history(connection, "session_id, id") == {"theirs": ["session_id", "id"]}
+
+
+@pytest.mark.parametrize("index", ["session_id, created_at", "session_id", "id, session_id"])
+def test_another_index_stays_beside_ours(connection: sqlite3.Connection, index: str) -> None:
+    assert with_history(connection, index) == {
+        "theirs": index.split(", "),
+        "recollect_agent_messages_by_session": ["session_id", "id"],
+    }
+
+
+# --- other names ---
+
+
+def test_tables_may_have_other_names(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables("chats", "Lines")))
+    assert described(connection) == schema("chats", "Lines")
+    assert steps(connection) == [("chats/Lines", step) for step in STEPS]
+
+
+def test_two_pairs_of_tables_stand_side_by_side(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(Tables("chats", "lines")))
+    assert described(connection) == {**SCHEMA, **schema("chats", "lines")}
+    assert len(steps(connection)) == 2 * len(STEPS)
+
+
+@in_event_loop
+async def test_two_pairs_of_tables_in_one_file_are_strangers(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    async with SQLiteSession("s", path) as one, SQLiteSession("s", path, "chats", "lines") as two:
+        await one.add_items([message("one")])
+        await two.add_items([message("two")])
+        assert texts(await one.get_items()) == ["one"]
+        await one.clear_session()
+        assert texts(await two.get_items()) == ["two"]
+
+
+def test_names_of_ours_follow_from_theirs() -> None:
+    tables = Tables("chats", "lines")
+    assert tables.metadata == "recollect_chats_metadata"
+    assert tables.leases == "recollect_chats_leases"
+    assert tables.batches == "recollect_lines_batches"
