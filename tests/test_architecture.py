@@ -16,7 +16,7 @@ LAYERS = (
     {"errors", "extras", "items"},
     {"sessions", "strategies", "memory"},
     {"integrations"},
-    {"server", "mcp", "cli", "testing", "__main__"},
+    {"server", "mcp", "cli", "migrations", "testing", "__main__"},
 )
 RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in packages}
 HEAVY = {"agents", "openai", "anthropic", "sqlalchemy", "alembic", "redis", "fastapi", "cryptography"}

@@ -1,6 +1,7 @@
 """The command line: `recollect COMMAND`."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except RecollectError as error:
+    except (RecollectError, ValueError) as error:
         print(f"recollect: {error}", file=sys.stderr)
         return 1
 
@@ -24,7 +25,25 @@ def _parser() -> argparse.ArgumentParser:
         "demo", help="an agent that remembers, on this machine, with no key and no server"
     )
     demo.set_defaults(run=_demo)
+    migrate = commands.add_parser("migrate", help="bring a database server's schema to the newest revision")
+    migrate.add_argument("url", nargs="?", help="such as postgresql://user@host/name; else RECOLLECT_URL")
+    migrate.set_defaults(run=_migrate)
     return parser
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from ..migrations import migrate
+
+    url = options.url or os.environ.get("RECOLLECT_URL")
+    if not url:
+        raise ValueError("migrate needs the URL of a database, or RECOLLECT_URL in the environment")
+    if url.startswith("sqlite") or ("://" not in url and url.endswith(".db")):
+        raise ValueError("SQLite files migrate by themselves when they are opened")
+    before, after = asyncio.run(migrate(url))
+    print(f"already at {after}" if before == after else f"migrated from {before or 'nothing'} to {after}")
+    return 0
 
 
 def _demo(_: argparse.Namespace) -> int:
