@@ -480,15 +480,16 @@ def play(session: Any, scenario: Scenario, run_turn: Run, **run_config: Any) -> 
     agent = desk(model)
     options = {**scenario.options, "run_config": RunConfig(tracing_disabled=True, **run_config)}
     result: Any = None
-    for turn in scenario.turns:
-        try:
-            result = run_turn(agent, turn(result) if callable(turn) else turn, session=session, **options)
-        except (agents.AgentsException, RuntimeError, ConnectionError) as error:
-            record.ends.append(type(error).__name__)
-        else:
-            record.ends.append("interrupted" if result.interruptions else "")
-            record.outputs.append(result.final_output)
-        record.stored.append(asyncio.run(session.get_items(EVERYTHING)))
+    with asyncio.Runner() as reader:  # an event loop beside those of the runs
+        for turn in scenario.turns:
+            try:
+                result = run_turn(agent, turn(result) if callable(turn) else turn, session=session, **options)
+            except (agents.AgentsException, RuntimeError, ConnectionError) as error:
+                record.ends.append(type(error).__name__)
+            else:
+                record.ends.append("interrupted" if result.interruptions else "")
+                record.outputs.append(result.final_output)
+            record.stored.append(reader.run(session.get_items(EVERYTHING)))
     record.shown = [call.input for call in model.calls]
     model.assert_complete()
     return record

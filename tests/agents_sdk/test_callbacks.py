@@ -179,13 +179,8 @@ CASES = {
 }
 
 
-NOT_YET = pytest.mark.xfail(strict=True, reason="all before the first user message is kept before the newest")
-
-
 @pytest.mark.parametrize("run_kind", ["run", "run_streamed"])
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=NOT_YET if name == "summarize, then limit" else ()) for name in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_the_model_sees_the_view_and_the_store_does_not(tmp_path: Path, name: str, run_kind: str) -> None:
     case, run_turn = CASES[name], RUNS[run_kind]
     with both_sessions(tmp_path) as sessions:
@@ -207,7 +202,6 @@ def test_the_model_sees_the_view_and_the_store_does_not(tmp_path: Path, name: st
     assert found.shown[1] == [*found.shown[0], *stored[16:18]], "within a turn the view stays"
 
 
-@NOT_YET
 def test_a_limit_keeps_the_newest_of_a_history_that_starts_in_a_turn(tmp_path: Path) -> None:
     """As it does where the session's settings have a limit of their own."""
     story = Scenario(["hi"], lambda: [answer("hello")], "")
@@ -287,8 +281,8 @@ def test_the_callers_own_input_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 HIDDEN = {
-    "an escape in JSON": [called("c", "tell", word="密码"), returned("c", json.dumps({"word": "密码"}))],
-    "a search": [
+    "JSON": [called("c", "tell", word="密码"), returned("c", json.dumps({"word": "密码"}))],
+    "search": [
         {"type": "web_search_call", "id": "ws", "status": "completed"}
         | {"action": {"type": "search", "query": "密码"}}
     ],
@@ -299,9 +293,8 @@ HIDDEN = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="only some fields are looked at, and escapes in JSON are not undone")
 @pytest.mark.parametrize("callback", [mask_sensitive, drop_sensitive])
-@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("hidden", ["JSON", "search", "code"])
 def test_a_secret_is_found_wherever_it_stands(tmp_path: Path, hidden: str, callback: Any) -> None:
     story = Scenario(["hi"], lambda: [answer("hello")], "")
     with both_sessions(tmp_path) as (ours, _):
@@ -310,3 +303,19 @@ def test_a_secret_is_found_wherever_it_stands(tmp_path: Path, hidden: str, callb
     shown = json.dumps(record.shown, ensure_ascii=False)
     assert "密码" not in shown
     assert "\\u5bc6" not in shown
+
+
+@pytest.mark.parametrize("callback", [mask_sensitive, drop_sensitive])
+def test_what_is_no_text_is_left_as_it_is(tmp_path: Path, callback: Any) -> None:
+    """A pattern for card numbers is met by chance in what is encoded, and a model refuses it when changed."""
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA+4711+AA", "detail": "auto"}
+    history = [
+        {"role": "user", "content": [picture]},
+        thought(1) | {"encrypted_content": "gAAAAA+4711+AA"},
+        said("a dot"),
+    ]
+    story = Scenario(["hi"], lambda: [answer("hello")], "")
+    with both_sessions(tmp_path) as (ours, _):
+        asyncio.run(ours.add_items(history))
+        record = play(ours, story, RUNS["run"], session_input_callback=callback(patterns=[r"\b\d{4}\b"]))
+    assert record.shown == [[*history, message("hi")]]

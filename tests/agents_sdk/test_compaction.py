@@ -216,7 +216,6 @@ async def test_runs_compact_as_they_do_on_the_sdks_session(
     assert [in_short(items) for items in found] == ["UCOA", compacted, f"{compacted}UA", f"{compacted}UAUA"]
 
 
-@pytest.mark.xfail(strict=True, reason="only the SDK's sessions can replace a suffix")
 @in_event_loop
 async def test_runs_compact_what_the_model_saw_of_a_limited_history(
     tmp_path: Path, server: Compactor
@@ -227,7 +226,6 @@ async def test_runs_compact_what_the_model_saw_of_a_limited_history(
     assert [in_short(items) for items in found[1]] == ["UK", "UUK", "UUKUA", "UUKUUK"]
 
 
-@pytest.mark.xfail(strict=True, reason="the SDK clears the session, as it knows no other way to replace it")
 @in_event_loop
 async def test_compaction_keeps_whose_session_it_is(tmp_path: Path, server: Compactor) -> None:
     owner = SessionMetadata(user_id="anna", title="Weather")

@@ -83,31 +83,22 @@ async def test_without_the_lock_they_would_interleave(tmp_path: Path) -> None:
         assert in_short(await session.get_items()) == "UUAA"
 
 
-def test_runs_in_several_processes(tmp_path: Path) -> None:
+def test_runs_in_two_processes(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    command = [sys.executable, "-m", "tests.agents_sdk.lock_worker", str(path)]
-    workers = [
-        subprocess.Popen(
-            [*command, name, str(TURNS)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("a", "b")
-    ]
-    for worker in workers:
+    command = [sys.executable, "-m", "tests.agents_sdk.lock_worker", str(path), "a", str(TURNS)]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as worker,
+        closing(SQLiteSession("s", path)) as session,
+    ):
+        assert worker.stdin is not None
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
-    for worker in workers:  # both are there: they start at once
-        assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    for worker in workers:
+        asyncio.run(converse(session, "b", TURNS))
         _, errors = worker.communicate(timeout=60)
         assert worker.returncode == 0, errors
-    with closing(SQLiteSession("s", path)) as session:
         found = asyncio.run(session.get_items())
     assert sorted(names_of_whole_turns(found)) == names_of("a", "b")
 

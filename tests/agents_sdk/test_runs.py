@@ -1,6 +1,7 @@
 """A conversation on our session is, item by item, what it is on a session of the SDK."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 import agents
 import pytest
 from agents import RunConfig, Runner
+from agents.extensions.memory import EncryptedSession
 from agents.run_internal.session_persistence import rewind_session_items
 from agents.testing import ModelCall, ModelStep, ScriptedModel
 
+from recollect import InMemorySession, RetryingSession
 from recollect.testing.contract import in_event_loop, message
 
 from .scenarios import (
@@ -44,6 +47,24 @@ def test_a_conversation_is_what_it_is_on_the_sdks_session(
     assert found.ends == [*story.ends, *[""] * (len(story.turns) - len(story.ends))]
     with closing(agents.SQLiteSession("s", ours.db_path)) as reader:
         assert asyncio.run(reader.get_items()) == found.stored[-1], "the SDK reads what we wrote"
+
+
+OTHERS: dict[str, Callable[[Any], Any]] = {
+    "in memory": lambda _: InMemorySession("s"),
+    "retrying": RetryingSession,
+    "encrypted by the SDK": lambda ours: EncryptedSession("s", ours, encryption_key="secret"),
+}
+
+
+@pytest.mark.parametrize("run_kind", ["run", "run_streamed"])
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_conversation_on_our_other_sessions(tmp_path: Path, kind: str, run_kind: str) -> None:
+    story, run_turn = SCENARIOS["a handoff and tools"], RUNS[run_kind]
+    with both_sessions(tmp_path) as (ours, theirs):
+        other = OTHERS[kind](ours)
+        assert isinstance(other, agents.Session)
+        assert isinstance(ours, agents.Session)
+        assert play(other, story, run_turn) == play(theirs, story, run_turn)
 
 
 @pytest.mark.parametrize("length", [10, 100, 1000])

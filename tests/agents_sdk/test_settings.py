@@ -57,7 +57,7 @@ def test_a_limit_of_the_run(tmp_path: Path, kind: str, limit: int | None) -> Non
     [
         "ours",
         "theirs",
-        pytest.param("a dict", marks=pytest.mark.xfail(strict=True, reason="the Runner wants an object")),
+        "a dict",
     ],
 )
 def test_a_limit_of_the_run_goes_before_one_of_the_session(

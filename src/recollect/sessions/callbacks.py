@@ -7,16 +7,23 @@ still the item it was, and nothing is stored twice.
 
 import inspect
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from ..items import Item, group_items, keep_whole_groups, text_of, turn_starts
+from ..items import Item, group_items, keep_whole_groups, role_of, text_of
 from .protocol import Items, SessionInputCallback
+
+logger = logging.getLogger(__name__)
 
 Summarizer = Callable[[list[Item]], str | Awaitable[str]]
 
-_MASKED_FIELDS = ("content", "arguments", "input", "output", "summary")
+# What holds an item together, and what is encoded and means nothing as text: never masked.
+_KEPT = frozenset({
+    "type", "role", "id", "call_id", "approval_request_id", "name", "status", "caller",
+    "encrypted_content", "image_url", "file_data", "file_id", "data", "container_id",
+})  # fmt: skip
 
 
 def limit_history(max_items: int) -> SessionInputCallback:
@@ -32,7 +39,8 @@ def limit_history(max_items: int) -> SessionInputCallback:
 
 def _newest_kept(history: Items, max_items: int) -> list[int]:
     """The positions to keep so that no group is torn: the preamble, then as many of the newest as fit."""
-    preamble = (turn_starts(history) or [len(history)])[0]
+    instructions = (role_of(item) in ("system", "developer") for item in history)
+    preamble = next((n for n, is_one in enumerate(instructions) if not is_one), len(history))
     head = range(min(preamble, max_items))
     tail = range(max(len(history) - (max_items - len(head)), len(head)), len(history))
     kept = {id(item) for item in keep_whole_groups(history, {*head, *tail})}
@@ -44,12 +52,12 @@ def drop_sensitive(words: Iterable[str] = (), patterns: Iterable[str] = ()) -> S
 
     What belongs to such an item, as an output to its call, is left out with it.
     """
-    sensitive = _matcher(words, patterns)
+    sensitive = _Matcher(words, patterns)
 
     def callback(history: Items, new_items: Items) -> Items:
         groups = group_items(history)
         dropped = {
-            group for item, group in zip(history, groups, strict=True) if sensitive.search(text_of(item))
+            group for item, group in zip(history, groups, strict=True) if _is_sensitive(item, sensitive)
         }
         kept = [item for item, group in zip(history, groups, strict=True) if group not in dropped]
         return [*kept, *new_items]
@@ -57,49 +65,66 @@ def drop_sensitive(words: Iterable[str] = (), patterns: Iterable[str] = ()) -> S
     return callback
 
 
+def _is_sensitive(item: Item, sensitive: "_Matcher") -> bool:
+    """Whether masking would change anything, or the word is in what masking leaves: the names in a call."""
+    return sensitive.is_in(text_of(item)) or _masked(item, sensitive, "\0") != item
+
+
 def mask_sensitive(
     words: Iterable[str] = (), patterns: Iterable[str] = (), mask: str = "[redacted]"
 ) -> SessionInputCallback:
     """Replace the words, and what matches the patterns, in the history and in the new input."""
-    sensitive = _matcher(words, patterns)
+    sensitive = _Matcher(words, patterns)
 
     def callback(history: Items, new_items: Items) -> Items:
         for item in (*history, *new_items):
-            for field in _MASKED_FIELDS:
-                if field in item:
-                    item[field] = _masked(item[field], sensitive, mask)
+            item.update(_masked(item, sensitive, mask))
         return [*history, *new_items]
 
     return callback
 
 
-def _matcher(words: Iterable[str], patterns: Iterable[str]) -> re.Pattern[str]:
-    parts = [*(re.escape(word) for word in words if word), *(f"(?:{pattern})" for pattern in patterns)]
-    if not parts:
-        raise ValueError("give at least one word or pattern")
-    try:
-        return re.compile("|".join(parts), re.IGNORECASE)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from error
+class _Matcher:
+    """Words and patterns, whatever their case."""
+
+    def __init__(self, words: Iterable[str], patterns: Iterable[str]) -> None:
+        parts = [*(re.escape(word) for word in words if word), *patterns]
+        if not parts:
+            raise ValueError("give at least one word or pattern")
+        try:
+            # Each on its own: a pattern may begin with flags, which hold for all of it.
+            self._patterns = [re.compile(part, re.IGNORECASE) for part in parts]
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+
+    def is_in(self, text: str) -> bool:
+        return any(pattern.search(text) for pattern in self._patterns)
+
+    def replaced(self, text: str, mask: str) -> str:
+        for pattern in self._patterns:
+            text = pattern.sub(lambda _: mask, text)
+        return text
 
 
-def _masked(value: Any, sensitive: re.Pattern[str], mask: str) -> Any:
+def _masked(value: Any, sensitive: _Matcher, mask: str, kept: frozenset[str] = _KEPT) -> Any:
     """A value with every sensitive stretch of its texts masked; JSON inside a text stays JSON."""
     if isinstance(value, dict):
         return {
-            key: inner if key in ("type", "id") else _masked(inner, sensitive, mask)
+            key: inner if key in kept else _masked(inner, sensitive, mask, kept)
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_masked(inner, sensitive, mask) for inner in value]
+        return [_masked(inner, sensitive, mask, kept) for inner in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return mask if sensitive.search(str(value)) else value
-    if not isinstance(value, str) or not sensitive.search(value):
+        return mask if sensitive.is_in(str(value)) else value
+    if not isinstance(value, str):
         return value
+    # JSON may hold a word in escapes, so it is looked into before the text is.
     document = _json_inside(value)
-    if document is not None:
-        return json.dumps(_masked(document, sensitive, mask), ensure_ascii=False)
-    return sensitive.sub(lambda _: mask, value)
+    if document is None:
+        return sensitive.replaced(value, mask)
+    masked = _masked(document, sensitive, mask, frozenset())
+    return value if masked == document else json.dumps(masked, ensure_ascii=False)
 
 
 def _json_inside(text: str) -> Any:
@@ -124,12 +149,25 @@ def summarize_head(summarize: Summarizer, max_items: int) -> SessionInputCallbac
             return [*history, *new_items]
         kept = set(_newest_kept(history, max_items - 1))
         left_out = [item for n, item in enumerate(history) if n not in kept]
-        summary = summarize(left_out)
-        text = await summary if inspect.isawaitable(summary) else summary
+        text = await _summary_of(left_out, summarize)
+        if text is None:
+            return [*(history[n] for n in sorted(kept)), *new_items]
         place = _turned_into_summary(left_out[0], text)
         return [*_with_summary(history, kept, place), *new_items]
 
     return callback
+
+
+async def _summary_of(items: list[Item], summarize: Summarizer) -> str | None:
+    """The summary, or `None` if there is none to be had: a run goes on without it."""
+    try:
+        summary = summarize(items)
+        return await summary if inspect.isawaitable(summary) else summary
+    except Exception as error:  # noqa: BLE001 - a summarizer may fail in any way, and must not break a run
+        logger.warning(
+            "a summarizer failed (%s); the history is shown without a summary", type(error).__name__
+        )
+        return None
 
 
 def _turned_into_summary(item: Item, text: str) -> Item:

@@ -7,25 +7,29 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..errors import InvalidItemError, SessionClosedError, StorageError
+from ..errors import InvalidItemError, RecollectError, SessionClosedError, StorageError
 from ..extras import require_extra
 from ..items import Item, encode_items
 from .protocol import Items, Session, SessionABC
 
 if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
     import openai
     from openai import AsyncOpenAI
 
     _Base = SessionABC
 else:
     try:
+        import httpx2
         import openai
     except ImportError:
-        openai = None  # what uses it says so
+        openai = None  # whoever needs it is told
     try:
         from agents.memory import OpenAIConversationsSession as _SdkSession
         from agents.memory import Session as _SdkProtocol
@@ -45,7 +49,7 @@ _PAGE = 100  # items: what it gives in an answer
 _FIRST_WAIT, _LONGEST_WAIT, _LONGEST_ASKED = 0.5, 8.0, 120.0  # seconds before a refused request goes again
 
 
-class ConversationNotCreatedError(ValueError, AttributeError):
+class ConversationNotCreatedError(RecollectError, ValueError, AttributeError):
     """The conversation has no id yet: it is created by the first call that needs it.
 
     It is an `AttributeError` too, so that `hasattr` and `isinstance` with a protocol can ask without harm.
@@ -194,7 +198,10 @@ class OpenAIConversationsSession(_Base):
             client = await self._client()
             answer = await client.conversations.with_raw_response.create(items=[])
             with _checked_answer():
-                self._session_id = str(answer.parse().id)
+                created = answer.parse().id
+                if not isinstance(created, str):
+                    raise TypeError("the id of the conversation is missing")
+            self._session_id = created
         return self._session_id
 
     async def _append(self, items: list[Item]) -> None:
@@ -337,7 +344,7 @@ def _wait_before_retry(error: "openai.APIError", attempt: int) -> float | None:
             return None
         asked = _seconds(str(error.response.headers.get("retry-after")))
     if asked is None:
-        return min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT)
+        return min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
     return asked if asked <= _LONGEST_ASKED else None
 
 
@@ -358,9 +365,10 @@ class LoopClients:
     """
 
     def __init__(self) -> None:
-        self._by_loop: WeakKeyDictionary[
+        self._changing = threading.Lock()
+        self._by_loop: dict[
             asyncio.AbstractEventLoop, tuple[AsyncOpenAI, AsyncGenerator[AsyncOpenAI, None]]
-        ] = WeakKeyDictionary()
+        ] = {}
 
     async def get(self, client: "AsyncOpenAI") -> "AsyncOpenAI":
         """The client for the loop that runs; the given one itself if its connections cannot be copied."""
@@ -369,20 +377,25 @@ class LoopClients:
         loop = asyncio.get_running_loop()
         kept = self._by_loop.get(loop)
         if kept is None:
-            keeper = _keep(client.copy(http_client=openai.DefaultAsyncHttpxClient()))
-            kept = self._by_loop[loop] = (await anext(keeper), keeper)
+            connections = openai.DefaultAsyncHttpxClient(verify=_ssl_context())
+            keeper = _keep(client.copy(http_client=connections))
+            kept = (await anext(keeper), keeper)
+            with self._changing:
+                self._by_loop = {each: its for each, its in self._by_loop.items() if not each.is_closed()}
+                self._by_loop[loop] = kept
         return kept[0]
 
     async def close(self) -> None:
         """Close the connections of this loop now, and those of others when they come to it."""
-        kept = self._by_loop.pop(asyncio.get_running_loop(), None)
+        kept = self._by_loop.get(asyncio.get_running_loop())
+        self.forget()
         if kept is not None:
             await kept[1].aclose()
-        self.forget()
 
     def forget(self) -> None:
         """Let the loops close the connections: they do so with generators that nobody holds."""
-        self._by_loop.clear()
+        with self._changing:
+            self._by_loop = {}
 
 
 _clients_of: "WeakKeyDictionary[AsyncOpenAI, LoopClients]" = WeakKeyDictionary()
@@ -391,6 +404,12 @@ _clients_of: "WeakKeyDictionary[AsyncOpenAI, LoopClients]" = WeakKeyDictionary()
 async def _keep(client: "AsyncOpenAI") -> "AsyncGenerator[AsyncOpenAI, None]":
     async with client:
         yield client
+
+
+@lru_cache(maxsize=1)
+def _ssl_context() -> "ssl.SSLContext":
+    """What `openai` would make anew for each client, which takes 30 ms."""
+    return httpx2.create_ssl_context()
 
 
 def _makes_connections_itself(client: "AsyncOpenAI") -> bool:
@@ -402,7 +421,7 @@ class CrossLoopLock:
     """A lock for tasks of several event loops and threads; who waits gets it in the order of coming."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()  # the garbage collector may end a waiter at any moment
         self._holder: asyncio.Future[None] | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
 

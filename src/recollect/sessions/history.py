@@ -6,6 +6,7 @@ What changes a history does so in one atomic step, and never leaves a call witho
 import asyncio
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from ..items import (
     turn_starts,
 )
 from .protocol import Items, Rewritable, Session, require_ability
+from .settings import limit_of
 
 _SHOWN_OUTPUT = 100
 
@@ -118,7 +120,7 @@ async def export_session(session: Session, path: str | Path, format: Format | No
 
     The file appears whole or not at all. Returns the number of items.
     """
-    items = await session.get_items()
+    items = await _whole_history(session)
     if _format_of(path, format) == "jsonl":
         text = "".join(_to_json(item) + "\n" for item in items)
     else:
@@ -138,6 +140,12 @@ async def import_session(session: Session, path: str | Path, format: Format | No
     items = _from_lines(text) if _format_of(path, format) == "jsonl" else _from_document(text)
     await rewritable.replace_items(items)
     return len(items)
+
+
+async def _whole_history(session: Session) -> Items:
+    """All items, also where the session's settings give a default limit."""
+    limited = limit_of(getattr(session, "session_settings", None)) is not None
+    return await session.get_items(limit=sys.maxsize if limited else None)
 
 
 def _format_of(path: str | Path, given: Format | None) -> Format:

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..items import Item, decode_item, encode_items
 from .protocol import Items, PositionedItem, SessionABC, SessionMetadata
+from .sdk_compaction import SDKCompaction
 from .settings import check_limit
 
 
-class InMemorySession(SessionABC):
+class InMemorySession(SDKCompaction, SessionABC):
     """A session that lives as long as the object. It keeps items encoded, so that nobody shares them."""
 
     def __init__(self, session_id: str, session_settings: object = None) -> None:

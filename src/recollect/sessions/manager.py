@@ -3,41 +3,54 @@
 import math
 import threading
 from pathlib import Path
+from typing import Any, Protocol
 
+from .opening import open_session, sqlite_path
 from .protocol import SessionMetadata, SessionPage
 from .settings import check_limit
-from .sql.catalog import SQLCatalog
 from .sql.tables import Tables
-from .sqlite.connection import EngineOptions
-from .sqlite.queries import queries_for
-from .sqlite.registry import acquire_engine, release_engine
-from .sqlite.session import SQLiteSession
 
-_SQLITE_SCHEME = "sqlite:///"
+
+class Catalog(Protocol):
+    """All sessions of a store."""
+
+    async def list_sessions(
+        self, user_id: str | None, agent_id: str | None, limit: int, cursor: str | None
+    ) -> SessionPage:
+        """A page of sessions."""
+        ...
+
+    async def delete_idle_sessions(self, seconds: float) -> int:
+        """Delete sessions not updated for so long; returns how many."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the store."""
+        ...
 
 
 class SessionManager:
-    """The sessions of a SQLite file, one for each pair of user and session type.
+    """The sessions of a store, one for each pair of user and session type.
 
-    Give it a path, or a URL `sqlite:///path`.
+    Give it a path or a URL, as `open_session` takes it; `options` are those of its sessions.
     """
 
-    def __init__(self, url_or_path: str | Path) -> None:
-        self._path = _path_of(str(url_or_path))
-        self._open: dict[str, SQLiteSession] = {}
+    def __init__(self, url_or_path: str | Path, **options: Any) -> None:
+        self._url = str(url_or_path)
+        self._options = options
+        self._open: dict[str, Any] = {}
         self._lock = threading.Lock()
-        self._engine = acquire_engine(self._path, EngineOptions())
-        self._catalog = SQLCatalog(self._engine, queries_for(Tables()))
+        self._catalog: Catalog | None = _open_catalog(self._url, options)
 
-    def get_session(self, user_id: str, session_type: str = "default") -> SQLiteSession:
+    def get_session(self, user_id: str, session_type: str = "default") -> Any:
         """The session of a user and type; the same handle until it is closed."""
         session_id = _session_id(user_id, session_type)
         with self._lock:
             session = self._open.get(session_id)
             if session is None or session.closed:
-                session = self._open[session_id] = SQLiteSession(
-                    session_id, self._path, metadata=SessionMetadata(user_id=user_id)
-                )
+                metadata = SessionMetadata(user_id=user_id)
+                session = open_session(self._url, session_id, metadata=metadata, **self._options)
+                self._open[session_id] = session
             return session
 
     def close_session(self, user_id: str, session_type: str = "default") -> None:
@@ -45,7 +58,7 @@ class SessionManager:
         with self._lock:
             session = self._open.pop(_session_id(user_id, session_type), None)
         if session is not None:
-            session.close()
+            session.release()
 
     def close_all_sessions(self) -> None:
         """Close every handle that was given out."""
@@ -53,13 +66,13 @@ class SessionManager:
             sessions = list(self._open.values())
             self._open.clear()
         for session in sessions:
-            session.close()
+            session.release()
 
     async def cleanup_old_sessions(self, days: float = 30) -> int:
         """Delete the sessions that were not updated for so many days; returns how many."""
         if not math.isfinite(days) or days < 0:
             raise ValueError(f"days must be 0 or more, and it is {days}")
-        return await self._catalog.delete_idle_sessions(days * 86_400)
+        return await self._store.delete_idle_sessions(days * 86_400)
 
     async def list_sessions(
         self,
@@ -72,23 +85,41 @@ class SessionManager:
         """A page of sessions, the latest used first. `cursor` is the `next_cursor` of the page before."""
         if not check_limit(limit):
             raise ValueError("limit must be at least 1")
-        return await self._catalog.list_sessions(user_id, agent_id, limit, cursor)
+        return await self._store.list_sessions(user_id, agent_id, limit, cursor)
 
     def close(self) -> None:
-        """Close all handles and let go of the file."""
+        """Close all handles and let go of the store. Twice is harmless."""
         self.close_all_sessions()
-        release_engine(self._engine)
+        catalog, self._catalog = self._catalog, None
+        if catalog is not None:
+            catalog.close()
+
+    @property
+    def _store(self) -> Catalog:
+        if self._catalog is None:
+            raise RuntimeError("the session manager is closed")
+        return self._catalog
 
 
-def _path_of(url_or_path: str) -> str:
-    if url_or_path.startswith(_SQLITE_SCHEME):
-        url_or_path = url_or_path.removeprefix(_SQLITE_SCHEME)
-    if "://" in url_or_path:
-        scheme = url_or_path.split("://", 1)[0]
-        raise ValueError(f"cannot keep sessions at a {scheme!r} URL: give a path or sqlite:///path")
-    if url_or_path in ("", ":memory:"):
-        raise ValueError("a session manager needs a file: a database in memory belongs to one session")
-    return url_or_path
+def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
+    tables = Tables(
+        options.get("sessions_table", "agent_sessions"), options.get("messages_table", "agent_messages")
+    )
+    path = sqlite_path(url)
+    if path in ("", ":memory:") or url.startswith(("memory:", "openai:")):
+        raise ValueError("a session manager needs a file or a server whose sessions can be listed")
+    if path is not None:
+        from .sqlite.catalog import open_catalog
+
+        return open_catalog(path, tables)
+    if url.startswith("redis"):
+        from .redis import RedisCatalog
+
+        prefix = {"key_prefix": options["key_prefix"]} if "key_prefix" in options else {}
+        return RedisCatalog.from_url(url=url, **prefix)
+    from .sqlalchemy.catalog import open_catalog as open_sql_catalog
+
+    return open_sql_catalog(url, tables, options)
 
 
 def _session_id(user_id: str, session_type: str) -> str:

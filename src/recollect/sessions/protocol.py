@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
 from ..errors import MissingAbilityError, SessionClosedError
 from ..items import Item
-from .settings import SessionSettings, check_limit, limit_of
+from .settings import SessionSettings, check_limit, limit_of, settings_of
 
 # Items are plain dicts. In signatures they are `Any`, so that type checkers take our sessions where the
 # Agents SDK asks for one of its own.
@@ -40,7 +40,13 @@ class Session(Protocol):
         ...
 
 
-class SessionABC(ABC):
+if TYPE_CHECKING:  # some wrappers of the SDK ask for its own base class by name
+    from agents.memory.session import SessionABC as _Base
+else:
+    _Base = ABC
+
+
+class SessionABC(_Base):
     """The base of our sessions: settings, and closing once."""
 
     session_id: str
@@ -52,8 +58,7 @@ class SessionABC(ABC):
         if not _is_unicode(session_id):
             raise ValueError("session_id must be valid unicode without NUL characters")
         self.session_id = session_id
-        limit_of(session_settings)  # bad settings are refused here and now
-        self.session_settings = session_settings
+        self.session_settings = settings_of(session_settings)
         self._closed = False
 
     @abstractmethod
@@ -127,8 +132,8 @@ class SessionInfo:
     """A session in a listing."""
 
     session_id: str
-    created_at: datetime
-    updated_at: datetime
+    created_at: datetime | None
+    updated_at: datetime | None
     item_count: int
     metadata: SessionMetadata
 

@@ -30,13 +30,16 @@ async def run_lock(
         raise ValueError(f"lease must be more than 0 seconds, and it is {lease}")
     leasable = require_ability(session, Leasable)
     owner = uuid.uuid4().hex
-    await _take(leasable, session.session_id, owner, lease, timeout)
-    renewal = asyncio.create_task(_renew(leasable, owner, lease))
+    renewal = None
     try:
+        await _take(leasable, session.session_id, owner, lease, timeout)
+        renewal = asyncio.create_task(_renew(leasable, owner, lease))
         yield
     finally:
-        renewal.cancel()
-        await asyncio.wait([renewal])
+        # Also after a cancellation that met the taking of the lease, which may have happened.
+        if renewal is not None:
+            renewal.cancel()
+            await asyncio.wait([renewal])
         await leasable.drop_lease(owner)
 
 

@@ -29,6 +29,13 @@ class SessionSettings(dict[str, Any]):
         return dict(self)
 
 
+def settings_of(settings: Any) -> Any:
+    """The settings as the Runner wants them, with a `limit`: a plain mapping becomes ours."""
+    limit = limit_of(settings)
+    plain = isinstance(settings, Mapping) and not isinstance(settings, SessionSettings)
+    return SessionSettings(limit) if plain else settings
+
+
 def limit_of(settings: Any) -> int | None:
     """The limit in settings of ours, of the SDK, in a mapping, or in none at all."""
     if settings is None:

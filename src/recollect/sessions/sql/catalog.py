@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -15,9 +16,10 @@ _DELETED_AT_ONCE = 200
 class SQLCatalog:
     """The sessions of one pair of tables."""
 
-    def __init__(self, engine: Engine, queries: Queries) -> None:
+    def __init__(self, engine: Engine, queries: Queries, close: Callable[[], None]) -> None:
         self._engine = engine
         self._queries = queries
+        self.close = close
 
     async def list_sessions(
         self, user_id: str | None, agent_id: str | None, limit: int, cursor: str | None
@@ -51,8 +53,12 @@ def _info_of(row: Row) -> SessionInfo:
     return SessionInfo(session_id, _utc(created_at), _utc(updated_at), item_count, metadata)
 
 
-def _utc(stored: str | datetime) -> datetime:
-    time = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+def _utc(stored: object) -> datetime | None:
+    """A stored time; `None` where others stored what is none, which must not hide the rest of a page."""
+    try:
+        time = stored if isinstance(stored, datetime) else datetime.fromisoformat(str(stored))
+    except ValueError:
+        return None
     return time.replace(tzinfo=UTC)
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ...errors import InvalidItemError
 from ...items import Item, decode_item, decode_joined, encode_items
 from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
+from ..sdk_compaction import SDKCompaction
 from ..settings import check_limit
 from .queries import Queries
 from .scripts import Engine, MakeScript, Row, Script, Statement, T
@@ -18,7 +20,7 @@ logger = logging.getLogger(__name__)
 _LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
 
 
-class SQLSession(SessionABC):
+class SQLSession(SDKCompaction, SessionABC):
     """What sessions on SQL share. A subclass brings an engine and the statements in its dialect."""
 
     def __init__(
@@ -149,7 +151,7 @@ class SQLSession(SessionABC):
         return await self._engine.write(make_script)
 
     def _append(self, encoded: list[str]) -> Script[None]:
-        for statement in self._queries.append(self.session_id, encoded, self._new_metadata):
+        for statement in self._queries.append(self.session_id, encoded, self._new_metadata):  # noqa: UP028
             yield statement
 
     def _append_once(self, encoded: list[str], batch_id: str) -> Script[bool]:
@@ -180,8 +182,9 @@ class SQLSession(SessionABC):
         rows = yield Statement(self._queries.all_items, (self.session_id,))
         _, before = _decoded(rows)
         items = [row.item for row in before]
-        old = encode_items(items)
-        new = encode_items(change(items))
+        old = [_as_stored(item) for item in items]
+        known = {id(item): text for item, text in zip(items, old, strict=True)}
+        new = [_encoded_again(item, known, n) for n, item in enumerate(change(list(items)))]
         same = _common_length(old, new)
         if same == len(old) == len(new):
             return
@@ -252,6 +255,25 @@ def _decoded(rows: list[Row]) -> tuple[int, list[PositionedItem]]:
 
 def _report_corrupt(row_id: int) -> None:
     logger.warning("row %d is corrupt and was left out", row_id)
+
+
+def _as_stored(item: Item) -> str:
+    """An item that was read, as text; others may have stored what we would refuse, such as NaN."""
+    try:
+        return encode_items([item])[0]
+    except InvalidItemError:
+        return json.dumps(item)
+
+
+def _encoded_again(item: Item, known: dict[int, str], index: int) -> str:
+    """An item of a new history as text: one that was there before and has not changed stays as it is."""
+    before = known.get(id(item))
+    if before is not None and _as_stored(item) == before:
+        return before
+    try:
+        return encode_items([item])[0]
+    except InvalidItemError as error:
+        raise InvalidItemError(error.reason, index) from error
 
 
 def _common_length(one: Sequence[str], other: Sequence[str]) -> int:

@@ -74,6 +74,13 @@ class SQLAlchemySession(SQLSession):
         if self._shared is not None and release_shared(self._shared):
             await self._shared.dispose()
 
+    def release(self) -> None:
+        """Let go of the engine without waiting; its connections are closed with its event loop."""
+        if not self._closed:
+            self._closed = True
+            if self._shared is not None:
+                release_shared(self._shared)
+
     async def close(self) -> None:
         """As `aclose`."""
         await self.aclose()

@@ -54,6 +54,8 @@ class SQLiteSession(SQLSession):
             self._closed = True
             release_engine(self._file)
 
+    release = close
+
     async def aclose(self) -> None:
         """As `close`."""
         self.close()
