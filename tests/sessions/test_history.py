@@ -319,7 +319,6 @@ def test_an_export_to_a_folder_that_cannot_be_written_to_leaves_nothing(tmp_path
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.xfail(strict=True, reason="export_session reads with the session's default limit")
 @in_event_loop
 async def test_an_export_is_whole_whatever_the_default_limit(tmp_path: Path) -> None:
     session = await session_of([message(n) for n in range(5)])
@@ -626,11 +625,11 @@ async def test_undo_turn_takes_the_call_that_the_turn_answered() -> None:
 
 
 @in_event_loop
-async def test_undo_turn_without_a_user_message_takes_turn_0() -> None:
+async def test_undo_turn_without_a_user_message_takes_nothing() -> None:
     items = [system("be kind"), answer("hello")]
     session = await session_of(items)
-    assert await undo_turn(session) == items
-    assert await session.get_items() == []
+    assert await undo_turn(session) == []
+    assert await session.get_items() == items
 
 
 @in_event_loop
@@ -650,7 +649,7 @@ async def test_undo_turn_removes_everything_from_the_newest_user_message_on(item
     left = await session.get_items()
     assert len(left) + len(removed) == len(items)
     assert sum(item.get("role") == "user" for item in removed) == min(len(users), 1)
-    newest = items[users[-1] :] if users else items
+    newest = items[users[-1] :] if users else []
     assert removed[len(removed) - len(newest) :] == newest
 
 
@@ -712,7 +711,6 @@ NOT_OURS = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="transform_items encodes what is stored, and refuses it there")
 @pytest.mark.parametrize("stored", NOT_OURS)
 @pytest.mark.parametrize(
     "change", [compress_history, undo_items, undo_turn, reset_session], ids=lambda change: change.__name__
@@ -729,3 +727,5 @@ async def test_what_others_stored_does_not_poison_a_session(
         run_sql(path, insert, NOT_OURS[stored])
         assert len(await session.get_items()) == 2
         await change(session)
+        await session.add_items([message("goes on")])
+        assert (await session.get_items())[-1] == message("goes on")

@@ -201,23 +201,9 @@ async def test_a_url_may_name_a_relative_path(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "scheme"),
-    [
-        ("postgresql://user:my-secret-word@host/db", "postgresql"),
-        ("sqlite+aiosqlite:///x.db", "sqlite"),
-        ("redis://localhost", "redis"),
-        ("sqlite://x.db", "sqlite"),
-        ("https://example.com/x.db", "https"),
-    ],
+    "nowhere", [":memory:", "sqlite:///:memory:", "sqlite:///", "", "memory://", "openai://"]
 )
-def test_other_urls_are_refused_without_their_secrets(url: str, scheme: str) -> None:
-    with pytest.raises(ValueError, match=f"'{scheme}") as error:
-        SessionManager(url)
-    assert "my-secret-word" not in str(error.value)
-
-
-@pytest.mark.parametrize("nowhere", [":memory:", "sqlite:///:memory:", "sqlite:///", ""])
-def test_a_database_in_memory_is_refused(nowhere: str) -> None:
+def test_a_store_whose_sessions_cannot_be_listed_is_refused(nowhere: str) -> None:
     with pytest.raises(ValueError, match="needs a file"):
         SessionManager(nowhere)
 
@@ -234,7 +220,6 @@ async def test_two_managers_on_one_file_see_the_same_sessions(path: Path, manage
     assert len(ids(await manager.list_sessions())) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="SessionManager.close() gives the engine back each time it is called")
 @in_event_loop
 async def test_closing_a_manager_twice_is_harmless_to_others(path: Path) -> None:
     async with SQLiteSession("s", path) as session:
@@ -243,6 +228,18 @@ async def test_closing_a_manager_twice_is_harmless_to_others(path: Path) -> None
         manager.close()
         manager.close()
         assert session._engine.handles == handles  # type: ignore[attr-defined]
+
+
+@in_event_loop
+async def test_a_closed_manager_says_so(path: Path) -> None:
+    manager = SessionManager(path)
+    session = manager.get_session("ann")
+    manager.close()
+    assert session.closed
+    with pytest.raises(RuntimeError, match="manager is closed"):
+        await manager.list_sessions()
+    with pytest.raises(RuntimeError, match="manager is closed"):
+        await manager.cleanup_old_sessions()
 
 
 # --- listing ---
@@ -349,7 +346,6 @@ async def test_a_page_needs_room(manager: SessionManager, limit: Any, error: typ
         await manager.list_sessions(limit=limit)
 
 
-@pytest.mark.xfail(strict=True, reason="a time that is no time makes the whole listing fail")
 @pytest.mark.parametrize("bad", [None, "yesterday"])
 @in_event_loop
 async def test_a_session_with_a_bad_time_does_not_hide_the_rest(
@@ -357,7 +353,10 @@ async def test_a_session_with_a_bad_time_does_not_hide_the_rest(
 ) -> None:
     await add_sessions(manager, path, {"good": days_ago(1)})
     run_sql(path, "INSERT INTO agent_sessions VALUES ('bad', ?, ?)", (bad, bad))
-    assert "good_default" in ids(await manager.list_sessions())
+    found = {info.session_id: info for info in (await manager.list_sessions()).sessions}
+    assert found.keys() == {"good_default", "bad"}
+    assert (found["bad"].created_at, found["bad"].updated_at) == (None, None)
+    assert found["good_default"].updated_at is not None
 
 
 # --- cleaning up ---

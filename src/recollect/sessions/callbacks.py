@@ -20,10 +20,10 @@ logger = logging.getLogger(__name__)
 Summarizer = Callable[[list[Item]], str | Awaitable[str]]
 
 # What holds an item together, and what is encoded and means nothing as text: never masked.
-_KEPT = frozenset({
-    "type", "role", "id", "call_id", "approval_request_id", "name", "status", "caller",
-    "encrypted_content", "image_url", "file_data", "file_id", "data", "container_id",
-})  # fmt: skip
+_ENCODED = frozenset({"encrypted_content", "image_url", "file_data", "file_id", "data", "container_id"})
+_STRUCTURE = _ENCODED | {"type", "role", "id", "call_id", "approval_request_id", "name", "status", "caller"}
+_OF_PARTS = _ENCODED | {"type"}
+_FIELDS_OF_PARTS = ("content", "output", "summary")
 
 
 def limit_history(max_items: int) -> SessionInputCallback:
@@ -67,7 +67,7 @@ def drop_sensitive(words: Iterable[str] = (), patterns: Iterable[str] = ()) -> S
 
 def _is_sensitive(item: Item, sensitive: "_Matcher") -> bool:
     """Whether masking would change anything, or the word is in what masking leaves: the names in a call."""
-    return sensitive.is_in(text_of(item)) or _masked(item, sensitive, "\0") != item
+    return sensitive.is_in(text_of(item)) or _masked_item(item, sensitive, "\0") != item
 
 
 def mask_sensitive(
@@ -78,7 +78,7 @@ def mask_sensitive(
 
     def callback(history: Items, new_items: Items) -> Items:
         for item in (*history, *new_items):
-            item.update(_masked(item, sensitive, mask))
+            item.update(_masked_item(item, sensitive, mask))
         return [*history, *new_items]
 
     return callback
@@ -88,9 +88,12 @@ class _Matcher:
     """Words and patterns, whatever their case."""
 
     def __init__(self, words: Iterable[str], patterns: Iterable[str]) -> None:
-        parts = [*(re.escape(word) for word in words if word), *patterns]
-        if not parts:
-            raise ValueError("give at least one word or pattern")
+        if isinstance(words, str) or isinstance(patterns, str):
+            raise ValueError("give a list of words or patterns, not one text")
+        longest_first = sorted(filter(None, words), key=len, reverse=True)
+        parts = [*map(re.escape, longest_first), *patterns]
+        if not parts or not all(parts):
+            raise ValueError("give at least one word or pattern, and no empty pattern")
         try:
             # Each on its own: a pattern may begin with flags, which hold for all of it.
             self._patterns = [re.compile(part, re.IGNORECASE) for part in parts]
@@ -106,25 +109,41 @@ class _Matcher:
         return text
 
 
-def _masked(value: Any, sensitive: _Matcher, mask: str, kept: frozenset[str] = _KEPT) -> Any:
-    """A value with every sensitive stretch of its texts masked; JSON inside a text stays JSON."""
+def _masked_item(item: Item, sensitive: _Matcher, mask: str) -> Item:
+    """An item with its texts masked, and what holds it together as it was."""
+    return {
+        field: value
+        if field in _STRUCTURE
+        else _masked(value, sensitive, mask, _OF_PARTS if field in _FIELDS_OF_PARTS else frozenset())
+        for field, value in item.items()
+    }
+
+
+def _masked(value: Any, sensitive: _Matcher, mask: str, kept: frozenset[str] = frozenset()) -> Any:
+    """A value with every sensitive stretch of its texts and names masked, but for the fields `kept`."""
     if isinstance(value, dict):
         return {
-            key: inner if key in kept else _masked(inner, sensitive, mask, kept)
+            sensitive.replaced(key, mask): inner if key in kept else _masked(inner, sensitive, mask, kept)
             for key, inner in value.items()
         }
     if isinstance(value, list):
         return [_masked(inner, sensitive, mask, kept) for inner in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return mask if sensitive.is_in(str(value)) else value
-    if not isinstance(value, str):
-        return value
-    # JSON may hold a word in escapes, so it is looked into before the text is.
-    document = _json_inside(value)
+    return _masked_text(value, sensitive, mask) if isinstance(value, str) else value
+
+
+def _masked_text(text: str, sensitive: _Matcher, mask: str) -> str:
+    """A text without its sensitive stretches; JSON inside it stays JSON."""
+    document = _json_inside(text)
     if document is None:
-        return sensitive.replaced(value, mask)
-    masked = _masked(document, sensitive, mask, frozenset())
-    return value if masked == document else json.dumps(masked, ensure_ascii=False)
+        return sensitive.replaced(text, mask)
+    # JSON may hold a word in escapes, so it is looked into before the text is.
+    masked = _masked(document, sensitive, mask)
+    if masked != document:
+        return json.dumps(masked, ensure_ascii=False)
+    # A pattern may span what JSON keeps apart: then nothing of it can stay.
+    return json.dumps(mask) if sensitive.is_in(text) else text
 
 
 def _json_inside(text: str) -> Any:

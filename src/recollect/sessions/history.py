@@ -74,7 +74,8 @@ async def compress_history(
 def _compressed(items: list[Item], target_count: int, preserve_system: bool) -> list[Item]:
     if len(items) <= target_count:
         return items
-    system = [n for n, item in enumerate(items) if preserve_system and role_of(item) == "system"]
+    instructions = ("system", "developer") if preserve_system else ()
+    system = [n for n, item in enumerate(items) if role_of(item) in instructions]
     others = [n for n in range(len(items)) if n not in set(system)]
     room = max(target_count - len(system), 0)
     return keep_whole_groups(items, {*system, *others[len(others) - room :]})
@@ -89,7 +90,7 @@ async def undo_items(session: Session, count: int = 1) -> list[Item]:
 
 async def undo_turn(session: Session) -> list[Item]:
     """Remove the newest turn, from its user message on, and return what was removed."""
-    return await _cut(session, lambda items: (turn_starts(items) or [0])[-1])
+    return await _cut(session, lambda items: (turn_starts(items) or [len(items)])[-1])
 
 
 async def _cut(session: Session, first_removed: Any) -> list[Item]:
@@ -169,10 +170,18 @@ def _write_whole(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+            os.chmod(file.name, 0o666 & ~_umask())
             os.replace(file.name, path)
         except BaseException:
             os.unlink(file.name)
             raise
+
+
+def _umask() -> int:
+    """The mask of this process for new files: it can be learned only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _read_text(path: Path) -> str:
@@ -190,6 +199,9 @@ def _from_document(text: str) -> list[Item]:
     items = document.get("items") if isinstance(document, dict) else document
     if not isinstance(items, list):
         raise ImportFormatError("the file has no list of items")
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ImportFormatError(f"item {number} is not a JSON object")
     declared = document.get("item_count", len(items)) if isinstance(document, dict) else len(items)
     if declared != len(items):
         raise ImportFormatError(f"the file says it has {declared} items, and it has {len(items)}")

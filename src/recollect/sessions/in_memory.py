@@ -38,10 +38,8 @@ class InMemorySession(SDKCompaction, SessionABC):
     async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none."""
         self._check_open()
-        try:
-            return self._decoded([self._rows.pop()])[0].item
-        except IndexError:
-            return None
+        with self._changing:
+            return self._decoded([self._rows.pop()])[0].item if self._rows else None
 
     async def clear_session(self) -> None:
         """Remove all items and the metadata."""
@@ -60,8 +58,9 @@ class InMemorySession(SDKCompaction, SessionABC):
         self._check_open()
         with self._changing:
             encoded = encode_items(change([row.item for row in self._decoded(self._rows)]))
-            self._rows = []
-            self._append(encoded)
+            if encoded != [text for _, text in self._rows]:
+                self._rows = []
+                self._append(encoded)
 
     async def replace_items(self, items: Items) -> None:
         """Replace the history by these items."""

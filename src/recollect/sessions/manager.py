@@ -46,6 +46,7 @@ class SessionManager:
         """The session of a user and type; the same handle until it is closed."""
         session_id = _session_id(user_id, session_type)
         with self._lock:
+            _ = self._store  # a closed manager says so
             session = self._open.get(session_id)
             if session is None or session.closed:
                 metadata = SessionMetadata(user_id=user_id)
@@ -111,7 +112,7 @@ def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
     if path is not None:
         from .sqlite.catalog import open_catalog
 
-        return open_catalog(path, tables)
+        return open_catalog(path, tables, options)
     if url.startswith("redis"):
         from .redis import RedisCatalog
 

@@ -25,9 +25,9 @@ class RetryingSession(SessionWrapper):
     """
 
     def __init__(self, session: Session, *, tries: int = 3, delay: float = 1.0) -> None:
-        if tries < 1:
+        if not tries >= 1 or tries != int(tries):
             raise ValueError(f"tries must be at least 1, and it is {tries}")
-        if delay < 0:
+        if not delay >= 0:
             raise ValueError(f"delay must not be negative, and it is {delay}")
         super().__init__(session)
         self._tries = tries

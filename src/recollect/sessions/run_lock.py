@@ -5,8 +5,9 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 from ..errors import RunLockTimeoutError, StorageError
 from .protocol import Leasable, Session, require_ability
@@ -26,7 +27,7 @@ async def run_lock(
     Others who ask for the lock wait, at most `timeout` seconds if given. The lock is a lease that is renewed
     while the block runs: if the process dies, it is free again after at most `lease` seconds.
     """
-    if lease <= 0:
+    if not lease > 0:
         raise ValueError(f"lease must be more than 0 seconds, and it is {lease}")
     leasable = require_ability(session, Leasable)
     owner = uuid.uuid4().hex
@@ -39,8 +40,21 @@ async def run_lock(
         # Also after a cancellation that met the taking of the lease, which may have happened.
         if renewal is not None:
             renewal.cancel()
-            await asyncio.wait([renewal])
-        await leasable.drop_lease(owner)
+        await _in_spite_of_cancellation(leasable.drop_lease(owner))
+
+
+async def _in_spite_of_cancellation(call: Coroutine[Any, Any, None]) -> None:
+    """Bring a call to its end, and let a cancellation that comes meanwhile be felt after it."""
+    task = asyncio.ensure_future(call)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _take(leasable: Leasable, session_id: str, owner: str, lease: float, timeout: float | None) -> None:
@@ -60,5 +74,5 @@ async def _renew(leasable: Leasable, owner: str, lease: float) -> None:
             if not await leasable.take_lease(owner, lease):
                 logger.warning("a run lock was lost: its lease ran out before it was renewed")
                 return
-        except StorageError as error:
+        except (StorageError, OSError) as error:
             logger.warning("a run lock could not be renewed (%s), trying again", type(error).__name__)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+_MOST = 2**62  # items: more than any database counts to
+
 
 class SessionSettings(dict[str, Any]):
     """Defaults for a session's calls; an explicit argument of a call wins.
@@ -54,4 +56,4 @@ def check_limit(limit: int | None) -> int | None:
         raise TypeError(f"limit must be a whole number or None, not {limit!r}")
     if limit is not None and limit < 0:
         raise ValueError(f"limit must not be negative, and it is {limit}")
-    return limit
+    return None if limit is None else min(limit, _MOST)

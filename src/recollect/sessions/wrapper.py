@@ -1,5 +1,6 @@
 """A session around another: passes everything through, for subclasses to override what they change."""
 
+import inspect
 from typing import Any
 
 from .protocol import Items, Session, SessionABC
@@ -38,5 +39,5 @@ class SessionWrapper(SessionABC):
         self._closed = True
         close = getattr(self.wrapped, "aclose", None) or getattr(self.wrapped, "close", None)
         outcome = close() if close is not None else None
-        if outcome is not None:
+        if inspect.isawaitable(outcome):
             await outcome

@@ -11,6 +11,7 @@ import asyncio
 import functools
 import random
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from itertools import pairwise
 from typing import Any, TypeVar, cast
@@ -247,7 +248,7 @@ class SessionContract:
             {"content": b"bytes"},
             {"content": object()},
         ],
-        ids=str,
+        ids="text number none list integer-key nan infinity set tuple bytes object".split(),  # noqa: SIM905
     )
     @in_event_loop
     async def test_what_is_not_json_is_refused_and_nothing_is_written(self, bad: Any) -> None:
@@ -473,6 +474,21 @@ class SessionContract:
         assert acknowledged <= set(stored)
         await session.add_items([message("works")])
         assert texts(await session.get_items()) == [*after, "works"], "and nothing came late"
+        await close(session)
+
+    @in_event_loop
+    async def test_a_cancellation_that_meets_the_answer_ends_the_call(self) -> None:
+        """The outcome is there, and the event loop has had no chance to deliver it."""
+        session = await self.open_session("s")
+        await session.add_items([message("first")])
+        for number in range(3):
+            task = asyncio.create_task(session.add_items([message(number)]))
+            await asyncio.sleep(0)
+            time.sleep(0.05)  # noqa: ASYNC251 - the event loop must not run meanwhile
+            task.cancel()
+            done, _ = await asyncio.wait([task], timeout=10)
+            assert done, "the call has ended"
+        assert texts(await session.get_items())[0] == "first"
         await close(session)
 
     # --- abilities ---

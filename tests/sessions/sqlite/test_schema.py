@@ -55,7 +55,7 @@ def schema(sessions: str, messages: str) -> dict[str, Any]:
             "columns": [
                 ("session_id", "TEXT", True, None, 1),
                 ("batch_id", "TEXT", True, None, 2),
-                ("created_at", "TIMESTAMP", False, NOW, 0),
+                ("created_at", "REAL", True, None, 0),
             ],
             "foreign keys": of_a_session,
             "indexes": {},
@@ -163,6 +163,13 @@ def test_migrating_again_changes_nothing(connection: sqlite3.Connection) -> None
     run_script(connection, migrate(Tables()))
     assert (list(connection.iterdump()), connection.execute("PRAGMA schema_version").fetchone()) == before
     assert connection.total_changes == changes
+
+
+def test_a_step_that_was_recorded_is_not_run_again(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables()))
+    connection.execute("DROP INDEX recollect_agent_messages_by_session")
+    run_script(connection, migrate(Tables()))
+    assert described(connection)["agent_messages"]["indexes"] == {}
 
 
 @pytest.mark.parametrize("count", range(len(STEPS) + 1))

@@ -7,8 +7,8 @@
     agents:session:ID<NUL>lease   string  who runs on the session now
 
 The first three are the Agents SDK's. The others have a NUL in their names, which no session id can have, so
-they can be no other session's. In a cluster the id is a hash tag, `agents:session:{ID}`, so that all keys of a
-session are in one slot; the SDK, which does not write to clusters, has no layout of its own for them. Where
+they can be no other session's. In a cluster the id is a hash tag, `agents:session:{ID}`, so that all keys of
+a session are in one slot; the SDK, which does not write to clusters, has no layout of its own for them. Where
 the prefix has a hash tag, its sessions are all in one slot already, and the layout stays the SDK's.
 """
 
@@ -45,13 +45,21 @@ class Layout:
         if self._after and session_id.startswith("}"):
             session_id = f"\0{session_id}"  # an empty hash tag would be none
         session = f"{self._before}{session_id}{self._after}"
-        names = (session, f"{session}:messages", f"{session}:counter", f"{session}\0batches", f"{session}\0lease")
+        names = (
+            session,
+            f"{session}:messages",
+            f"{session}:counter",
+            f"{session}\0batches",
+            f"{session}\0lease",
+        )
         return Keys(*(name.encode() for name in names))
 
     @property
     def pattern(self) -> bytes:
         """What matches all keys under the prefix."""
-        escaped = "".join(f"\\{character}" if character in "*?[]\\" else character for character in self._before)
+        escaped = "".join(
+            f"\\{character}" if character in "*?[]\\" else character for character in self._before
+        )
         return f"{escaped}*".encode()
 
 
@@ -65,7 +73,9 @@ def _check_prefix(prefix: object, cluster: bool) -> None:
     if not isinstance(prefix, str) or not prefix or "\0" in prefix or not _is_encodable(prefix):
         raise ValueError(f"key_prefix must be non-empty unicode without NUL characters, not {prefix!r}")
     if cluster and _hash_tag(prefix) == "":
-        raise ValueError(f"key_prefix {prefix!r} has an empty hash tag: a cluster could not keep keys together")
+        raise ValueError(
+            f"key_prefix {prefix!r} has an empty hash tag: a cluster could not keep keys together"
+        )
 
 
 def _is_encodable(text: str) -> bool:

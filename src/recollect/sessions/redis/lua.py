@@ -2,10 +2,10 @@
 
 A script reads, and so finds keys of another type, before it writes anything: Redis does not roll back.
 
-Positions. The position of an entry is its index in the list plus an offset, which `recollect:positions` holds as
-`index:offset` pairs: from that index on, this offset. Adding changes nothing about them. Whatever cuts
-entries off the end raises the offset for what is added from there, so that no position is given twice; and
-a new session starts with the time in microseconds, so that none is given again after it was cleared.
+Positions. The position of an entry is its index in the list plus an offset. The field `recollect:positions`
+holds offsets as `index:offset` pairs: from that index on, this offset. Adding changes nothing about them.
+Whatever cuts entries off the end raises the offset for what is added from there, so that no position is given
+twice; and a new session starts with the time in microseconds, so that none comes again after clearing.
 """
 
 import hashlib
@@ -110,13 +110,15 @@ local entry = redis.call('RPOP', KEYS[2])
 if not entry then return false end
 local length = redis.call('LLEN', KEYS[2])
 touch(ARGV[1], ARGV[2])
-if fields[1] then redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(fields[2], length + 1, length)) end
+if fields[1] then
+  redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(fields[2], length + 1, length))
+end
 return {{entry, length}}
 """)
 
-# The entries of a window, `CHUNK` of them joined to one text, or each on its own; so many at most.
+# The entries of a window, so many at most: joined in chunks, with a number between them, or each on its own.
 READ = Script(f"""{_POSITIONS}
--- KEYS session, messages; ARGV window, argument, limit, joined, most
+-- KEYS session, messages; ARGV window, argument, limit, most, number between
 local fields = redis.call('HMGET', KEYS[1], 'created_at', 'recollect:positions')
 local length = redis.call('LLEN', KEYS[2])
 local window, argument, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -124,9 +126,9 @@ local window, argument, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local function first_after(position)
   local steps = parse_positions(fields[2])
   for number, step in ipairs(steps) do
-    local next = steps[number + 1]
+    local following = steps[number + 1]
     local index = math.max(step[1], position - step[2] + 1)
-    if index < (next and math.min(next[1], length) or length) then return index end
+    if index < math.min(following and following[1] or length, length) then return index end
   end
   return length
 end
@@ -139,9 +141,9 @@ elseif window == 'from' then first = argument; stop = math.min(length, first + l
 end
 
 local reply = {{fields[1] or '', fields[2] or '', string.format('%.0f', first), string.format('%.0f', stop)}}
-for start = first, math.min(stop, first + tonumber(ARGV[5])) - 1, {CHUNK} do
+for start = first, math.min(stop, first + tonumber(ARGV[4])) - 1, {CHUNK} do
   local entries = redis.call('LRANGE', KEYS[2], start, math.min(start + {CHUNK}, stop) - 1)
-  reply[#reply + 1] = ARGV[4] == '1' and table.concat(entries, ',0,') or entries
+  reply[#reply + 1] = ARGV[5] == '' and entries or table.concat(entries, ',' .. ARGV[5] .. ',')
 end
 return reply
 """)
@@ -157,7 +159,7 @@ if state() ~= ARGV[3] then return 0 end
 local kept, length = tonumber(ARGV[4]), redis.call('LLEN', KEYS[2])
 if kept < length then
   local positions = redis.call('HGET', KEYS[1], 'recollect:positions')
-  redis.call('LTRIM', KEYS[2], 0, kept - 1)
+  redis.call('LTRIM', KEYS[2], -length, kept - length - 1)
   redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(positions, length, kept))
 end
 push(5)
@@ -191,7 +193,7 @@ return remove()
 
 CLEAR_IDLE = Script(f"""{_REMOVE}
 -- KEYS session, messages, counter, batches; ARGV seconds
-local updated = redis.call('HGET', KEYS[1], 'updated_at')
+local updated = tonumber(redis.call('HGET', KEYS[1], 'updated_at'))
 if not updated or redis.call('TIME')[1] - updated <= tonumber(ARGV[1]) then return 0 end
 return remove()
 """)
@@ -214,6 +216,7 @@ INFO = Script("""
 -- KEYS session, messages
 local fields = redis.call('HMGET', KEYS[1], 'session_id', 'created_at', 'updated_at', 'recollect:metadata')
 for number = 1, 4 do fields[number] = fields[number] or '' end
-fields[5] = redis.call('LLEN', KEYS[2])
+local length = redis.pcall('LLEN', KEYS[2])
+fields[5] = type(length) == 'number' and length or 0
 return fields
 """)

@@ -69,8 +69,11 @@ def _encode_cursor(row: Row) -> str:
 
 def _decode_cursor(cursor: str) -> tuple[str, str]:
     try:
-        updated_at, session_id = json.loads(base64.urlsafe_b64decode(cursor))
+        place = json.loads(base64.urlsafe_b64decode(cursor))
+        if not isinstance(place, list) or not all(isinstance(part, str) for part in place):
+            raise ValueError("not a list of texts")
+        updated_at, session_id = place
         datetime.fromisoformat(updated_at)
-        return updated_at, str(session_id)
+        return updated_at, session_id
     except (ValueError, TypeError) as error:
         raise ValueError("not a cursor of an earlier page") from error

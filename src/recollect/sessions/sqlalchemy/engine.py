@@ -1,151 +1,129 @@
-"""Scripts on an async SQLAlchemy engine."""
+"""Scripts on the connections of a database server."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from functools import lru_cache, partial
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
-from zlib import crc32
 
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
-
-from ...errors import ConnectionLostError
+from ...errors import ConnectionLostError, TransientError
 from ..sql.queries import Queries
 from ..sql.scripts import Decode, MakeScript, Row, Script, Statement
 from ..sql.tables import Tables
 from ..sqlite.queries import queries_for as sqlite_queries_for
 from ..sqlite.schema import migrate as migrate_sqlite
-from .errors import explain, explain_connecting
-from .queries import postgres_queries_for
-from .schema import describe
+from .connections import Connections, Run, settled
+from .queries import mysql_queries_for, postgres_queries_for
+from .schema import make_missing
 
 T = TypeVar("T")
 
 _LONG_READ = 2000  # rows, or characters by the hundred: decoding more would hold up the event loop
-_PARAMETER = re.compile(r"\?(\d+)")
+_TRIES = 5  # of a transaction that met another
+_QUERIES = {
+    "postgresql": postgres_queries_for,
+    "sqlite": sqlite_queries_for,
+    "mysql": mysql_queries_for,
+    "mariadb": mysql_queries_for,
+}
 
 
 def queries_for(dialect: str, tables: Tables) -> Queries:
     """The statements in the dialect of a database."""
-    return sqlite_queries_for(tables) if dialect == "sqlite" else postgres_queries_for(tables)
+    if dialect not in _QUERIES:
+        raise ValueError(f"sessions run on PostgreSQL, SQLite, MySQL and MariaDB, not on {dialect}")
+    return _QUERIES[dialect](tables)
 
 
 class SQLAlchemyEngine:
-    """Runs scripts and queries on one async engine."""
+    """Runs scripts and queries on connections, which may be others in each event loop."""
 
-    def __init__(self, engine: AsyncEngine, create_tables: bool) -> None:
-        self._transactional = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._is_sqlite = engine.dialect.name == "sqlite"
-        self._paramstyle = engine.dialect.paramstyle
-        self._where = engine.url.render_as_string(hide_password=True)
+    def __init__(self, here: Callable[[], Connections], create_tables: bool) -> None:
+        self._here = here
         self._create_tables = create_tables
-        self._prepared: set[Tables] = set()
 
     async def prepare(self, tables: Tables) -> None:
         """Make the tables, where that was asked for."""
-        if self._create_tables and tables not in self._prepared:
-            if self._is_sqlite:
-                await self.write(partial(migrate_sqlite, tables))
-            else:
-                await _settled(self._make_tables(tables))
-            self._prepared.add(tables)
+        if self._create_tables:
+            connections = self._here()
+            if tables not in connections.prepared.tables:
+                await self._make_tables(connections, tables)
+
+    async def _make_tables(self, connections: Connections, tables: Tables) -> None:
+        async with connections.prepared.lock:
+            if tables not in connections.prepared.tables:
+                if connections.dialect == "sqlite":
+                    await self._write(connections, migrate_sqlite(tables))
+                else:
+                    await connections.make_tables(partial(make_missing, tables))
+                connections.prepared.tables.add(tables)
 
     async def write(self, make_script: MakeScript[T]) -> T:
-        """Run a script in a transaction and return its result, also if the caller is cancelled meanwhile."""
-        return await _settled(self._write(make_script()))
+        """Run a script in a transaction and return its result."""
+        connections = self._here()
+        for attempt in range(1, _TRIES):
+            try:
+                return await self._write(connections, make_script())
+            except TransientError as error:
+                if type(error) is not TransientError:
+                    raise
+                # It met another transaction and was rolled back; the other goes first.
+                await asyncio.sleep(random.uniform(0, 0.01 * attempt))
+        return await self._write(connections, make_script())
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """Run one query and return what `decode` makes of its rows."""
-        statement = Statement(sql, parameters)
+        connections = self._here()
         try:
-            rows = await self._run_alone(statement)
-        except ConnectionLostError:
-            rows = await self._run_alone(statement)  # a read may simply be made again
+            rows = await _undisturbed(connections, _run_alone(connections, sql, parameters))
+        except ConnectionLostError as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise
+            rows = await _run_alone(connections, sql, parameters)  # a read may simply be made again
         if _is_long(rows):
             return await asyncio.to_thread(decode, rows)
         return decode(rows)
 
-    async def _write(self, script: Script[T]) -> T:
+    async def _write(self, connections: Connections, script: Script[T]) -> T:
         statement = next(script)
-        if statement.alone:
-            rows = await self._run_alone(statement)
+        if statement.alone and connections.dialect == "postgresql":
+            rows = await _run_alone(connections, statement.sql, statement.parameters)
             return _result_of(script, rows)
-        async with self._transaction() as connection:
-            return await self._run_script(connection, script, statement)
+        return await _undisturbed(connections, _run_script(connections, script, statement))
 
-    async def _run_script(self, connection: AsyncConnection, script: Script[T], statement: Statement) -> T:
+
+async def _undisturbed(connections: Connections, call: Coroutine[Any, Any, T]) -> T:
+    """A call that is not cancelled where it cannot be: SQLite's runs in a thread, and ends soon."""
+    return await (settled(call) if connections.dialect == "sqlite" else call)
+
+
+async def _run_alone(connections: Connections, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    async with connections.one() as run:
+        return await run(sql, parameters)
+
+
+async def _run_script(connections: Connections, script: Script[T], statement: Statement) -> T:
+    # SQLite would begin a transaction that reads first, and could then not be made to write.
+    begin = "BEGIN IMMEDIATE" if connections.dialect == "sqlite" else "BEGIN"
+    async with connections.one() as run:
+        await run(begin)
         try:
-            while True:
-                statement = script.send(await self._execute(connection, statement))
-        except StopIteration as finished:
-            result: T = finished.value
-            return result
-
-    async def _run_alone(self, statement: Statement) -> list[Row]:
-        async with self._connected(self._single) as connection:
-            return await self._execute(connection, statement)
-
-    async def _execute(self, connection: AsyncConnection, statement: Statement) -> list[Row]:
-        sql, order = _rendered(statement.sql, self._paramstyle)
-        parameters = tuple(statement.parameters[n] for n in order) if order else tuple(statement.parameters)
-        result = await connection.exec_driver_sql(sql, parameters)
-        return list(result.fetchall()) if result.returns_rows else []
-
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[AsyncConnection]:
-        if self._is_sqlite:
-            # The driver would begin a transaction that reads first, and could then not be made to write.
-            async with self._connected(self._single) as connection:
-                await connection.exec_driver_sql("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
-                    await connection.exec_driver_sql("ROLLBACK")
-                    raise
-                await connection.exec_driver_sql("COMMIT")
-        else:
-            async with self._connected(self._transactional) as connection, connection.begin():
-                yield connection
-
-    @asynccontextmanager
-    async def _connected(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-        connection = await self._connect(engine)
-        try:
-            yield connection
+            result = await _send_rows(run, script, statement)
         except Exception as error:
-            explained = explain(error, self._where)
-            if explained is error:
-                raise
-            raise explained from error
-        finally:
-            await connection.close()
+            if not isinstance(error, ConnectionLostError):
+                await run("ROLLBACK")
+            raise
+        await run("COMMIT")
+        return result
 
-    async def _connect(self, engine: AsyncEngine) -> AsyncConnection:
-        """A connection from the pool, and not one that the server has closed while it lay there."""
+
+async def _send_rows(run: Run, script: Script[T], statement: Statement) -> T:
+    try:
         while True:
-            try:
-                connection = await engine.connect()
-                driver = (await connection.get_raw_connection()).driver_connection
-            except Exception as error:
-                explained = explain_connecting(error, self._where)
-                if explained is error:
-                    raise
-                raise explained from error
-            if not _is_closed(driver):
-                return connection
-            await connection.invalidate()
-            await connection.close()
-
-    async def _make_tables(self, tables: Tables) -> None:
-        """Make what is missing; first writers that come at once wait for each other."""
-        metadata = describe(tables)
-        async with self._connected(self._transactional) as connection, connection.begin():
-            if connection.dialect.name == "postgresql":
-                key = crc32(f"recollect/{tables.sessions}/{tables.messages}".encode())
-                await connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({key})")
-            await connection.run_sync(metadata.create_all)
+            statement = script.send(await run(statement.sql, statement.parameters))
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
 
 
 def _result_of(script: Script[T], rows: list[Row]) -> T:
@@ -158,40 +136,7 @@ def _result_of(script: Script[T], rows: list[Row]) -> T:
     raise AssertionError("a statement that was to be alone is followed by another")
 
 
-@lru_cache(maxsize=512)
-def _rendered(sql: str, paramstyle: str) -> tuple[str, tuple[int, ...]]:
-    """A statement as the driver wants it, and the order it wants the parameters in, if not as they are."""
-    if paramstyle == "numeric_dollar":
-        return _PARAMETER.sub(r"$\1", sql), ()
-    if paramstyle in ("format", "pyformat"):
-        order = tuple(int(number) - 1 for number in _PARAMETER.findall(sql))
-        return _PARAMETER.sub("%s", sql.replace("%", "%%")), order
-    return sql, ()
-
-
-def _is_closed(driver: Any) -> bool:
-    """Whether a connection is known to be closed, without asking the server."""
-    if callable(is_closed := getattr(driver, "is_closed", None)):
-        return bool(is_closed())
-    return getattr(driver, "closed", False) is True
-
-
 def _is_long(rows: list[Row]) -> bool:
     if len(rows) != 1:
         return len(rows) > _LONG_READ
     return any(isinstance(value, str) and len(value) > 100 * _LONG_READ for value in rows[0])
-
-
-async def _settled(call: Coroutine[Any, Any, T]) -> T:
-    """Run a call to its end even if the caller is cancelled, so that nothing changes after that."""
-    task = asyncio.ensure_future(call)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        task.exception()  # marks it as seen: the caller hears of its cancellation instead
-        raise asyncio.CancelledError
-    return task.result()

@@ -1,4 +1,9 @@
-"""What a database server said, as one of our errors, with its own as the cause."""
+"""What a database said, as one of our errors, with its own as the cause."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
 
 from sqlalchemy import exc
 
@@ -8,79 +13,165 @@ from ...errors import (
     DatabaseBusyError,
     DiskFullError,
     MissingTablesError,
+    NotADatabaseError,
     ReadOnlyError,
+    SchemaMismatchError,
     StorageError,
     TransientError,
     UnreachableError,
 )
+from ..sqlite.connection import explain as explain_sqlite
 
-# SQLSTATE codes and classes of PostgreSQL, and what they mean to a caller.
-_BY_STATE: dict[str, tuple[type[StorageError], str]] = {
-    "42P01": (
-        MissingTablesError,
-        "the tables are not there; run `recollect migrate`, or pass create_tables=True",
-    ),
-    "28": (AccessDeniedError, "the server refused the user or the password"),
-    "3D": (AccessDeniedError, "the database does not exist"),
+_MISSING_TABLES = (
+    MissingTablesError,
+    "the tables are not there; run `recollect migrate`, or pass create_tables=True",
+)
+_ANOTHER_SHAPE = (
+    SchemaMismatchError,
+    "the tables have another shape; `recollect migrate` may bring it up to date",
+)
+_REFUSED = (AccessDeniedError, "the server refused the user or the password")
+_NO_DATABASE = (NotADatabaseError, "there is no database of that name")
+_READ_ONLY = (ReadOnlyError, "the database is read-only")
+_DISK_FULL = (DiskFullError, "the server's disk is full; nothing was written")
+_NO_CONNECTION_LEFT = (DatabaseBusyError, "the server has no connection left")
+_HELD_TOO_LONG = (DatabaseBusyError, "others held the session too long; nothing was written")
+_MET_ANOTHER = (TransientError, "the transaction met another and was rolled back")
+_STARTING = (UnreachableError, "the server is starting up or shutting down")
+_LOST = (ConnectionLostError, "the connection was lost")
+_TOO_LATE = (ConnectionLostError, "the server did not answer in time")
+
+# By SQLSTATE, whole or by its first characters: PostgreSQL, and what speaks its protocol.
+_BY_STATE = {
+    "42P01": _MISSING_TABLES,
+    "42703": _ANOTHER_SHAPE,
+    "42804": _ANOTHER_SHAPE,
+    "28": _REFUSED,
+    "3D": _NO_DATABASE,
     "42501": (AccessDeniedError, "the user may not do this"),
-    "25006": (ReadOnlyError, "the database is read-only"),
-    "53100": (DiskFullError, "the server's disk is full; nothing was written"),
-    "53300": (DatabaseBusyError, "the server has no connection left"),
-    "40": (TransientError, "the transaction met another and was rolled back"),
-    "55P03": (DatabaseBusyError, "others held the session too long"),
-    "57P03": (UnreachableError, "the server is starting up or shutting down"),
-    "57P": (ConnectionLostError, "the server ended the connection"),
-    "08": (ConnectionLostError, "the connection was lost"),
+    "25006": _READ_ONLY,
+    "53100": _DISK_FULL,
+    "53300": _NO_CONNECTION_LEFT,
+    "40": _MET_ANOTHER,
+    "55P03": _HELD_TOO_LONG,
+    "57014": _HELD_TOO_LONG,
+    "57P03": _STARTING,
+    "57P": _LOST,
+    "08": _LOST,
 }
+
+# By number: MySQL and MariaDB.
+_BY_NUMBER = {
+    1146: _MISSING_TABLES,
+    1054: _ANOTHER_SHAPE,
+    1044: _REFUSED,
+    1045: _REFUSED,
+    1698: _REFUSED,
+    1049: _NO_DATABASE,
+    1142: (AccessDeniedError, "the user may not do this"),
+    1290: _READ_ONLY,
+    1792: _READ_ONLY,
+    1021: _DISK_FULL,
+    1114: _DISK_FULL,
+    1040: _NO_CONNECTION_LEFT,
+    1203: _NO_CONNECTION_LEFT,
+    1205: _HELD_TOO_LONG,
+    1213: _MET_ANOTHER,
+    1406: (StorageError, "an id is longer than its column"),
+}
+
+# What libpq says when it cannot connect, where it gives no state.
+_BY_WORDS = {
+    "authentication failed": _REFUSED,
+    "no password supplied": _REFUSED,
+    'role "': _REFUSED,
+    'database "': _NO_DATABASE,
+    "too many": _NO_CONNECTION_LEFT,
+}
+
+# Errors of drivers themselves, which SQLSTATE and numbers say nothing of.
+_OF_DRIVERS = ("InterfaceError", "OperationalError", "InternalClientError")
+
+_QUOTING = ("22", "23")  # states whose messages may quote what was to be stored
+
+
+@contextmanager
+def explained(where: str, explain: "Explain") -> Iterator[None]:
+    """Errors of a database that are raised within, as ours."""
+    try:
+        yield
+    except Exception as error:
+        ours = explain(error, where)
+        if ours is error:
+            raise
+        raise ours from _cause(error)
 
 
 def explain_connecting(error: BaseException, where: str) -> BaseException:
-    """An error from before anything was sent: nothing was written."""
+    """An error from before anything was sent, as one of ours; what no database said stays as it is."""
     if isinstance(error, exc.TimeoutError):
-        return _caused(DatabaseBusyError(f"{where}: all connections of the pool are in use"), error)
+        return DatabaseBusyError(f"{where}: all connections of the pool are in use")
     explained = explain(error, where)
-    if isinstance(explained, ConnectionLostError) or isinstance(error, OSError | TimeoutError):
-        return _caused(UnreachableError(f"{where}: no connection can be made"), error)
-    return explained
+    if not isinstance(explained, ConnectionLostError):
+        return explained
+    kind, meaning = _by_words(str(error)) or (UnreachableError, "no connection can be made")
+    return kind(f"{where}: {meaning}")
 
 
 def explain(error: BaseException, where: str) -> BaseException:
-    """The error as one of ours; what is no database error stays as it is."""
-    if isinstance(error, StorageError):
+    """An error as one of ours; what no database said stays as it is."""
+    original = getattr(error, "orig", None) or error  # SQLAlchemy may have wrapped it
+    if isinstance(original, sqlite3.Error):
+        return _of_sqlite(original, where)
+    if isinstance(original, StorageError) or not _is_of_database(original):
         return error
-    if isinstance(error, exc.DBAPIError):
-        return _caused(_of_driver(error, where), error)
-    if isinstance(error, exc.SQLAlchemyError):
-        return _caused(StorageError(f"{where}: {type(error).__name__}"), error)
-    if isinstance(error, OSError | TimeoutError):
-        return _caused(ConnectionLostError(f"{where}: the connection was lost or took too long"), error)
-    # Drivers may fail to connect with errors of their own that SQLAlchemy does not wrap.
+    kind, meaning = _meaning(original)
+    return kind(f"{where}: {meaning}")
+
+
+Explain: TypeAlias = Callable[[BaseException, str], BaseException]
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """The error itself, unless its text may quote contents."""
+    state = _state_of(getattr(error, "orig", None) or error) or ""
+    return None if state.startswith(_QUOTING) else error
+
+
+def _meaning(error: BaseException) -> tuple[type[StorageError], str]:
+    number = error.args[0] if error.args else None
+    if isinstance(number, int) and number in _BY_NUMBER:
+        return _BY_NUMBER[number]
+    state = _state_of(error)
+    if state is not None:
+        found = next((_BY_STATE[state[:n]] for n in (5, 3, 2) if state[:n] in _BY_STATE), None)
+        return found or (StorageError, f"{type(error).__name__} ({state})")
+    if isinstance(error, TimeoutError):
+        return _TOO_LATE
+    # Without a word of the server, it is the connection: nobody knows what the server has done.
+    if isinstance(error, OSError) or type(error).__name__ in _OF_DRIVERS:
+        return _LOST
+    return StorageError, type(error).__name__
+
+
+def _state_of(error: BaseException) -> str | None:
     state = getattr(error, "sqlstate", None)
-    return _caused(_of_state(state, error, where), error) if isinstance(state, str) else error
+    return state if isinstance(state, str) else None
 
 
-def _of_driver(error: exc.DBAPIError, where: str) -> StorageError:
-    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-    if state:
-        return _of_state(str(state), error.orig, where)
-    message = str(error.orig)
-    if error.connection_invalidated or "closed" in message:
-        return ConnectionLostError(f"{where}: the connection was lost")
-    if "no such table" in message:
-        return MissingTablesError(f"{where}: {_BY_STATE['42P01'][1]}")
-    if "locked" in message:
-        return DatabaseBusyError(f"{where} was in use by others for too long; nothing was written")
-    return StorageError(f"{where}: {message}")
+def _is_of_database(error: BaseException) -> bool:
+    if isinstance(error, exc.SQLAlchemyError | OSError):
+        return True
+    return any(kind.__name__ in ("Error", "PostgresError", "InterfaceError") for kind in type(error).__mro__)
 
 
-def _of_state(state: str, error: object, where: str) -> StorageError:
-    for length in (5, 3, 2):
-        if found := _BY_STATE.get(state[:length]):
-            kind, meaning = found
+def _of_sqlite(error: sqlite3.Error, where: str) -> BaseException:
+    message = str(error)
+    for words, (kind, meaning) in {"no such table": _MISSING_TABLES, "no column": _ANOTHER_SHAPE}.items():
+        if words in message or words.replace("no ", "no such ") in message:
             return kind(f"{where}: {meaning}")
-    return StorageError(f"{where}: {type(error).__name__} ({state})")
+    return explain_sqlite(error, where)
 
 
-def _caused(explained: StorageError, cause: BaseException) -> StorageError:
-    explained.__cause__ = cause
-    return explained
+def _by_words(message: str) -> tuple[type[StorageError], str] | None:
+    return next((found for words, found in _BY_WORDS.items() if words in message), None)

@@ -1,10 +1,12 @@
-"""The SQL of a session, where PostgreSQL says it in its own way."""
+"""The SQL of a session, where PostgreSQL and MySQL say it in their own ways."""
 
 from functools import lru_cache
 
 from ..sql.queries import Queries
 from ..sql.scripts import Statement
 from ..sql.tables import Tables
+
+_ROWS_AT_ONCE = 50
 
 
 class PostgresQueries(Queries):
@@ -53,7 +55,79 @@ class PostgresQueries(Queries):
         return f"({self.now} - CAST({seconds} AS DOUBLE PRECISION) * INTERVAL '1 second')"
 
 
+class MySQLQueries(Queries):
+    """The statements for MySQL and MariaDB.
+
+    Most are those of the others in other words. MySQL gives no rows back of what it changes: where they are
+    needed, the text holds two statements, apart by a semicolon, and one of them is a query.
+    """
+
+    now = "UTC_TIMESTAMP()"
+    epoch = "UNIX_TIMESTAMP(NOW(6))"
+    joined = "GROUP_CONCAT(CONCAT(id, ',', message_data) ORDER BY id DESC SEPARATOR ',')"
+    short = 500
+    lock = " FOR UPDATE"
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        same = "ON DUPLICATE KEY UPDATE"
+        self.touch_session = self.touch_session.split("ON CONFLICT")[0] + f"{same} updated_at = {self.now}"
+        self.add_metadata = self.add_metadata.split("ON CONFLICT")[0] + f"{same} session_id = ?1"
+        self.set_metadata = (
+            self.set_metadata.split("ON CONFLICT")[0]
+            + f"{same} user_id = ?2, agent_id = ?3, title = ?4, data = ?5"
+        )
+        newest = f'FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id DESC LIMIT 1'
+        self.pop_item = f"SELECT id, message_data {newest} FOR UPDATE; DELETE {newest}"
+        self.remember_batch = (
+            f'SELECT 1 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "{tables.batches}"'
+            " WHERE session_id = ?1 AND batch_id = ?2);"
+            f' INSERT INTO "{tables.batches}" (session_id, batch_id, created_at)'
+            f" VALUES (?1, ?2, {self.epoch}) {same} session_id = ?1"
+        )
+        free = f"owner = ?2 OR expires_at < {self.epoch}"
+        self.take_lease = (
+            f'INSERT INTO "{tables.leases}" (session_id, owner, expires_at)'
+            f" VALUES (?1, ?2, {self.epoch} + ?3) {same}"
+            f" owner = IF({free}, ?2, owner), expires_at = IF(owner = ?2, {self.epoch} + ?3, expires_at);"
+            f' SELECT 1 FROM "{tables.leases}" WHERE session_id = ?1 AND owner = ?2'
+        )
+        idle = f'FROM "{tables.sessions}" WHERE updated_at < {self.seconds_ago("?1")} LIMIT ?2'
+        self.delete_idle_sessions = f"SELECT 1 {idle} FOR UPDATE; DELETE {idle}"
+        for name, sql in list(vars(self).items()):
+            if isinstance(sql, str):
+                setattr(self, name, sql.replace('"', "`").replace("AS VARCHAR", "AS CHAR"))
+
+    def append(
+        self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
+    ) -> list[Statement]:
+        """The session first, whose row others then wait for, then the items, many in one step."""
+        statements = [Statement(self.touch_session, (session_id,))]
+        if metadata is not None:
+            statements.append(Statement(self.add_metadata, (session_id, *metadata)))
+        for start in range(0, len(encoded), _ROWS_AT_ONCE):
+            some = encoded[start : start + _ROWS_AT_ONCE]
+            rows = ", ".join(f"(?1, ?{number})" for number in range(2, len(some) + 2))
+            sql = f"INSERT INTO `{self.tables.messages}` (session_id, message_data) VALUES {rows}"
+            statements.append(Statement(sql, (session_id, *some)))
+        return statements
+
+    def as_time(self, text: str) -> str:
+        """A text as a time."""
+        return f"CAST({text} AS DATETIME)"
+
+    def seconds_ago(self, seconds: str) -> str:
+        """Computed by the server's clock."""
+        return f"(UTC_TIMESTAMP() - INTERVAL {seconds} SECOND)"
+
+
 @lru_cache(maxsize=64)
 def postgres_queries_for(tables: Tables) -> PostgresQueries:
     """The statements for one pair of tables, made once."""
     return PostgresQueries(tables)
+
+
+@lru_cache(maxsize=64)
+def mysql_queries_for(tables: Tables) -> MySQLQueries:
+    """The statements for one pair of tables, made once."""
+    return MySQLQueries(tables)

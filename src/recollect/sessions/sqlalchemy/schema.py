@@ -1,9 +1,14 @@
 """The tables, for SQLAlchemy to make: what the migrations lead to, and what `create_tables=True` makes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from zlib import crc32
+
 from sqlalchemy import (
     TIMESTAMP,
     BigInteger,
     Column,
+    Connection,
     Double,
     ForeignKey,
     Index,
@@ -14,13 +19,40 @@ from sqlalchemy import (
     Text,
     text,
 )
+from sqlalchemy.dialects.mysql import LONGTEXT
 
 from ..sql.tables import Tables
 
-# MySQL cannot index a text without a length; elsewhere a session's id may be as long as it likes.
-_ID = String().with_variant(String(255), "mysql", "mariadb")
+# MySQL cannot index a text without a length, compares texts loosely unless told not to, and has short ones
+# of 64 KB; elsewhere a session's id and an item may be as long as they like.
+_ID = String().with_variant(String(255, collation="utf8mb4_bin"), "mysql", "mariadb")
+_LONG_TEXT = Text().with_variant(LONGTEXT(collation="utf8mb4_bin"), "mysql", "mariadb")
 _COUNTED = BigInteger().with_variant(Integer, "sqlite")
-_LONG_TEXT = Text()
+_LONGEST_NAME = 63
+
+
+def make_missing(tables: Tables, connection: Connection) -> None:
+    """Make the tables and indexes that are not there; those who do it at once wait for each other."""
+    described = describe(tables)
+    with _nobody_else(connection, f"recollect/{tables.sessions}/{tables.messages}"):
+        described.create_all(connection)
+        for table in described.sorted_tables:  # one that the SDK has made lacks our index
+            for index in table.indexes:
+                index.create(connection, checkfirst=True)
+
+
+@contextmanager
+def _nobody_else(connection: Connection, name: str) -> Iterator[None]:
+    key = crc32(name.encode())
+    if connection.dialect.name == "postgresql":  # until the end of the transaction
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({key})")
+        yield
+    else:
+        connection.exec_driver_sql(f"SELECT GET_LOCK('{key}', 60)")
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql(f"SELECT RELEASE_LOCK('{key}')")
 
 
 def describe(tables: Tables) -> MetaData:
@@ -39,7 +71,7 @@ def describe(tables: Tables) -> MetaData:
         Column("agent_id", _ID),
         Column("title", _LONG_TEXT),
         Column("data", _LONG_TEXT, nullable=False),
-        Index(f"{tables.metadata}_by_user", "user_id", "agent_id"),
+        Index(f"{tables.metadata}_by_user"[:_LONGEST_NAME], "user_id", "agent_id"),
     )
     Table(
         tables.batches,

@@ -1,6 +1,7 @@
 """Sessions on any async SQLAlchemy engine."""
 
 import weakref
+from collections.abc import AsyncGenerator
 from typing import Any, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -8,10 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from ..protocol import SessionMetadata
 from ..sql.session import SQLSession
 from ..sql.tables import tables_named
+from .connections import Connections, Prepared
 from .engine import SQLAlchemyEngine, queries_for
 from .shared import SharedEngine, acquire_shared, release_shared
 
-_given: "weakref.WeakKeyDictionary[Any, dict[bool, SQLAlchemyEngine]]" = weakref.WeakKeyDictionary()
+_prepared: "weakref.WeakKeyDictionary[Any, Prepared]" = weakref.WeakKeyDictionary()
 
 
 class SQLAlchemySession(SQLSession):
@@ -32,8 +34,11 @@ class SQLAlchemySession(SQLSession):
         session_settings: Any = None,
         metadata: SessionMetadata | None = None,
     ) -> None:
+        if not isinstance(engine, AsyncEngine):
+            raise TypeError(f"engine must be an AsyncEngine of SQLAlchemy, not {type(engine).__name__}")
         queries = queries_for(engine.dialect.name, tables_named(sessions_table, messages_table))
-        running = _engine_around(engine, create_tables)
+        connections = Connections(engine, _prepared.setdefault(engine.sync_engine, Prepared()))
+        running = SQLAlchemyEngine(lambda: connections, create_tables)
         super().__init__(session_id, running, queries, session_settings, metadata)
         self._shared: SharedEngine | None = None
 
@@ -68,31 +73,24 @@ class SQLAlchemySession(SQLSession):
 
     async def aclose(self) -> None:
         """Let go of the engine; one that was made here is closed with its last session. Twice is harmless."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._shared is not None and release_shared(self._shared):
-            await self._shared.dispose()
-
-    def release(self) -> None:
-        """Let go of the engine without waiting; its connections are closed with its event loop."""
-        if not self._closed:
-            self._closed = True
-            if self._shared is not None:
-                release_shared(self._shared)
+        disposal = self._let_go()
+        if disposal is not None:
+            await disposal.aclose()
 
     async def close(self) -> None:
         """As `aclose`."""
         await self.aclose()
 
+    def release(self) -> None:
+        """Let go of the engine without waiting; its connections are closed soon after its last session."""
+        self._let_go()
+
+    def _let_go(self) -> AsyncGenerator[None] | None:
+        if self._closed:
+            return None
+        self._closed = True
+        return None if self._shared is None else release_shared(self._shared)
+
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and self._shared is not None:
-            release_shared(self._shared)
-
-
-def _engine_around(engine: AsyncEngine, create_tables: bool) -> SQLAlchemyEngine:
-    """What runs scripts on an engine that was passed in; made once for each engine."""
-    around = _given.setdefault(engine.sync_engine, {})
-    if create_tables not in around:
-        around[create_tables] = SQLAlchemyEngine(engine, create_tables)
-    return around[create_tables]
+        if not getattr(self, "_closed", True):
+            self._let_go()

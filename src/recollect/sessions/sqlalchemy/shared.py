@@ -1,75 +1,140 @@
 """One engine for each URL, shared by the sessions that name it.
 
-A driver's connections belong to the event loop that opened them, so there is one engine for each loop too.
-It is disposed of with the last session that uses it, or when its loop ends.
+A driver's connections belong to the event loop that opened them, so there is one engine for each loop too. It
+is disposed of with the last session that uses it, or when its loop ends.
 """
 
 import asyncio
 import os
+import sqlite3
 import threading
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+import weakref
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, NamedTuple
 
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...errors import MissingExtraError
-from ..sql.scripts import Decode, MakeScript, T
-from ..sql.tables import Tables
+from .connections import Connections, Prepared
 from .engine import SQLAlchemyEngine
 
-_SQLITE_BUSY_SECONDS = 60
+_LONGEST_CALL = 60  # seconds
+_LONGEST_CONNECT = 10
+_SQLITE_BUSY = 60
 
 
-class SharedEngine:
-    """The engines of one URL, one for each event loop, and how many sessions use them."""
+class Opened(NamedTuple):
+    """The connections of one event loop, and what closes them when it ends."""
 
-    def __init__(self, url: URL, options: dict[str, Any], create_tables: bool) -> None:
+    connections: Connections
+    disposal: AsyncGenerator[None]
+
+
+class EnginesOfURL:
+    """The engines of one URL, one for each event loop, and how many use them."""
+
+    def __init__(self, url: URL, options: Mapping[str, Any]) -> None:
         self.url = url
         self.users = 0
         self._options = options
-        self._create_tables = create_tables
-        self._by_loop: dict[asyncio.AbstractEventLoop, tuple[AsyncEngine, SQLAlchemyEngine, Any]] = {}
+        self._opened: dict[asyncio.AbstractEventLoop, Opened] = {}
+        if _is_in_memory(url):
+            self._keep_in_memory()
 
-    async def here(self) -> SQLAlchemyEngine:
-        """The engine of the running event loop."""
+    def here(self) -> Connections:
+        """The connections of the running event loop."""
         loop = asyncio.get_running_loop()
-        found = self._by_loop.get(loop)
+        found = self._opened.get(loop)
         if found is None:
             self._forget_ended_loops()
-            engine = _make_engine(self.url, self._options)
-            disposal = _dispose_when_loop_ends(engine)
-            found = self._by_loop[loop] = (engine, SQLAlchemyEngine(engine, self._create_tables), disposal)
-            await anext(disposal)
-        return found[1]
+            found = self._opened[loop] = _open(self.url, self._options)
+        return found.connections
 
-    async def prepare(self, tables: Tables) -> None:
-        """Make the tables, where that was asked for."""
-        await (await self.here()).prepare(tables)
+    def forget(self) -> AsyncGenerator[None] | None:
+        """Close what other loops have open, each in its own time; returns what closes that of this loop."""
+        try:
+            mine = self._opened.pop(asyncio.get_running_loop(), None)
+        except RuntimeError:  # no loop is running
+            mine = None
+        self._opened.clear()  # the loops close generators that nobody has any more
+        return None if mine is None else mine.disposal
 
-    async def write(self, make_script: MakeScript[T]) -> T:
-        """Run a script in a transaction and return its result."""
-        return await (await self.here()).write(make_script)
+    def leave_to_parent(self) -> object:
+        """After a fork: what the parent has open, to be held for ever, for it must not be closed here."""
+        opened, self._opened = self._opened, {}
+        return opened
 
-    async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        """Run one query and return what `decode` makes of its rows."""
-        return await (await self.here()).fetch(sql, parameters, decode)
-
-    async def dispose(self) -> None:
-        """Close the connections of this loop; those of other loops are closed when their loops end."""
-        found = self._by_loop.pop(asyncio.get_running_loop(), None)
-        if found is not None:
-            await found[2].aclose()
+    def _keep_in_memory(self) -> None:
+        """Hold a database in memory for as long as it has users, whichever loops come and go."""
+        name = f"file:recollect-{id(self)}"
+        keeper = sqlite3.connect(f"{name}?mode=memory&cache=shared", uri=True, check_same_thread=False)
+        weakref.finalize(self, keeper.close)
+        self.url = self.url.set(database=name, query={"mode": "memory", "cache": "shared", "uri": "true"})
+        # Connections to such a database do not wait for each other; with one there is nobody to wait for.
+        pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": 1, "max_overflow": 0}
+        self._options = {**self._options, **pool}
 
     def _forget_ended_loops(self) -> None:
-        for loop in [loop for loop in self._by_loop if loop.is_closed()]:
-            engine, _, _ = self._by_loop.pop(loop)
-            engine.sync_engine.dispose(close=False)
+        for loop in list(self._opened):
+            if loop.is_closed():
+                ended = self._opened.pop(loop)
+                ended.connections.engine.sync_engine.dispose(close=False)
 
 
-async def _dispose_when_loop_ends(engine: AsyncEngine) -> AsyncIterator[None]:
+class SharedEngine(SQLAlchemyEngine):
+    """One use of the engines of a URL."""
+
+    def __init__(self, engines: EnginesOfURL, create_tables: bool) -> None:
+        super().__init__(engines.here, create_tables)
+        self.engines = engines
+        self.url = engines.url
+
+
+def _open(url: URL, options: Mapping[str, Any]) -> Opened:
+    connect_args = {**_bounds(url), **options.get("connect_args", {})}
+    longest_call = None if url.get_driver_name() == "asyncpg" else connect_args.pop("command_timeout", None)
+    engine = create_async_engine(
+        url,
+        **{
+            "hide_parameters": True,  # they are contents
+            "pool_pre_ping": url.get_backend_name() in ("mysql", "mariadb"),
+            **options,
+            "connect_args": connect_args,
+            "isolation_level": "AUTOCOMMIT",  # our own statements begin and end transactions
+            "pool_reset_on_return": None,  # so none is left to be ended
+        },
+    )
+    if engine.dialect.name == "sqlite":
+        event.listen(engine.sync_engine, "connect", _configure_sqlite)
+    connections = Connections(engine, Prepared(), autocommits=True, longest_call=longest_call)
+    return Opened(connections, _started(_dispose_when_loop_ends(engine)))
+
+
+def _bounds(url: URL) -> dict[str, int]:
+    """What keeps a call from hanging for ever, as the driver calls it; `command_timeout` is ours for some."""
+    match url.get_backend_name(), url.get_driver_name():
+        case "postgresql", "asyncpg":
+            return {"timeout": _LONGEST_CONNECT, "command_timeout": _LONGEST_CALL}
+        case "sqlite", _:
+            return {}
+        case _:
+            return {"connect_timeout": _LONGEST_CONNECT, "command_timeout": _LONGEST_CALL}
+
+
+def _started(generator: AsyncGenerator[None]) -> AsyncGenerator[None]:
+    """A generator that stands at its yield, without waiting for it: the loop knows of it from then on."""
+    try:
+        generator.asend(None).send(None)
+    except StopIteration:
+        return generator
+    raise AssertionError("it waits for something before its yield")
+
+
+async def _dispose_when_loop_ends(engine: AsyncEngine) -> AsyncGenerator[None]:
     """Waits, once started, for its loop to shut down: asyncio closes the generators of a loop then."""
     try:
         yield
@@ -77,16 +142,9 @@ async def _dispose_when_loop_ends(engine: AsyncEngine) -> AsyncIterator[None]:
         await engine.dispose()
 
 
-def _make_engine(url: URL, options: dict[str, Any]) -> AsyncEngine:
-    engine = create_async_engine(url, **options)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine.sync_engine, "connect", _configure_sqlite)
-    return engine
-
-
 def _configure_sqlite(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout={_SQLITE_BUSY_SECONDS * 1000}")
+    cursor.execute(f"PRAGMA busy_timeout={_SQLITE_BUSY * 1000}")
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
@@ -98,6 +156,8 @@ _ASYNC_DRIVERS = {
     "postgres": "postgresql+asyncpg",
     "postgresql": "postgresql+asyncpg",
     "sqlite": "sqlite+aiosqlite",
+    "mysql": "mysql+aiomysql",
+    "mariadb": "mariadb+aiomysql",
 }
 
 
@@ -107,51 +167,59 @@ def checked_url(url: str) -> URL:
         parsed = make_url(url)
         parsed = parsed.set(drivername=_ASYNC_DRIVERS.get(parsed.drivername, parsed.drivername))
         dialect = parsed.get_dialect(_is_async=True)
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise ValueError("not the URL of a database, such as postgresql://user@host/name") from error
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # Without its cause, which may quote the URL with its password.
+        raise ValueError("not the URL of a database, such as postgresql://user@host/name") from None
     if not dialect.is_async:
         raise ValueError(f"{parsed.drivername} is not an async driver; use postgresql+asyncpg or another")
     try:
         dialect.import_dbapi()
     except ImportError as error:
-        raise MissingExtraError(f"the driver {parsed.drivername}", "postgres") from error
+        if parsed.get_backend_name() in ("postgresql", "sqlite"):
+            raise MissingExtraError(f"the driver {parsed.drivername}", "postgres") from error
+        raise ValueError(f"{parsed.drivername} is not installed: pip install {dialect.driver}") from error
     return parsed
+
+
+def _is_in_memory(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 
 # --- the registry ---
 
-_shared: dict[tuple[str, str, bool], SharedEngine] = {}
+_shared: dict[tuple[str, str], EnginesOfURL] = {}
 _lock = threading.RLock()
+_inherited: list[object] = []
 
 
-def acquire_shared(url: str, options: dict[str, Any], create_tables: bool) -> SharedEngine:
+def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) -> SharedEngine:
     """The shared engine of a URL with these options, counted as used once more."""
-    key = (url, repr(sorted(options.items())), create_tables)
+    key = (url, repr(sorted(options.items())))
     with _lock:
-        shared = _shared.get(key)
-        if shared is None:
-            shared = _shared[key] = SharedEngine(checked_url(url), options, create_tables)
-        shared.users += 1
-        return shared
+        engines = _shared.get(key)
+        if engines is None:
+            engines = _shared[key] = EnginesOfURL(checked_url(url), options)
+        engines.users += 1
+        return SharedEngine(engines, create_tables)
 
 
-def release_shared(shared: SharedEngine) -> bool:
-    """Count one use less; says whether it was the last."""
+def release_shared(shared: SharedEngine) -> AsyncGenerator[None] | None:
+    """Count one use less. After the last, other loops close what they have open; returns what closes ours."""
+    engines = shared.engines
     with _lock:
-        shared.users -= 1
-        if shared.users:
-            return False
-        for key in [key for key, value in _shared.items() if value is shared]:
+        engines.users -= 1
+        if engines.users:
+            return None
+        for key in [key for key, value in _shared.items() if value is engines]:
             del _shared[key]
-        return True
+    return engines.forget()
 
 
 def _after_fork_in_child() -> None:
-    """A child must not speak on the connections of its parent; it makes its own."""
+    """A child must not speak on the connections of its parent, nor close them; it makes its own."""
     global _lock
     _lock = threading.RLock()
-    for shared in _shared.values():
-        shared._by_loop.clear()
+    _inherited.extend(engines.leave_to_parent() for engines in _shared.values())
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

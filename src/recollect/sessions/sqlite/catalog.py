@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ..sql.catalog import SQLCatalog
 from ..sql.tables import Tables
@@ -10,8 +11,9 @@ from .queries import queries_for
 from .registry import acquire_engine, release_engine
 
 
-def open_catalog(path: str, tables: Tables) -> SQLCatalog:
-    """The catalog of a file, which it uses until it is closed."""
-    engine = acquire_engine(path, EngineOptions())
+def open_catalog(path: str, tables: Tables, options: dict[str, Any]) -> SQLCatalog:
+    """The catalog of a file, on the engine that sessions with these options share."""
+    chosen = {name: options[name] for name in ("durability", "busy_timeout") if name in options}
+    engine = acquire_engine(path, EngineOptions(**chosen))
     release: Callable[[], None] = partial(release_engine, engine)
     return SQLCatalog(engine, queries_for(tables), release)

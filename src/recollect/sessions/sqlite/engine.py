@@ -191,9 +191,13 @@ class FileEngine:
             last.close()
             self._reading.readers.empty()
         connection = connect_writer(self.path, self.options)
+        try:
+            for tables in self._prepared:
+                _migrate_alone(connection, tables, self.options.busy_timeout)
+        except BaseException:
+            connection.close()
+            raise
         self._identity = _identity_of(self.path)
-        for tables in self._prepared:
-            _migrate_alone(connection, tables, self.options.busy_timeout)
         return connection
 
     def _check_readable(self, tables: Tables) -> None:

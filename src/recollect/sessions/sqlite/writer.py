@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 class Job:
     """A script that waits to be run, and the future of whoever asked for it."""
 
-    __slots__ = ("claimed", "future", "loop", "make_script", "revoked")
+    __slots__ = ("claimed", "future", "loop", "make_script", "revoked", "settled")
 
     def __init__(self, make_script: MakeScript[Any], loop: asyncio.AbstractEventLoop) -> None:
         self.make_script = make_script
@@ -33,6 +33,7 @@ class Job:
         self.future: asyncio.Future[Any] = loop.create_future()
         self.claimed = False
         self.revoked = False
+        self.settled = False  # the outcome was delivered, whether or not anybody still waited for it
 
 
 Outcome: TypeAlias = tuple[Job, Any, BaseException | None]
@@ -79,8 +80,8 @@ class Writer:
             result: T = await job.future
             return result
         except asyncio.CancelledError:
-            if not self._revoke(job):
-                await _settled(job)
+            if not self._revoke(job) and not job.settled:
+                await _outcome_of(job)
             raise
 
     def _submit(self, job: Job) -> None:
@@ -245,6 +246,7 @@ def _deliver(outcomes: list[Outcome]) -> None:
 
 def _resolve(outcomes: list[Outcome]) -> None:
     for job, result, error in outcomes:
+        job.settled = True
         if job.future.done():
             continue
         if error is None:
@@ -253,7 +255,7 @@ def _resolve(outcomes: list[Outcome]) -> None:
             job.future.set_exception(error)
 
 
-async def _settled(job: Job) -> None:
+async def _outcome_of(job: Job) -> None:
     """Wait for the outcome of a job, however often the caller is cancelled meanwhile."""
     while not job.future.done():
         try:

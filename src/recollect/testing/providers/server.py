@@ -16,10 +16,11 @@ from .faults import Fault, FaultScript
 
 
 class ProviderServer:
-    """A server on a free port of 127.0.0.1 that speaks the APIs of model providers while a block runs."""
+    """A server on 127.0.0.1 that speaks the APIs of model providers; on a free port, unless one is given."""
 
-    def __init__(self, api_key: str = "test-key") -> None:
+    def __init__(self, api_key: str = "test-key", port: int = 0) -> None:
         self.api_key = api_key
+        self._port = port
         self.conversations = ConversationsApi()
         self._apis: Sequence[Api] = (self.conversations,)
         self._requests: list[RecordedRequest] = []
@@ -37,6 +38,11 @@ class ProviderServer:
         if self._socket is None:
             raise RuntimeError("the provider server is not running")
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
 
     def requests(self, pattern: str = "* **") -> list[RecordedRequest]:
         """What was asked so far, oldest first: all, or what is like `POST /v1/conversations/*/items`."""
@@ -57,7 +63,10 @@ class ProviderServer:
 
     def start(self) -> Self:
         """Listen, and answer until `stop`."""
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        # With its protocol named, asyncio sends small answers at once, not 40 ms later.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", self._port))
         gate = Gate(self._apis, self.api_key, self._record, self._drop)
         self._server = uvicorn.Server(_config(gate, self._connections))
         self._thread = threading.Thread(
@@ -113,5 +122,5 @@ def _config(gate: Gate, connections: dict[Any, asyncio.Transport]) -> uvicorn.Co
         log_config=None,
         log_level="error",
         access_log=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=0,
     )

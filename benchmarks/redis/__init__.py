@@ -1,0 +1,1 @@
+"""Redis sessions beside the SDK's and beside the bare client."""

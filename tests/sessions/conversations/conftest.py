@@ -1,0 +1,36 @@
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from recollect.testing.providers import ProviderServer
+
+
+@pytest.fixture(scope="package")
+def running_server() -> Iterator[ProviderServer]:
+    with ProviderServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running_server: ProviderServer) -> ProviderServer:
+    """A server that has forgotten all tests before."""
+    running_server.reset()
+    return running_server
+
+
+@pytest.fixture(scope="package")
+def shared_client(running_server: ProviderServer) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=running_server.base_url, api_key=running_server.api_key)
+
+
+@pytest.fixture
+def client(shared_client: openai.AsyncOpenAI) -> openai.AsyncOpenAI:
+    """A client of the test's own, with the retries that clients have by default."""
+    return shared_client.copy()
+
+
+@pytest.fixture
+def hasty_client(shared_client: openai.AsyncOpenAI) -> openai.AsyncOpenAI:
+    """A client that retries nothing."""
+    return shared_client.copy(max_retries=0)

@@ -1,0 +1,64 @@
+"""Redis sessions keep the contract: by URL, on a client, on a cluster, and within a wrapper."""
+
+from typing import Any
+
+import pytest
+
+from recollect import AppendsOnce, Described, Leasable, Positioned, RetryingSession, Rewritable, Session
+from recollect.sessions.redis import RedisSession
+from recollect.testing import SessionContract
+
+from .clients import make_client
+
+ALL_ABILITIES = (Rewritable, Positioned, AppendsOnce, Described, Leasable)
+
+
+class TestFromURL(SessionContract):
+    abilities = ALL_ABILITIES
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+    @pytest.fixture(autouse=True)
+    def server(self, redis_url: str, prefix: str) -> None:
+        self.url = redis_url
+        self.prefix = prefix
+
+    async def open_session(self, session_id: str) -> Session:
+        return RedisSession.from_url(session_id, url=self.url, key_prefix=self.prefix, **self.options)
+
+
+class TestWithTTL(TestFromURL):
+    options = {"ttl": 600}  # noqa: RUF012
+
+
+class TestOnAClient(TestFromURL):
+    """One client for all sessions of a test, also for those in other event loops."""
+
+    client: Any = None
+    options = {"decode_responses": True, "max_connections": 3}  # noqa: RUF012
+
+    async def open_session(self, session_id: str) -> Session:
+        if self.client is None:
+            self.client = await make_client(self.url, **self.options)
+        return RedisSession(session_id, redis_client=self.client, key_prefix=self.prefix)
+
+
+class TestOnACluster(TestFromURL):
+    @pytest.fixture(autouse=True)
+    def server(self, cluster_url: str, prefix: str) -> None:
+        self.url = cluster_url
+        self.prefix = prefix
+
+
+class TestOnAClusterClient(TestOnAClient):
+    @pytest.fixture(autouse=True)
+    def server(self, cluster_url: str, prefix: str) -> None:
+        self.url = cluster_url
+        self.prefix = prefix
+
+
+class TestRetrying(TestFromURL):
+    abilities = ()
+
+    async def open_session(self, session_id: str) -> Session:
+        session = RedisSession.from_url(session_id, url=self.url, key_prefix=self.prefix)
+        return RetryingSession(session, delay=0.01)
