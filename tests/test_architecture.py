@@ -19,6 +19,13 @@ LAYERS = (
     {"server", "mcp", "cli", "migrations", "testing", "__main__"},
 )
 RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in packages}
+# Names whose modules may load what an extra brings.
+OF_EXTRAS = {
+    "OpenAIConversationsSession",
+    "RedisSession",
+    "SQLAlchemySession",
+    "start_openai_conversations_session",
+}
 HEAVY = {"agents", "openai", "anthropic", "sqlalchemy", "alembic", "redis", "fastapi", "cryptography"}
 
 
@@ -57,6 +64,8 @@ def test_items_and_errors_import_nothing_of_ours_but_each_other() -> None:
 def test_the_public_surface_is_this_list() -> None:
     assert recollect.__all__ == sorted(
         """
+        ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
+        SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError
         DatabaseBusyError Described DiskFullError ImportFormatError ImportReport
         InMemorySession InvalidItemError Item Leasable MissingAbilityError MissingExtraError
@@ -102,8 +111,28 @@ def test_importing_recollect_loads_nothing_else() -> None:
 
 
 def test_the_base_needs_no_extra() -> None:
-    loaded = modules_loaded_by("import recollect; [getattr(recollect, name) for name in recollect.__all__]")
+    names = [name for name in recollect.__all__ if name not in OF_EXTRAS]
+    loaded = modules_loaded_by(f"import recollect; [getattr(recollect, name) for name in {names}]")
     assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize(
+    ("extra", "packages", "use"),
+    [
+        ("postgres", ["sqlalchemy"], "SQLAlchemySession.from_url('s', url='postgresql://127.0.0.1/x')"),
+        ("redis", ["redis"], "RedisSession.from_url('s', url='redis://127.0.0.1')"),
+        ("openai", ["openai", "agents"], "OpenAIConversationsSession()"),
+    ],
+)
+def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str], use: str) -> None:
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({packages}))\n"  # what Python takes for: not to be had
+        "import recollect\n"
+        f"try: recollect.{use}\n"
+        "except recollect.MissingExtraError as error: print(error)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert f"pip install 'recollect[{extra}]'" in ended.stdout
 
 
 def test_a_missing_extra_is_named() -> None:

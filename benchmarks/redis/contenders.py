@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder().decode
 class RawSession:
     """What the client itself takes: each method one round trip, with a fast codec, on the SDK's keys.
 
-    A batch and what belongs to it go as one transaction. Nothing is checked, and nothing is done about faults.
+    A batch and what belongs to it go as one transaction. Nothing is checked, nothing done about faults.
     """
 
     def __init__(self, session_id: str, client: Any) -> None:

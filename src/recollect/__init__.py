@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # what type checkers take as true, without the cost of im
 if TYPE_CHECKING:
     from .errors import AccessDeniedError as AccessDeniedError
     from .errors import ConnectionLostError as ConnectionLostError
+    from .errors import ConversationNotCreatedError as ConversationNotCreatedError
     from .errors import DatabaseBusyError as DatabaseBusyError
     from .errors import DiskFullError as DiskFullError
     from .errors import ImportFormatError as ImportFormatError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .errors import MissingExtraError as MissingExtraError
     from .errors import MissingTablesError as MissingTablesError
     from .errors import NotADatabaseError as NotADatabaseError
+    from .errors import PartialBatchError as PartialBatchError
     from .errors import ReadOnlyError as ReadOnlyError
     from .errors import RecollectError as RecollectError
     from .errors import RunLockTimeoutError as RunLockTimeoutError
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
     from .sessions.callbacks import limit_history as limit_history
     from .sessions.callbacks import mask_sensitive as mask_sensitive
     from .sessions.callbacks import summarize_head as summarize_head
+    from .sessions.conversations import OpenAIConversationsSession as OpenAIConversationsSession
+    from .sessions.conversations import (
+        start_openai_conversations_session as start_openai_conversations_session,
+    )
     from .sessions.history import compress_history as compress_history
     from .sessions.history import export_session as export_session
     from .sessions.history import import_session as import_session
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
     from .sessions.manager import SessionManager as SessionManager
     from .sessions.moving import ImportReport as ImportReport
     from .sessions.moving import import_sdk_sessions as import_sdk_sessions
+    from .sessions.opening import open_session as open_session
     from .sessions.protocol import AppendsOnce as AppendsOnce
     from .sessions.protocol import Described as Described
     from .sessions.protocol import Leasable as Leasable
@@ -64,11 +71,13 @@ if TYPE_CHECKING:
     from .sessions.protocol import SessionInputCallback as SessionInputCallback
     from .sessions.protocol import SessionMetadata as SessionMetadata
     from .sessions.protocol import SessionPage as SessionPage
+    from .sessions.redis import RedisSession as RedisSession
     from .sessions.repair import RepairReport as RepairReport
     from .sessions.repair import repair as repair
     from .sessions.retry import RetryingSession as RetryingSession
     from .sessions.run_lock import run_lock as run_lock
     from .sessions.settings import SessionSettings as SessionSettings
+    from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
     from .sessions.sqlite import SQLiteSession as SQLiteSession
 
 _PUBLIC = {
@@ -77,6 +86,8 @@ _PUBLIC = {
         "ConnectionLostError",
         "MissingTablesError",
         "UnreachableError",
+        "ConversationNotCreatedError",
+        "PartialBatchError",
         "DatabaseBusyError",
         "DiskFullError",
         "ImportFormatError",
@@ -141,6 +152,13 @@ _PUBLIC = {
     "sessions.retry": ("RetryingSession",),
     "sessions.run_lock": ("run_lock",),
     "sessions.settings": ("SessionSettings",),
+    "sessions.conversations": (
+        "OpenAIConversationsSession",
+        "start_openai_conversations_session",
+    ),
+    "sessions.opening": ("open_session",),
+    "sessions.redis": ("RedisSession",),
+    "sessions.sqlalchemy": ("SQLAlchemySession",),
     "sessions.sqlite": ("SQLiteSession",),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}

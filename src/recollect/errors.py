@@ -7,13 +7,19 @@ RecollectError
 ├── MissingAbilityError        a session cannot do what was asked of it (also TypeError)
 ├── ImportFormatError          a file to import is not what it should be (also ValueError)
 ├── RunLockTimeoutError        another run held the session too long (also TimeoutError)
+├── ConversationNotCreatedError   a session id was asked for before there is one (also ValueError)
 └── StorageError               the database said no; its own error is the cause
     ├── NotADatabaseError      the path cannot be opened as a database
     ├── SchemaMismatchError    the tables are there, with another shape
+    ├── MissingTablesError     the tables are not there: a migration must be run
+    ├── AccessDeniedError      the server refused the user or the password
     ├── ReadOnlyError          the database cannot be written to
     ├── DiskFullError          no space left for the write
+    ├── PartialBatchError      OpenAI Conversations took a part of a batch, and it says how much
+    ├── ConnectionLostError    in the middle of a call, whose outcome is unknown (also ConnectionError)
     └── TransientError         nothing was written; the same call may succeed later
-        └── DatabaseBusyError  others held the database longer than the busy timeout
+        ├── DatabaseBusyError  others held the database longer than the busy timeout
+        └── UnreachableError   no connection could be made (also ConnectionError)
 """
 
 
@@ -67,6 +73,19 @@ class RunLockTimeoutError(RecollectError, TimeoutError):
         self.session_id = session_id
 
 
+class ConversationNotCreatedError(RecollectError, ValueError, AttributeError):
+    """The conversation has no id yet: it is created by the first call that needs it.
+
+    It is an `AttributeError` too, so that `hasattr` and `isinstance` with a protocol can ask without harm.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "session_id is not known yet: the conversation is created by the first call of "
+            "get_items(), pop_item(), or add_items() with items"
+        )
+
+
 class StorageError(RecollectError):
     """The database refused an operation; its own error is the cause."""
 
@@ -97,6 +116,19 @@ class MissingTablesError(StorageError):
 
 class ConnectionLostError(StorageError, ConnectionError):
     """The connection broke in the middle of a call: what it was to write is stored whole, or not at all."""
+
+
+class PartialBatchError(StorageError):
+    """A batch of more than 20 items was stored in part; the error of the API is the cause."""
+
+    def __init__(self, stored: int, in_doubt: int, total: int) -> None:
+        doubt = f"; whether the next {in_doubt} were, too, is not known" if in_doubt else ""
+        super().__init__(f"the first {stored} of {total} items were stored{doubt}")
+        self.stored = stored
+        """How many items the API has acknowledged, from the start of the batch."""
+        self.in_doubt = in_doubt
+        """How many after them may be stored as well: their request got no clear answer."""
+        self.total = total
 
 
 class TransientError(StorageError):

@@ -11,7 +11,13 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..errors import InvalidItemError, RecollectError, SessionClosedError, StorageError
+from ..errors import (
+    ConversationNotCreatedError,
+    InvalidItemError,
+    PartialBatchError,
+    SessionClosedError,
+    StorageError,
+)
 from ..extras import require_extra
 from ..items import Item, encode_items
 from .protocol import Items, Session, SessionABC
@@ -47,32 +53,6 @@ T = TypeVar("T")
 _BATCH = 20  # items: what the API takes in a request
 _PAGE = 100  # items: what it gives in an answer
 _FIRST_WAIT, _LONGEST_WAIT, _LONGEST_ASKED = 0.5, 8.0, 120.0  # seconds before a refused request goes again
-
-
-class ConversationNotCreatedError(RecollectError, ValueError, AttributeError):
-    """The conversation has no id yet: it is created by the first call that needs it.
-
-    It is an `AttributeError` too, so that `hasattr` and `isinstance` with a protocol can ask without harm.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            "session_id is not known yet: the conversation is created by the first call of "
-            "get_items(), pop_item(), or add_items() with items"
-        )
-
-
-class PartialBatchError(StorageError):
-    """A batch of more than 20 items was stored in part; the error of the API is the cause."""
-
-    def __init__(self, stored: int, in_doubt: int, total: int) -> None:
-        doubt = f"; whether the next {in_doubt} were, too, is not known" if in_doubt else ""
-        super().__init__(f"the first {stored} of {total} items were stored{doubt}")
-        self.stored = stored
-        """How many items the API has acknowledged, from the start of the batch."""
-        self.in_doubt = in_doubt
-        """How many after them may be stored as well: their request got no clear answer."""
-        self.total = total
 
 
 async def start_openai_conversations_session(openai_client: "AsyncOpenAI | None" = None) -> str:

@@ -1,6 +1,8 @@
-"""Sessions on PostgreSQL and on SQLite through SQLAlchemy keep the contract."""
+"""Sessions through SQLAlchemy keep the contract, on PostgreSQL, on SQLite, and on MySQL where one is given."""
 
-import itertools
+import asyncio
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,36 +12,89 @@ from sqlalchemy.pool import NullPool
 from recollect import AppendsOnce, Described, Leasable, Positioned, RetryingSession, Rewritable, Session
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing import SessionContract
+from recollect.testing.contract import HOSTILE_IDS, in_event_loop, message, texts
+
+from .database import by, new_tables, sql
+from .partitions import make_partitioned
 
 ALL_ABILITIES = (Rewritable, Positioned, AppendsOnce, Described, Leasable)
-_numbers = itertools.count()
 
 
 class TestPostgres(SessionContract):
     """Each test has tables of its own, which is also how the tables are made again and again."""
 
     abilities = ALL_ABILITIES
-    driver = "asyncpg"
 
     @pytest.fixture(autouse=True)
     def database(self, postgres_url: str) -> None:
-        number = next(_numbers)
-        self.tables = {"sessions_table": f"sessions_{number}", "messages_table": f"messages_{number}"}
-        self.url = postgres_url.replace("postgresql://", f"postgresql+{self.driver}://")
+        self.url = postgres_url
+        self.tables = new_tables()
 
     async def open_session(self, session_id: str) -> Session:
         return SQLAlchemySession.from_url(session_id, url=self.url, create_tables=True, **self.tables)
 
 
-class TestPostgresByPsycopg(TestPostgres):
+class OnSharedTables(SessionContract):
+    """Tables that are made once for a class, and emptied after each test."""
+
+    abilities = ALL_ABILITIES
+    driver = "asyncpg"
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def made_tables(cls, postgres_url: str) -> dict[str, str]:
+        tables = new_tables()
+
+        async def make() -> None:
+            async with SQLAlchemySession.from_url("s", url=postgres_url, create_tables=True, **tables) as made:
+                await made.get_items()
+
+        asyncio.run(make())
+        return tables
+
+    @pytest.fixture(autouse=True)
+    def database(self, postgres_url: str, made_tables: dict[str, str]) -> Iterator[None]:
+        self.url = by(self.driver, postgres_url)
+        self.tables = made_tables
+        yield
+        sessions = made_tables["sessions_table"]
+        sql(postgres_url, f'DELETE FROM "{sessions}"; DELETE FROM "recollect_{sessions}_leases"')
+
+    async def open_session(self, session_id: str) -> Session:
+        return SQLAlchemySession.from_url(session_id, url=self.url, **self.tables)
+
+
+class TestPostgresByPsycopg(OnSharedTables):
     driver = "psycopg"
 
 
-class TestEngineThatIsPassedIn(TestPostgres):
+class TestHashPartitionedTables(OnSharedTables):
+    """On the tables that the page on running at scale describes."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def made_tables(cls, postgres_url: str) -> dict[str, str]:
+        return make_partitioned(postgres_url)
+
+
+class TestEngineThatIsPassedIn(OnSharedTables):
     async def open_session(self, session_id: str) -> Session:
         # Pools keep connections for one event loop only; without one an engine serves them all.
         engine = create_async_engine(self.url, poolclass=NullPool)
-        return SQLAlchemySession(session_id, engine=engine, create_tables=True, **self.tables)
+        return SQLAlchemySession(session_id, engine=engine, **self.tables)
+
+
+class TestPsycopgEngineThatIsPassedIn(TestEngineThatIsPassedIn):
+    """Its connections begin transactions by themselves, unless they are told not to."""
+
+    driver = "psycopg"
+
+
+class TestRetryingPostgres(OnSharedTables):
+    abilities = ()
+
+    async def open_session(self, session_id: str) -> Session:
+        return RetryingSession(await super().open_session(session_id), delay=0.01)
 
 
 class TestSQLiteBySQLAlchemy(SessionContract):
@@ -53,8 +108,41 @@ class TestSQLiteBySQLAlchemy(SessionContract):
         return SQLAlchemySession.from_url(session_id, url=self.url, create_tables=True)
 
 
-class TestRetryingPostgres(TestPostgres):
-    abilities = ()
+class TestSQLiteEngineThatIsPassedIn(TestSQLiteBySQLAlchemy):
+    async def open_session(self, session_id: str) -> Session:
+        engine = create_async_engine(self.url, poolclass=NullPool, connect_args={"timeout": 60})
+        return SQLAlchemySession(session_id, engine=engine, create_tables=True)
+
+
+class TestSQLiteInMemory(SessionContract):
+    """Gone with its last session, so that two which are opened one after the other share nothing."""
+
+    abilities = ALL_ABILITIES
+    shared = False
 
     async def open_session(self, session_id: str) -> Session:
-        return RetryingSession(await super().open_session(session_id), delay=0.01)
+        return SQLAlchemySession.from_url(session_id, url="sqlite+aiosqlite:///:memory:", create_tables=True)
+
+
+@pytest.mark.skipif("RECOLLECT_TEST_MYSQL_URL" not in os.environ, reason="no MySQL or MariaDB is given")
+class TestMySQL(SessionContract):
+    """Ids of up to 255 characters: MySQL has no index on more."""
+
+    abilities = ALL_ABILITIES
+
+    @pytest.fixture(autouse=True)
+    def database(self) -> None:
+        self.tables = new_tables()
+
+    async def open_session(self, session_id: str) -> Session:
+        url = os.environ["RECOLLECT_TEST_MYSQL_URL"]
+        return SQLAlchemySession.from_url(session_id, url=url, create_tables=True, **self.tables)
+
+    @in_event_loop
+    async def test_other_sessions_are_never_touched(self) -> None:
+        sessions = [await self.open_session(session_id[:255]) for session_id in (*HOSTILE_IDS, "A")]
+        for session in sessions:
+            await session.add_items([message(session.session_id)])
+        for session in sessions:
+            assert texts(await session.get_items()) == [session.session_id]
+            await session.aclose()  # type: ignore[attr-defined]

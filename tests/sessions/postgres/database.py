@@ -1,0 +1,34 @@
+"""A database as it is seen past the sessions under test."""
+
+import itertools
+import os
+from typing import Any
+
+import psycopg
+
+_numbers = itertools.count()
+
+
+def sql(url: str, text: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement on a connection of its own."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(text, parameters or None)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+
+def by(driver: str, url: str) -> str:
+    """The URL for a driver of SQLAlchemy."""
+    return url.replace("postgresql://", f"postgresql+{driver}://")
+
+
+def new_tables() -> dict[str, str]:
+    """Names that nobody has used: the options for a session with tables of its own."""
+    number = f"{os.getpid()}_{next(_numbers)}"
+    return {"sessions_table": f"sessions_{number}", "messages_table": f"messages_{number}"}
+
+
+def count_connections(url: str) -> int:
+    """How many connections the server has to the database of the URL, this one aside."""
+    counted = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    ((number,),) = sql(url, f"{counted} AND pid <> pg_backend_pid() AND backend_type = 'client backend'")
+    return int(number)
