@@ -21,7 +21,7 @@ from ..sql.scripts import Row, Script, Statement
 T = TypeVar("T")
 
 _FIRST_WAIT = 0.0002
-_LONGEST_WAIT = 0.001
+_LONGEST_WAIT = 0.01
 
 
 @dataclass(frozen=True)
