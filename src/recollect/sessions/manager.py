@@ -83,7 +83,10 @@ class SessionManager:
         limit: int = 100,
         cursor: str | None = None,
     ) -> SessionPage:
-        """A page of sessions, the latest used first. `cursor` is the `next_cursor` of the page before."""
+        """A page of sessions, the latest used first; in Redis, which keeps no order of them, in any.
+
+        `cursor` is the `next_cursor` of the page before.
+        """
         if not check_limit(limit):
             raise ValueError("limit must be at least 1")
         return await self._store.list_sessions(user_id, agent_id, limit, cursor)
@@ -113,11 +116,11 @@ def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
         from .sqlite.catalog import open_catalog
 
         return open_catalog(path, tables, options)
-    if url.startswith("redis"):
+    if url.startswith(("redis", "unix:")):
         from .redis import RedisCatalog
 
-        prefix = {"key_prefix": options["key_prefix"]} if "key_prefix" in options else {}
-        return RedisCatalog.from_url(url=url, **prefix)
+        shared = {name: options[name] for name in ("key_prefix", "redis_kwargs") if name in options}
+        return RedisCatalog.from_url(url=url, **shared)
     from .sqlalchemy.catalog import open_catalog as open_sql_catalog
 
     return open_sql_catalog(url, tables, options)

@@ -37,7 +37,7 @@ def open_session(url: str, session_id: str, **options: Any) -> Session:
         from .conversations import OpenAIConversationsSession
 
         return OpenAIConversationsSession(conversation_id=session_id, **options)
-    if scheme.startswith("redis"):
+    if scheme.startswith("redis") or scheme == "unix":
         from .redis import RedisSession
 
         return RedisSession.from_url(session_id, url=url, **options)

@@ -1,4 +1,4 @@
-"""Sessions through SQLAlchemy keep the contract, on PostgreSQL, on SQLite, and on MySQL where one is given."""
+"""Sessions through SQLAlchemy keep the contract on PostgreSQL, SQLite, and MySQL where one is given."""
 
 import asyncio
 import os
@@ -20,20 +20,6 @@ from .partitions import make_partitioned
 ALL_ABILITIES = (Rewritable, Positioned, AppendsOnce, Described, Leasable)
 
 
-class TestPostgres(SessionContract):
-    """Each test has tables of its own, which is also how the tables are made again and again."""
-
-    abilities = ALL_ABILITIES
-
-    @pytest.fixture(autouse=True)
-    def database(self, postgres_url: str) -> None:
-        self.url = postgres_url
-        self.tables = new_tables()
-
-    async def open_session(self, session_id: str) -> Session:
-        return SQLAlchemySession.from_url(session_id, url=self.url, create_tables=True, **self.tables)
-
-
 class OnSharedTables(SessionContract):
     """Tables that are made once for a class, and emptied after each test."""
 
@@ -46,7 +32,9 @@ class OnSharedTables(SessionContract):
         tables = new_tables()
 
         async def make() -> None:
-            async with SQLAlchemySession.from_url("s", url=postgres_url, create_tables=True, **tables) as made:
+            async with SQLAlchemySession.from_url(
+                "s", url=postgres_url, create_tables=True, **tables
+            ) as made:
                 await made.get_items()
 
         asyncio.run(make())
@@ -62,6 +50,10 @@ class OnSharedTables(SessionContract):
 
     async def open_session(self, session_id: str) -> Session:
         return SQLAlchemySession.from_url(session_id, url=self.url, **self.tables)
+
+
+class TestPostgres(OnSharedTables):
+    """As most will use it."""
 
 
 class TestPostgresByPsycopg(OnSharedTables):

@@ -5,15 +5,16 @@ import gc
 import os
 import threading
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
+import redis
 from recollect import SessionClosedError
 from recollect.sessions.redis import RedisSession
 from recollect.testing.contract import in_event_loop, message, texts
-from recollect.testing.servers.redis import wait_until
+from recollect.testing.servers.redis import RedisServer, wait_until
 
 from .clients import make_client
 
@@ -162,11 +163,14 @@ async def test_a_client_that_was_passed_in_is_never_closed(redis_url: str, prefi
     assert watch.count() == 1
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"protocol": 2}, {"protocol": 3}, {"decode_responses": True}], ids=str
+)
 @in_event_loop
 async def test_a_client_in_a_second_event_loop_is_copied_and_the_copy_closed(
-    redis_url: str, prefix: str, watch: Watch
+    redis_url: str, prefix: str, watch: Watch, options: dict[str, Any]
 ) -> None:
-    client = await make_client(redis_url, decode_responses=True, **watch.options)
+    client = await make_client(redis_url, **options, **watch.options)
     session = RedisSession("s", redis_client=client, key_prefix=prefix)
     await session.add_items([message("here")])
     await asyncio.to_thread(lambda: asyncio.run(session.add_items([message("there")])))
@@ -252,3 +256,12 @@ async def test_making_a_session_costs_no_connection(redis_url: str, prefix: str,
     assert watch.count() == 0
     for session in sessions:
         await session.close()
+
+
+@in_event_loop
+async def test_a_socket_of_the_file_system(prefix: str, tmp_path: Path) -> None:
+    with RedisServer(settings={"unixsocket": tmp_path / "redis.sock"}):
+        url = f"unix://{tmp_path}/redis.sock?db=3"
+        async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
+            await session.add_items([message("a")])
+            assert texts(await session.get_items()) == ["a"]

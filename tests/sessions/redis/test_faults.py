@@ -381,6 +381,13 @@ async def test_a_wrong_password(guarded: RedisServer, prefix: str, user: str) ->
 
 
 @in_event_loop
+async def test_a_wrong_password_for_a_cluster(cluster: RedisCluster, prefix: str) -> None:
+    url = cluster.url.replace("://", "://nobody:hunter2@")
+    async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
+        await every_call_raises(session, AccessDeniedError, "password")
+
+
+@in_event_loop
 async def test_a_user_without_the_right(server: RedisServer, prefix: str) -> None:
     server.command("ACL", "SETUSER", "reader", "on", ">hunter2", "~other:*", "+@all")
     url = f"redis://reader:hunter2@127.0.0.1:{server.port}/0"

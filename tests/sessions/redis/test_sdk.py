@@ -4,7 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from agents import Agent, RunConfig, Runner
+from agents.extensions.memory import EncryptedSession
 from agents.extensions.memory import RedisSession as SDKSession
+from agents.testing import ScriptedModel, assistant_message
 
 from recollect import SchemaMismatchError, SessionMetadata
 from recollect.sessions.redis import RedisSession
@@ -144,3 +147,54 @@ async def test_the_sdks_compaction_replaces_a_history_in_one_step(redis_url: str
     assert texts(await pair.ours.get_items()) == ["0", "1", "2", "3", "compacted"]
     assert not await snapshot.replace_suffix(1, [message("too late")])
     assert await pair.ours.get_metadata() == SessionMetadata("ada")
+
+
+# --- the SDK's Runner and wrappers ---
+
+
+UNTRACED = RunConfig(tracing_disabled=True)
+
+
+def run_in_every_way(session: Any) -> None:
+    """Whole, streamed and synchronous runs, as an application without an event loop of its own makes them."""
+    model = ScriptedModel([[assistant_message(f"answer {n}", item_id=f"msg_{n}")] for n in range(4)])
+    agent = Agent(name="assistant", instructions="Answer.", model=model)
+
+    async def run() -> None:
+        await Runner.run(agent, "one", session=session, run_config=UNTRACED)
+        streamed = Runner.run_streamed(agent, "two", session=session, run_config=UNTRACED)
+        async for _ in streamed.stream_events():
+            pass
+
+    asyncio.run(run())
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    for text in ("three", "four"):
+        Runner.run_sync(agent, text, session=session, run_config=UNTRACED)
+    loop.run_until_complete(session.aclose())
+    loop.close()
+    asyncio.set_event_loop(None)
+    model.assert_complete()
+
+
+def test_the_runner_works_with_it(redis_url: str, prefix: str) -> None:
+    session = RedisSession.from_url("s", url=redis_url, key_prefix=prefix)
+    run_in_every_way(session)
+
+    async def read() -> list[Any]:
+        async with RedisSession.from_url("s", url=redis_url, key_prefix=prefix) as again:
+            return await again.get_items()
+
+    stored = asyncio.run(read())
+    assert [item["content"] for item in stored if item["role"] == "user"] == ["one", "two", "three", "four"]
+    assert len(stored) == 8
+
+
+@in_event_loop
+async def test_it_works_inside_the_sdks_encryption(redis_url: str, prefix: str) -> None:
+    async with RedisSession.from_url("s", url=redis_url, key_prefix=prefix) as ours:
+        encrypted: Any = EncryptedSession("s", ours, encryption_key="key", ttl=600)
+        await encrypted.add_items([message("a"), message("b")])
+        assert await encrypted.get_items() == [message("a"), message("b")]
+        assert await encrypted.pop_item() == message("b")
+        assert "content" not in (await ours.get_items())[0]

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import AsyncGenerator, Hashable, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from typing import Any
 
 from .sources import ClientSource, Source, URLSource
@@ -37,7 +37,7 @@ def connections_of(client: Any) -> "Connections":
     return _get_shared(id(client), lambda: ClientSource(client))
 
 
-def _get_shared(key: Hashable, make_source: Any) -> "Connections":
+def _get_shared(key: Hashable, make_source: Callable[[], Source]) -> "Connections":
     with _lock:
         found = _shared.get(key)
         if found is None:
@@ -94,9 +94,9 @@ class Connections:
         with _lock:
             for other in [other for other in self._wires if other.is_closed()]:
                 self._forget(other)
-        wire, is_ours = self._source.open()
-        lifetime = self._lifetime(loop, wire) if is_ours else None
-        self._wires[loop] = (wire, lifetime)
+            wire, is_ours = self._source.open()
+            lifetime = self._lifetime(loop, wire) if is_ours else None
+            self._wires[loop] = (wire, lifetime)
         if lifetime is not None:
             await _begin(lifetime, loop)
         return wire
@@ -123,8 +123,9 @@ class Connections:
                 closing.add_done_callback(self._closing.discard)
 
     def _forget(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None] | None:
-        self._winding_down.discard(loop)
-        return self._wires.pop(loop, (None, None))[1]
+        with _lock:
+            self._winding_down.discard(loop)
+            return self._wires.pop(loop, (None, None))[1]
 
     def forget_wires(self) -> None:
         """Leave the connections to the process that this one was forked from."""

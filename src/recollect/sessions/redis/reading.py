@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ...items import Item, decode_item, decode_joined
+from ..collector import collector_held_off
 from ..protocol import PositionedItem
 from . import lua
 
@@ -72,12 +73,15 @@ async def _read_pages(ask: Ask, window: str, argument: int, limit: int) -> list[
     pages = [await _read_page(ask, window, argument, limit, _PAGE)]
     state, first, stop, items = pages[0]
     read = first + len(items)
-    while read < stop:
-        page = await _read_page(ask, "from", read, stop - read, _PAGE)
-        if (page.state, page.stop) != (state, stop):
-            return None
-        pages.append(page)
-        read += len(page.items)
+    if read == stop:
+        return pages
+    with collector_held_off():
+        while read < stop:
+            page = await _read_page(ask, "from", read, stop - read, _PAGE)
+            if (page.state, page.stop) != (state, stop):
+                return None
+            pages.append(page)
+            read += len(page.items)
     return pages
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 from ...errors import DatabaseBusyError, StorageError
 from ...items import Item, decode_item, encode_items
 from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
+from ..rewriting import rewrite
 from ..sdk_compaction import SDKCompaction
 from ..settings import check_limit
 from . import lua
@@ -17,7 +18,6 @@ from .connections import Connections, connections_of, connections_to
 from .keys import layout_of
 from .metadata import decode_metadata, encode_metadata
 from .reading import EVERYTHING, Window, read_window, report_corrupt
-from .rewriting import rewrite
 from .wire import Argument
 
 _LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop

@@ -6,6 +6,7 @@ a cancelled write end before it hands the cancellation on.
 """
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -24,11 +25,9 @@ from .lua import Script
 T = TypeVar("T")
 Argument: TypeAlias = bytes | str | int
 
-_UNDECODED = {
-    "NEVER_DECODE": True
-}  # an entry that is not valid text must not keep the others from being read
 _REDIRECTIONS = 16  # a cluster that points around longer is not of one mind
-_PATIENCE = 1.0  # seconds: what a cancelled write may still take before its connection is cut
+_GRACE = 1.0  # seconds: what a cancelled write may still take before its connection is cut
+_LOOKING_UP = 1.0  # seconds between looking for nodes that took over: each time, all connections are renewed
 
 
 class Wire(ABC):
@@ -112,7 +111,7 @@ async def _undisturbed(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         try:
             if not task.done():
-                await asyncio.wait([task], timeout=_PATIENCE)
+                await asyncio.wait([task], timeout=_GRACE)
         finally:
             task.cancel()
         raise
@@ -169,6 +168,7 @@ class ClusterWire(Wire):
     def __init__(self, client: Any, server: str, patience: float | None) -> None:
         super().__init__(server, client.connection_kwargs["max_connections"], patience)
         self._client = client
+        self._looked_up = -_LOOKING_UP
 
     async def scan(self, cursor: bytes, pattern: bytes, count: int) -> tuple[bytes | None, list[bytes]]:
         """Some keys of hashes, one node after the other; the cursor says in which node."""
@@ -230,8 +230,9 @@ class ClusterWire(Wire):
                 return node, True
             await self._look_up(self._client.nodes_manager.initialize)
         elif isinstance(error, UnreachableError):
-            if attempt:  # others may have taken over, but have not yet
+            if time.monotonic() - self._looked_up < _LOOKING_UP:  # nobody has taken over yet
                 raise error
+            self._looked_up = time.monotonic()
             await self._look_up(self._client.nodes_manager.initialize)
         else:
             await asyncio.sleep(min(0.01 * 2**attempt, 0.2))

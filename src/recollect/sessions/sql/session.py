@@ -3,13 +3,13 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...errors import InvalidItemError
 from ...items import Item, decode_item, decode_joined, encode_items
 from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
+from ..rewriting import rewrite
 from ..sdk_compaction import SDKCompaction
 from ..settings import check_limit
 from .queries import Queries
@@ -181,18 +181,14 @@ class SQLSession(SDKCompaction, SessionABC):
         yield from self._lock(make=True)
         rows = yield Statement(self._queries.all_items, (self.session_id,))
         _, before = _decoded(rows)
-        items = [row.item for row in before]
-        old = [_as_stored(item) for item in items]
-        known = {id(item): text for item, text in zip(items, old, strict=True)}
-        new = [_encoded_again(item, known, n) for n, item in enumerate(change(list(items)))]
-        same = _common_length(old, new)
-        if same == len(old) == len(new):
+        same, rest = rewrite([row.item for row in before], change)
+        if same == len(before) and not rest:
             return
         last_kept = before[same - 1].position if same else 0
         yield Statement(self._queries.delete_items_after, (self.session_id, last_kept))
         yield Statement(self._queries.touch_session, (self.session_id,))
-        if new[same:]:
-            yield from self._append(new[same:])
+        if rest:
+            yield from self._append(rest)
 
     def _lock(self, make: bool = False) -> Script[None]:
         """Keep others from changing the session, where a transaction does not; `make` it to lock it."""
@@ -255,30 +251,6 @@ def _decoded(rows: list[Row]) -> tuple[int, list[PositionedItem]]:
 
 def _report_corrupt(row_id: int) -> None:
     logger.warning("row %d is corrupt and was left out", row_id)
-
-
-def _as_stored(item: Item) -> str:
-    """An item that was read, as text; others may have stored what we would refuse, such as NaN."""
-    try:
-        return encode_items([item])[0]
-    except InvalidItemError:
-        return json.dumps(item)
-
-
-def _encoded_again(item: Item, known: dict[int, str], index: int) -> str:
-    """An item of a new history as text: one that was there before and has not changed stays as it is."""
-    before = known.get(id(item))
-    if before is not None and _as_stored(item) == before:
-        return before
-    try:
-        return encode_items([item])[0]
-    except InvalidItemError as error:
-        raise InvalidItemError(error.reason, index) from error
-
-
-def _common_length(one: Sequence[str], other: Sequence[str]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _metadata_columns(metadata: SessionMetadata) -> tuple[Any, ...]:

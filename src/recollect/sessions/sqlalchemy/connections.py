@@ -9,13 +9,13 @@ import re
 import select
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.ext.asyncio import AsyncEngine
-from sqlalchemy.pool import Pool, PoolProxiedConnection
+from sqlalchemy.pool import Pool, PoolProxiedConnection, StaticPool
 from sqlalchemy.util import greenlet_spawn
 
 from ...errors import ConnectionLostError, StorageError
@@ -37,17 +37,24 @@ class Run(Protocol):
         ...
 
 
-class Prepared:
-    """The tables that were made on an engine, and a lock for those who are about to make some."""
+class EngineState:
+    """What is known of an engine by all who use it: which tables were made there, and whose turn it is."""
 
     def __init__(self) -> None:
-        self.tables: set[Tables] = set()
+        self.prepared: set[Tables] = set()
+        self.preparing = LockOfLoop()
+        self.turn = LockOfLoop()
+
+
+class LockOfLoop:
+    """A lock of its own for each event loop."""
+
+    def __init__(self) -> None:
         self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
         self._locks = weakref.WeakKeyDictionary()
 
-    @property
-    def lock(self) -> asyncio.Lock:
-        """One for each event loop."""
+    def here(self) -> asyncio.Lock:
+        """That of the running loop."""
         return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
@@ -57,14 +64,14 @@ class Connections:
     def __init__(
         self,
         engine: AsyncEngine,
-        prepared: Prepared,
+        state: EngineState,
         *,
         autocommits: bool = False,
         longest_call: float | None = None,
     ) -> None:
         self.engine = engine
         self.dialect = engine.dialect.name
-        self.prepared = prepared
+        self.state = state
         self._pooling = engine.sync_engine
         self._dialect: Any = engine.dialect
         self._speak = _SPEAK.get(engine.dialect.driver, _by_cursor)
@@ -76,12 +83,21 @@ class Connections:
         """The database, as errors name it."""
         return name_of(self.engine.url)
 
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[Run]:
-        """A connection of one's own, as the function that runs statements on it.
+    def one(self) -> AbstractAsyncContextManager[Run]:
+        """A connection of one's own, as the function that runs statements on it."""
+        return self._in_turn() if isinstance(self._pooling.pool, StaticPool) else self._one()
 
-        It goes back to the pool, unless the call was cancelled or the connection lost: then it is closed, and
-        before this ends, what was cancelled has been ended by the server too.
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[Run]:
+        """From a pool that gives the same connection to all."""
+        async with self.state.turn.here(), self._one() as run:
+            yield run
+
+    @asynccontextmanager
+    async def _one(self) -> AsyncIterator[Run]:
+        """It goes back to the pool, unless the call was cancelled or the connection lost: then it is closed.
+
+        What was cancelled has then been ended by the server too, unless that did not answer.
         """
         pool = self._pooling.pool
         connection = await self._take()
@@ -95,14 +111,14 @@ class Connections:
             raise
         await self._give_back(connection, pool)
 
-    async def make_tables(self, make: Callable[[Connection], None]) -> None:
-        """Let SQLAlchemy itself make tables, in a transaction."""
+    async def change_schema(self, change: Callable[[Connection], None]) -> None:
+        """Let SQLAlchemy itself change the schema, in a transaction."""
         engine = self.engine.execution_options(isolation_level="READ COMMITTED")
 
         async def attempt() -> None:
             with explained(self.where, explain_connecting):
                 async with engine.begin() as connection:
-                    await connection.run_sync(make)
+                    await connection.run_sync(change)
 
         try:
             await settled(attempt())
@@ -122,9 +138,20 @@ class Connections:
 
     def _open(self) -> PoolProxiedConnection:
         connection = self._pooling.raw_connection()
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.invalidate()
+            raise
+        return connection
+
+    def _set_up(self, connection: PoolProxiedConnection) -> None:
         if self._sets_autocommit:
             self._dialect.set_isolation_level(connection.dbapi_connection, "AUTOCOMMIT")
-        return connection
+        if self._sets_autocommit and self.dialect == "sqlite":
+            # What belongs to a session goes with it, whether or not others on this engine care for that.
+            connection.info["foreign_keys"] = _pragma(connection, "foreign_keys")
+            _pragma(connection, "foreign_keys=ON")
 
     async def _give_back(self, connection: PoolProxiedConnection, pool: Pool) -> None:
         if pool is self._pooling.pool:
@@ -133,6 +160,8 @@ class Connections:
             await _close(connection)
 
     def _put_back(self, connection: PoolProxiedConnection) -> None:
+        if self._sets_autocommit and self.dialect == "sqlite":
+            _pragma(connection, f"foreign_keys={connection.info['foreign_keys']}")
         if self._sets_autocommit:
             self._dialect.reset_isolation_level(connection.dbapi_connection)
         connection.close()
@@ -175,6 +204,16 @@ async def _close(connection: PoolProxiedConnection) -> None:
             await greenlet_spawn(connection.invalidate)
     except TimeoutError:  # the server does not answer, and the connection was cut
         return
+
+
+def _pragma(connection: PoolProxiedConnection, pragma: str) -> Any:
+    cursor = connection.cursor()
+    try:
+        cursor.execute(f"PRAGMA {pragma}")
+        row = cursor.fetchone()
+        return None if row is None else row[0]
+    finally:
+        cursor.close()
 
 
 # --- drivers ---

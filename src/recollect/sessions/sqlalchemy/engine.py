@@ -14,7 +14,7 @@ from ..sqlite.queries import queries_for as sqlite_queries_for
 from ..sqlite.schema import migrate as migrate_sqlite
 from .connections import Connections, Run, settled
 from .queries import mysql_queries_for, postgres_queries_for
-from .schema import make_missing
+from .schema import make_missing_indexes, make_missing_tables
 
 T = TypeVar("T")
 
@@ -28,10 +28,15 @@ _QUERIES = {
 }
 
 
-def queries_for(dialect: str, tables: Tables) -> Queries:
-    """The statements in the dialect of a database."""
+def check_supported(dialect: str) -> None:
+    """Raise a `ValueError` for a database whose dialect is not known here."""
     if dialect not in _QUERIES:
         raise ValueError(f"sessions run on PostgreSQL, SQLite, MySQL and MariaDB, not on {dialect}")
+
+
+def queries_for(dialect: str, tables: Tables) -> Queries:
+    """The statements in the dialect of a database."""
+    check_supported(dialect)
     return _QUERIES[dialect](tables)
 
 
@@ -46,17 +51,18 @@ class SQLAlchemyEngine:
         """Make the tables, where that was asked for."""
         if self._create_tables:
             connections = self._here()
-            if tables not in connections.prepared.tables:
+            if tables not in connections.state.prepared:
                 await self._make_tables(connections, tables)
 
     async def _make_tables(self, connections: Connections, tables: Tables) -> None:
-        async with connections.prepared.lock:
-            if tables not in connections.prepared.tables:
+        async with connections.state.preparing.here():
+            if tables not in connections.state.prepared:
                 if connections.dialect == "sqlite":
                     await self._write(connections, migrate_sqlite(tables))
                 else:
-                    await connections.make_tables(partial(make_missing, tables))
-                connections.prepared.tables.add(tables)
+                    await connections.change_schema(partial(make_missing_tables, tables))
+                    await connections.change_schema(partial(make_missing_indexes, tables))
+                connections.state.prepared.add(tables)
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a transaction and return its result."""

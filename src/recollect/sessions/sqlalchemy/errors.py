@@ -38,6 +38,11 @@ _NO_CONNECTION_LEFT = (DatabaseBusyError, "the server has no connection left")
 _HELD_TOO_LONG = (DatabaseBusyError, "others held the session too long; nothing was written")
 _MET_ANOTHER = (TransientError, "the transaction met another and was rolled back")
 _STARTING = (UnreachableError, "the server is starting up or shutting down")
+_NOT_PREPARED = (
+    StorageError,
+    "prepared statements do not survive on the way to the server; turn them off: behind PgBouncer, pass"
+    ' engine_kwargs={"connect_args": {"statement_cache_size": 0}} for asyncpg',
+)
 _LOST = (ConnectionLostError, "the connection was lost")
 _TOO_LATE = (ConnectionLostError, "the server did not answer in time")
 
@@ -46,6 +51,8 @@ _BY_STATE = {
     "42P01": _MISSING_TABLES,
     "42703": _ANOTHER_SHAPE,
     "42804": _ANOTHER_SHAPE,
+    "26000": _NOT_PREPARED,
+    "42P05": _NOT_PREPARED,
     "28": _REFUSED,
     "3D": _NO_DATABASE,
     "42501": (AccessDeniedError, "the user may not do this"),
@@ -80,6 +87,8 @@ _BY_NUMBER = {
     1406: (StorageError, "an id is longer than its column"),
 }
 
+_NUMBERS_OF_CLIENTS = range(2000, 3000)
+
 # What libpq says when it cannot connect, where it gives no state.
 _BY_WORDS = {
     "authentication failed": _REFUSED,
@@ -89,8 +98,8 @@ _BY_WORDS = {
     "too many": _NO_CONNECTION_LEFT,
 }
 
-# Errors of drivers themselves, which SQLSTATE and numbers say nothing of.
-_OF_DRIVERS = ("InterfaceError", "OperationalError", "InternalClientError")
+_PACKAGES = ("asyncpg", "psycopg", "sqlalchemy", "aiosqlite", "aiomysql", "asyncmy", "pymysql")
+_OF_CONNECTIONS = ("InterfaceError", "OperationalError", "InternalClientError")
 
 _QUOTING = ("22", "23")  # states whose messages may quote what was to be stored
 
@@ -139,19 +148,20 @@ def _cause(error: BaseException) -> BaseException | None:
 
 
 def _meaning(error: BaseException) -> tuple[type[StorageError], str]:
+    name = type(error).__name__
+    if isinstance(error, OSError):
+        return _TOO_LATE if isinstance(error, TimeoutError) else _LOST
     number = error.args[0] if error.args else None
-    if isinstance(number, int) and number in _BY_NUMBER:
-        return _BY_NUMBER[number]
+    if isinstance(number, int):
+        of_client = number in _NUMBERS_OF_CLIENTS
+        return _BY_NUMBER.get(number) or (_LOST if of_client else (StorageError, f"{name} ({number})"))
     state = _state_of(error)
     if state is not None:
         found = next((_BY_STATE[state[:n]] for n in (5, 3, 2) if state[:n] in _BY_STATE), None)
-        return found or (StorageError, f"{type(error).__name__} ({state})")
-    if isinstance(error, TimeoutError):
-        return _TOO_LATE
+        return found or (StorageError, f"{name} ({state})")
     # Without a word of the server, it is the connection: nobody knows what the server has done.
-    if isinstance(error, OSError) or type(error).__name__ in _OF_DRIVERS:
-        return _LOST
-    return StorageError, type(error).__name__
+    of_connection = any(kind.__name__ in _OF_CONNECTIONS for kind in type(error).__mro__)
+    return _LOST if of_connection else (StorageError, name)
 
 
 def _state_of(error: BaseException) -> str | None:
@@ -160,9 +170,7 @@ def _state_of(error: BaseException) -> str | None:
 
 
 def _is_of_database(error: BaseException) -> bool:
-    if isinstance(error, exc.SQLAlchemyError | OSError):
-        return True
-    return any(kind.__name__ in ("Error", "PostgresError", "InterfaceError") for kind in type(error).__mro__)
+    return isinstance(error, OSError) or type(error).__module__.split(".")[0] in _PACKAGES
 
 
 def _of_sqlite(error: sqlite3.Error, where: str) -> BaseException:

@@ -36,6 +36,12 @@ class PostgresQueries(Queries):
             " FROM touched ON CONFLICT (session_id) DO NOTHING)"
         )
         self._append = f"{touched} {items}"
+        # A session that somebody is using is not idle, though it may look so until they commit.
+        idle = f"updated_at < {self.seconds_ago('?1')}"
+        self.delete_idle_sessions = (
+            f'DELETE FROM "{tables.sessions}" WHERE session_id IN (SELECT session_id FROM "{tables.sessions}"'
+            f" WHERE {idle} LIMIT ?2 FOR UPDATE SKIP LOCKED) AND {idle} RETURNING 1"
+        )
         self._append_described = f"{touched}, {described} {items}"
 
     def append(

@@ -31,19 +31,26 @@ _COUNTED = BigInteger().with_variant(Integer, "sqlite")
 _LONGEST_NAME = 63
 
 
-def make_missing(tables: Tables, connection: Connection) -> None:
-    """Make the tables and indexes that are not there; those who do it at once wait for each other."""
-    described = describe(tables)
-    with _nobody_else(connection, f"recollect/{tables.sessions}/{tables.messages}"):
-        described.create_all(connection)
-        for table in described.sorted_tables:  # one that the SDK has made lacks our index
+def make_missing_tables(tables: Tables, connection: Connection) -> None:
+    """Make the tables that are not there; those who do it at once wait for each other."""
+    with _nobody_else(connection, tables):
+        describe(tables).create_all(connection)
+
+
+def make_missing_indexes(tables: Tables, connection: Connection) -> None:
+    """Make the indexes that are not there: tables that the SDK has made lack ours.
+
+    In a transaction of its own, so that it locks but one table, and cannot meet a writer who has another.
+    """
+    with _nobody_else(connection, tables):
+        for table in describe(tables).sorted_tables:
             for index in table.indexes:
                 index.create(connection, checkfirst=True)
 
 
 @contextmanager
-def _nobody_else(connection: Connection, name: str) -> Iterator[None]:
-    key = crc32(name.encode())
+def _nobody_else(connection: Connection, tables: Tables) -> Iterator[None]:
+    key = crc32(f"recollect/{tables.sessions}/{tables.messages}".encode())
     if connection.dialect.name == "postgresql":  # until the end of the transaction
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({key})")
         yield

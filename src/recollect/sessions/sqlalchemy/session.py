@@ -9,11 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from ..protocol import SessionMetadata
 from ..sql.session import SQLSession
 from ..sql.tables import tables_named
-from .connections import Connections, Prepared
+from .connections import Connections, EngineState
 from .engine import SQLAlchemyEngine, queries_for
 from .shared import SharedEngine, acquire_shared, release_shared
 
-_prepared: "weakref.WeakKeyDictionary[Any, Prepared]" = weakref.WeakKeyDictionary()
+_states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
 
 
 class SQLAlchemySession(SQLSession):
@@ -37,7 +37,7 @@ class SQLAlchemySession(SQLSession):
         if not isinstance(engine, AsyncEngine):
             raise TypeError(f"engine must be an AsyncEngine of SQLAlchemy, not {type(engine).__name__}")
         queries = queries_for(engine.dialect.name, tables_named(sessions_table, messages_table))
-        connections = Connections(engine, _prepared.setdefault(engine.sync_engine, Prepared()))
+        connections = Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
         running = SQLAlchemyEngine(lambda: connections, create_tables)
         super().__init__(session_id, running, queries, session_settings, metadata)
         self._shared: SharedEngine | None = None

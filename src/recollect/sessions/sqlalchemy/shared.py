@@ -19,8 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...errors import MissingExtraError
-from .connections import Connections, Prepared
-from .engine import SQLAlchemyEngine
+from .connections import Connections, EngineState
+from .engine import SQLAlchemyEngine, check_supported
 
 _LONGEST_CALL = 60  # seconds
 _LONGEST_CONNECT = 10
@@ -110,7 +110,7 @@ def _open(url: URL, options: Mapping[str, Any]) -> Opened:
     )
     if engine.dialect.name == "sqlite":
         event.listen(engine.sync_engine, "connect", _configure_sqlite)
-    connections = Connections(engine, Prepared(), autocommits=True, longest_call=longest_call)
+    connections = Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
     return Opened(connections, _started(_dispose_when_loop_ends(engine)))
 
 
@@ -170,6 +170,7 @@ def checked_url(url: str) -> URL:
     except (ArgumentError, NoSuchModuleError, ValueError):
         # Without its cause, which may quote the URL with its password.
         raise ValueError("not the URL of a database, such as postgresql://user@host/name") from None
+    check_supported(dialect.name)
     if not dialect.is_async:
         raise ValueError(f"{parsed.drivername} is not an async driver; use postgresql+asyncpg or another")
     try:

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ...errors import ReadOnlyError
+from ..collector import collector_held_off
 from ..sql.scripts import Decode, MakeScript, Row
 from ..sql.tables import Tables
-from .collector import collector_held_off
 from .connection import (
     EngineOptions,
     connect,

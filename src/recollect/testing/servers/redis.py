@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Self
 
@@ -133,8 +134,8 @@ class RedisCluster:
             node.start()
             node.command("CLUSTER", "ADDSLOTS", *_share(number, len(self.nodes)))
             node.command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-        for node in self.nodes[1:]:
-            self.nodes[0].command("CLUSTER", "MEET", "127.0.0.1", node.port)
+        for one, other in combinations(self.nodes, 2):  # they would hear of each other, but later
+            one.command("CLUSTER", "MEET", "127.0.0.1", other.port)
         wait_until(self._is_whole, "the Redis Cluster did not come together")
         return self
 

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Iterator
 
-from ...errors import InvalidItemError
-from ...items import Item, encode_items
+from ..errors import InvalidItemError
+from ..items import Item, encode_items
 
 
 def rewrite(items: list[Item], change: Callable[[list[Item]], list[Item]]) -> tuple[int, list[str]]:

@@ -1,0 +1,372 @@
+"""Faults of a server: a clear error or a success, never half a batch or a hang, and the next call works."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from recollect import (
+    ConnectionLostError,
+    DatabaseBusyError,
+    StorageError,
+    TransientError,
+    UnreachableError,
+)
+from recollect.sessions.sqlalchemy import SQLAlchemySession
+from recollect.testing.contract import in_event_loop, message, texts
+from recollect.testing.servers.postgres import PostgresServer
+
+from .database import by, new_tables, sql
+
+SIZE = 3
+BOTH_DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
+ONE_CONNECTION = {"pool_size": 1, "max_overflow": 0}
+
+
+@pytest.fixture
+def tables() -> dict[str, str]:
+    return new_tables()
+
+
+def batch(number: int) -> list[Any]:
+    return [message(f"{number}/{n}") for n in range(SIZE)]
+
+
+def batches_of(found: list[str]) -> list[int]:
+    """The numbers of the stored batches, after a check that each is whole."""
+    numbers = [int(text.split("/")[0]) for text in found[::SIZE]]
+    assert found == [f"{number}/{n}" for number in numbers for n in range(SIZE)], "every batch is whole"
+    return numbers
+
+
+async def waiting_for_a_lock(url: str) -> int:
+    """The process of the server that waits for another, as soon as there is one."""
+    while True:
+        rows = sql(url, "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        if rows:
+            return int(rows[0][0])
+        await asyncio.sleep(0.01)
+
+
+@contextmanager
+def session_held(url: str, tables: dict[str, str]) -> Iterator[None]:
+    """Another transaction holds the row of the session `s`."""
+    with psycopg.connect(url) as other:
+        other.execute(f"SELECT 1 FROM {tables['sessions_table']} WHERE session_id = 's' FOR UPDATE".encode())
+        yield
+        other.rollback()
+
+
+# --- a server that goes away ---
+
+
+class Load:
+    """Tasks that add batches, each to a session of its own, and remember what was acknowledged."""
+
+    def __init__(self, sessions: list[SQLAlchemySession]) -> None:
+        self.acknowledged: dict[str, list[int]] = {session.session_id: [] for session in sessions}
+        self.errors: list[StorageError] = []
+        self.is_over = False
+        self._tasks = [asyncio.create_task(self._write(session)) for session in sessions]
+
+    async def _write(self, session: SQLAlchemySession) -> None:
+        number = 0
+        while not self.is_over:
+            try:
+                await asyncio.wait_for(session.add_items(batch(number)), 20)
+                self.acknowledged[session.session_id].append(number)
+            except StorageError as error:
+                self.errors.append(error)
+                await asyncio.sleep(0.01)
+            number += 1
+
+    async def end(self) -> None:
+        self.is_over = True
+        await asyncio.gather(*self._tasks)
+
+
+@pytest.mark.parametrize(("driver", "end"), [("asyncpg", "kill"), ("psycopg", "kill"), ("asyncpg", "stop")])
+@in_event_loop
+async def test_a_server_that_ends_in_the_middle_of_a_load(
+    server: PostgresServer, tables: dict[str, str], driver: str, end: str
+) -> None:
+    url = by(driver, server.url)
+    sessions = [SQLAlchemySession.from_url(f"s{n}", url=url, create_tables=True, **tables) for n in range(6)]
+    load = Load(sessions)
+    await asyncio.sleep(random.Random(7).uniform(0.3, 0.5))
+    await asyncio.to_thread(getattr(server, end))
+    await asyncio.sleep(0.1)
+    await asyncio.to_thread(server.start)
+    before = {name: len(numbers) for name, numbers in load.acknowledged.items()}
+    await asyncio.sleep(0.3)
+    await load.end()
+    assert load.errors
+    assert {type(error) for error in load.errors} <= {ConnectionLostError, UnreachableError}
+    for session in sessions:
+        await session.add_items(batch(9999))
+        acknowledged = [*load.acknowledged[session.session_id], 9999]
+        stored = batches_of(texts(await session.get_items()))
+        assert stored == sorted(set(stored)), "in order, and none twice"
+        assert set(acknowledged) <= set(stored), "nothing acknowledged is lost"
+        assert len(acknowledged) > before[session.session_id] + 1, "it went on by itself"
+        await session.aclose()
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_a_server_that_was_restarted_unnoticed(
+    server: PostgresServer, tables: dict[str, str], driver: str
+) -> None:
+    """Nobody was told that the connections in the pool are dead, the event loop included."""
+    async with SQLAlchemySession.from_url(
+        "s", url=by(driver, server.url), create_tables=True, **tables
+    ) as session:
+        await asyncio.gather(*(session.add_items([message("before")]) for _ in range(5)))
+        server.stop()
+        server.start()
+        await session.add_items([message("after")])
+        assert texts(await session.get_items()) == ["before"] * 5 + ["after"]
+
+
+@in_event_loop
+async def test_a_server_that_is_down_is_unreachable_for_every_call(
+    server: PostgresServer, tables: dict[str, str]
+) -> None:
+    session = SQLAlchemySession.from_url("s", url=server.url, create_tables=True, **tables)
+    await session.add_items([message("before")])
+    server.stop()
+    calls: list[Callable[[], Any]] = [
+        session.get_items,
+        session.pop_item,
+        session.clear_session,
+        lambda: session.get_items(limit=2),
+        lambda: session.add_items([message("refused")]),
+        lambda: session.add_batch([message("refused")], "b"),
+        lambda: session.take_lease("owner", 1),
+    ]
+    for call in calls:
+        with pytest.raises(UnreachableError, match="no connection can be made"):
+            await call()
+    server.start()
+    assert texts(await session.get_items()) == ["before"]
+    await session.aclose()
+
+
+# --- a connection that is cut ---
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_a_connection_that_is_cut_during_a_write(
+    postgres_url: str, tables: dict[str, str], driver: str
+) -> None:
+    url = by(driver, postgres_url)
+    async with SQLAlchemySession.from_url("s", url=url, create_tables=True, **tables) as session:
+        await session.add_items([message("before")])
+        for write in (lambda: session.add_items(batch(1)), session.pop_item, session.clear_session):
+            with session_held(postgres_url, tables):
+                call = asyncio.ensure_future(write())
+                sql(postgres_url, "SELECT pg_terminate_backend(%s)", await waiting_for_a_lock(postgres_url))
+                with pytest.raises(ConnectionLostError, match="connection was lost"):
+                    await call
+        await session.add_items([message("after")])
+        assert texts(await session.get_items()) == ["before", "after"]
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_connections_that_are_cut_while_nobody_uses_them(
+    postgres_url: str, tables: dict[str, str], driver: str
+) -> None:
+    async with SQLAlchemySession.from_url(
+        "s", url=by(driver, postgres_url), create_tables=True, **tables
+    ) as session:
+        await asyncio.gather(*(session.add_items([message("a")]) for _ in range(4)))
+        sql(
+            postgres_url,
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+            " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        )
+        await session.add_items([message("b")])
+        assert texts(await session.get_items()) == ["a"] * 4 + ["b"]
+
+
+# --- too much, too slow ---
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_a_pool_that_is_exhausted_is_busy(
+    postgres_url: str, tables: dict[str, str], driver: str
+) -> None:
+    options = {**ONE_CONNECTION, "pool_timeout": 0.1}
+    async with SQLAlchemySession.from_url(
+        "s", url=by(driver, postgres_url), create_tables=True, engine_kwargs=options, **tables
+    ) as session:
+        await session.add_items([message("before")])
+        with session_held(postgres_url, tables):
+            waiting = asyncio.create_task(session.add_items([message("waited")]))
+            await waiting_for_a_lock(postgres_url)
+            with pytest.raises(DatabaseBusyError, match="all connections of the pool are in use"):
+                await session.get_items()
+        await waiting
+        assert texts(await session.get_items()) == ["before", "waited"]
+
+
+@in_event_loop
+async def test_a_server_without_a_connection_left_is_busy(postgres_url: str, tables: dict[str, str]) -> None:
+    name = tables["sessions_table"]
+    sql(postgres_url, f"CREATE ROLE {name} LOGIN CONNECTION LIMIT 0")
+    url = postgres_url.replace("//postgres", f"//{name}")
+    async with SQLAlchemySession.from_url("s", url=url, **tables) as session:
+        with pytest.raises(DatabaseBusyError, match="no connection left"):
+            await session.get_items()
+
+
+@in_event_loop
+async def test_a_server_that_hangs(server: PostgresServer, tables: dict[str, str]) -> None:
+    """As when its machine is overloaded, or the network between drops everything."""
+    options = {"connect_args": {"command_timeout": 0.3, "timeout": 0.5}}
+    async with SQLAlchemySession.from_url(
+        "s", url=server.url, create_tables=True, engine_kwargs=options, **tables
+    ) as session:
+        await session.add_items(batch(0))
+        server.freeze()
+        try:
+            with pytest.raises(ConnectionLostError, match="did not answer in time"):
+                await asyncio.wait_for(session.add_items(batch(1)), 15)
+            with pytest.raises(UnreachableError, match="no connection can be made"):
+                await asyncio.wait_for(session.get_items(), 15)
+        finally:
+            server.thaw()
+        await session.add_items(batch(2))
+        assert batches_of(texts(await session.get_items())) in ([0, 2], [0, 1, 2])
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_a_call_that_takes_too_long_is_ended(
+    postgres_url: str, tables: dict[str, str], driver: str
+) -> None:
+    options = {"connect_args": {"command_timeout": 0.3}}
+    async with SQLAlchemySession.from_url(
+        "s", url=by(driver, postgres_url), create_tables=True, engine_kwargs=options, **tables
+    ) as session:
+        await session.add_items(batch(0))
+        with session_held(postgres_url, tables):
+            for write in (lambda: session.add_items(batch(1)), session.pop_item):
+                with pytest.raises(ConnectionLostError, match="did not answer in time"):
+                    await asyncio.wait_for(write(), 15)
+        await session.add_items(batch(2))
+        assert batches_of(texts(await session.get_items())) == [0, 2], "the server ended it, too"
+
+
+@in_event_loop
+async def test_there_are_bounds_by_default(postgres_url: str, tables: dict[str, str]) -> None:
+    async with SQLAlchemySession.from_url("s", url=postgres_url, create_tables=True, **tables) as session:
+        await session.get_items()
+        engine = session._engine._here().engine  # type: ignore[attr-defined]
+        connection = await engine.raw_connection()
+        assert connection.driver_connection._config.command_timeout == 60
+        connection.close()
+    async with SQLAlchemySession.from_url("s", url=by("psycopg", postgres_url), **tables) as session:
+        await session.get_items()
+        assert session._engine._here()._longest_call == 60  # type: ignore[attr-defined]
+
+
+# --- cancelling ---
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_a_write_that_waits_for_a_lock_is_cancelled_soon_and_never_happens(
+    postgres_url: str, tables: dict[str, str], driver: str
+) -> None:
+    async with SQLAlchemySession.from_url(
+        "s", url=by(driver, postgres_url), create_tables=True, **tables
+    ) as session:
+        await session.add_items([message("before")])
+        with session_held(postgres_url, tables):
+            for write in (
+                lambda: session.add_items([message("cancelled")]),
+                session.pop_item,
+                lambda: session.replace_items([]),
+            ):
+                call = asyncio.ensure_future(write())
+                await waiting_for_a_lock(postgres_url)
+                started = time.monotonic()
+                call.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+                assert time.monotonic() - started < 10
+                waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                assert sql(postgres_url, waiting) == [(0,)], "the server has ended it, too"
+            assert texts(await session.get_items()) == ["before"]
+        await session.add_items([message("after")])
+        assert texts(await session.get_items()) == ["before", "after"]
+
+
+@BOTH_DRIVERS
+@in_event_loop
+async def test_calls_that_are_cancelled_at_any_moment_leave_the_pool_whole(
+    postgres_url: str, tables: dict[str, str], driver: str
+) -> None:
+    chance = random.Random(3)
+    async with SQLAlchemySession.from_url(
+        "s", url=by(driver, postgres_url), create_tables=True, engine_kwargs={"pool_size": 3}, **tables
+    ) as session:
+        await session.add_items([message(n) for n in range(300)])
+        for _ in range(10):
+            calls: list[Any] = [session.get_items, session.pop_item, lambda: session.get_items(limit=5)]
+            tasks = [asyncio.ensure_future(chance.choice(calls)()) for _ in range(6)]
+            await asyncio.sleep(chance.choice([0, 0.001, 0.003, 0.01]))
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        results = await asyncio.gather(*(session.get_items() for _ in range(20)))
+        assert all(result == results[0] for result in results)
+        pool = session._engine._here().engine.pool  # type: ignore[attr-defined]
+        assert pool.checkedout() == 0
+
+
+# --- transactions that meet ---
+
+
+@in_event_loop
+async def test_transactions_that_meet_are_made_again(postgres_url: str, tables: dict[str, str]) -> None:
+    """On a server whose transactions are serialisable, the second of two writers is told to try again."""
+    strict = {"server_settings": {"default_transaction_isolation": "serializable"}}
+    async with SQLAlchemySession.from_url(
+        "s", url=postgres_url, create_tables=True, engine_kwargs={"connect_args": strict}, **tables
+    ) as session:
+        await session.add_items([message("before")])
+        with session_held(postgres_url, tables):
+            waiting = asyncio.create_task(session.add_items([message("waited")]))
+            await waiting_for_a_lock(postgres_url)
+            held = f"UPDATE {tables['sessions_table']} SET updated_at = now() WHERE session_id = 's'"
+            threading.Timer(0.05, lambda: sql(postgres_url, held)).start()
+        await waiting
+        assert texts(await session.get_items()) == ["before", "waited"]
+
+
+@in_event_loop
+async def test_what_waits_longer_than_the_server_allows_is_busy(
+    postgres_url: str, tables: dict[str, str]
+) -> None:
+    impatient = {"server_settings": {"lock_timeout": "100"}}
+    async with SQLAlchemySession.from_url(
+        "s", url=postgres_url, create_tables=True, engine_kwargs={"connect_args": impatient}, **tables
+    ) as session:
+        await session.add_items([message("before")])
+        with session_held(postgres_url, tables):
+            for write in (lambda: session.add_items([message("refused")]), session.pop_item):
+                with pytest.raises(DatabaseBusyError, match="others held the session too long"):
+                    await write()
+        assert isinstance(DatabaseBusyError("x"), TransientError)
+        assert texts(await session.get_items()) == ["before"]
