@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install demo test lint bench lock
+.PHONY: install demo test lint bench docs lock
 
 install: $(READY)
 
@@ -19,7 +19,7 @@ demo: $(READY)
 	$(BIN)/recollect demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -28,6 +28,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "the documentation is in site/index.html"
 
 # Takes the newest versions that pyproject.toml allows; run it by hand, then run the tests.
 lock: $(READY)

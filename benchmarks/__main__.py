@@ -15,7 +15,11 @@ from .harness import Measure, Result, Suite, run_measure
 from .report import format_block, format_overview, write_json
 
 # Each module has `build(directory, quick) -> Suite`. Imported when chosen: a suite may need its own drivers.
-SUITES = {"sessions": "benchmarks.sessions.suite", "redis": "benchmarks.redis.suite"}
+SUITES = {
+    "sessions": "benchmarks.sessions.suite",
+    "redis": "benchmarks.redis.suite",
+    "postgres": "benchmarks.postgres.suite",
+}
 RESULTS = Path(__file__).parent / "results"
 
 

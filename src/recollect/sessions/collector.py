@@ -5,6 +5,7 @@ of them again and again, holding the interpreter each time, which is what stalls
 """
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,18 @@ def collector_held_off() -> Iterator[None]:
                 if _holders == 0:
                     _age_new_objects()
                     gc.enable()
+
+
+def _start_anew() -> None:
+    """After a fork, in the child: the threads that held it off are not there."""
+    global _lock, _holders
+    _lock = threading.Lock()
+    if _holders:
+        _holders = 0
+        gc.enable()
+
+
+os.register_at_fork(after_in_child=_start_anew)
 
 
 def _age_new_objects() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import sys
-import tempfile
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -76,7 +76,8 @@ def _compressed(items: list[Item], target_count: int, preserve_system: bool) -> 
         return items
     instructions = ("system", "developer") if preserve_system else ()
     system = [n for n, item in enumerate(items) if role_of(item) in instructions]
-    others = [n for n in range(len(items)) if n not in set(system)]
+    is_system = set(system)
+    others = [n for n in range(len(items)) if n not in is_system]
     room = max(target_count - len(system), 0)
     return keep_whole_groups(items, {*system, *others[len(others) - room :]})
 
@@ -122,13 +123,16 @@ async def export_session(session: Session, path: str | Path, format: Format | No
     The file appears whole or not at all. Returns the number of items.
     """
     items = await _whole_history(session)
-    if _format_of(path, format) == "jsonl":
-        text = "".join(_to_json(item) + "\n" for item in items)
-    else:
-        document = {"session_id": session.session_id, "item_count": len(items), "items": items}
-        text = _to_json(document, indent=2) + "\n"
-    await asyncio.to_thread(_write_whole, Path(path), text)
+    document = {"session_id": session.session_id, "item_count": len(items), "items": items}
+    chosen = _format_of(path, format)
+    await asyncio.to_thread(lambda: _write_whole(Path(path), _exported(document, chosen)))
     return len(items)
+
+
+def _exported(document: dict[str, Any], format: Format) -> bytes:  # noqa: A002
+    if format == "jsonl":
+        return b"".join(_to_json(item) + b"\n" for item in document["items"])
+    return _to_json(document, indent=2) + b"\n"
 
 
 async def import_session(session: Session, path: str | Path, format: Format | None = None) -> int:  # noqa: A002
@@ -155,33 +159,25 @@ def _format_of(path: str | Path, given: Format | None) -> Format:
     return given or ("jsonl" if str(path).endswith((".jsonl", ".ndjson")) else "json")
 
 
-def _to_json(value: object, indent: int | None = None) -> str:
+def _to_json(value: object, indent: int | None = None) -> bytes:
     """JSON that a person can read in any language, and that is valid UTF-8 whatever an item contains."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        return json.dumps(value, indent=indent)
-    return text
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent).encode()
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        try:
-            file.write(text)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(file.name, 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    """The mask of this process for new files: it can be learned only by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _read_text(path: Path) -> str:

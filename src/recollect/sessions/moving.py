@@ -4,11 +4,11 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import ImportFormatError
-from ..items import Item, decode_item
+from ..errors import ImportFormatError, InvalidItemError
+from ..items import Item, decode_item, encode_items
 from .protocol import Rewritable, Session, require_ability
 from .sql.tables import Tables
 
@@ -30,6 +30,8 @@ class ImportReport:
     items: int = 0
     corrupt_rows: int = 0
     sessions_left_alone: int = 0
+    branches: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """For each session made of a branch, the session and the branch it was."""
 
 
 async def import_sdk_sessions(
@@ -47,12 +49,26 @@ async def import_sdk_sessions(
     """
     file = _SDKFile(Path(source), Tables(sessions_table, messages_table))
     report = ImportReport()
-    for session_id, branch_id in await asyncio.to_thread(file.names):
-        name = session_id if branch_id in (None, "main") else f"{session_id}:{branch_id}"
+    histories = await asyncio.to_thread(file.names)
+    taken = {session_id for session_id, _ in histories}
+    for session_id, branch_id in histories:
+        name = _name_of(session_id, branch_id, taken)
+        if branch_id not in (None, "main"):
+            report.branches[name] = (session_id, str(branch_id))
         items, corrupt = await asyncio.to_thread(file.items, session_id, branch_id)
         report.corrupt_rows += corrupt
         await _copy(open_session(name), items, report)
     return report
+
+
+def _name_of(session_id: str, branch_id: str | None, taken: set[str]) -> str:
+    """The session's own id, or for another branch than `main` one that no session of the file has."""
+    if branch_id in (None, "main"):
+        return session_id
+    name = f"{session_id}:{branch_id}"
+    while name in taken:
+        name += "'"
+    return name
 
 
 async def _copy(session: Session, items: list[Item], report: ImportReport) -> None:
@@ -69,6 +85,15 @@ async def _copy(session: Session, items: list[Item], report: ImportReport) -> No
         report.items += len(items)
     else:
         report.sessions_left_alone += 1
+
+
+def _can_be_stored(item: Item) -> bool:
+    """The SDK stores what is not JSON too, such as NaN; it is counted, and does not keep the rest out."""
+    try:
+        encode_items([item])
+    except InvalidItemError:
+        return False
+    return True
 
 
 class _SDKFile:
@@ -94,7 +119,9 @@ class _SDKFile:
         sql, parameters = (_PLAIN, (session_id,)) if branch_id is None else (_BRANCH, (session_id, branch_id))
         with self._connection() as connection:
             rows = connection.execute(sql.format(messages=self._tables.messages), parameters).fetchall()
-        items = [item for _, stored in rows if (item := decode_item(stored)) is not None]
+        items = [
+            item for _, stored in rows if (item := decode_item(stored)) is not None and _can_be_stored(item)
+        ]
         return items, len(rows) - len(items)
 
     @contextmanager

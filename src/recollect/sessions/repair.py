@@ -35,10 +35,10 @@ def repair_items(items: list[Item]) -> tuple[list[Item], RepairReport]:
     Calls of the newest turn stay: they may await approval.
     """
     report = RepairReport()
-    while orphans := find_orphans(items):
-        for index in orphans:
+    while orphans := set(find_orphans(items)):
+        for index in sorted(orphans):
             _list_for(items[index], report).append(items[index])
-        items = [item for index, item in enumerate(items) if index not in set(orphans)]
+        items = [item for index, item in enumerate(items) if index not in orphans]
     return items, report
 
 

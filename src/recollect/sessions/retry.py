@@ -14,6 +14,18 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _MAYBE_APPLIED = (ConnectionError, TimeoutError)
+# Each method beyond the contract, and whether doing it twice is the same as doing it once.
+_ABILITIES = {
+    "transform_items": False,
+    "replace_items": False,
+    "read_after": True,
+    "read_before": True,
+    "add_batch": True,
+    "get_metadata": True,
+    "set_metadata": True,
+    "take_lease": True,
+    "drop_lease": True,
+}
 
 
 class RetryingSession(SessionWrapper):
@@ -57,6 +69,18 @@ class RetryingSession(SessionWrapper):
         """Remove all items and the session itself."""
         self._check_open()
         await self._retry(self.wrapped.clear_session, repeatable=True)
+
+    def __getattr__(self, name: str) -> Any:
+        """The abilities of the wrapped session, tried again as far as that is safe."""
+        if name not in _ABILITIES:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        method = getattr(self.wrapped, name)
+
+        async def retried(*args: Any, **kwargs: Any) -> Any:
+            self._check_open()
+            return await self._retry(lambda: method(*args, **kwargs), repeatable=_ABILITIES[name])
+
+        return retried
 
     async def _retry(self, call: Callable[[], Awaitable[T]], repeatable: bool) -> T:
         faults = (TransientError, *_MAYBE_APPLIED) if repeatable else (TransientError,)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ..errors import RunLockTimeoutError, StorageError
+from ..errors import RecollectError, RunLockTimeoutError
 from .protocol import Leasable, Session, require_ability
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,8 @@ async def run_lock(
     """Hold a session for one run: `async with run_lock(session): await Runner.run(…)`.
 
     Others who ask for the lock wait, at most `timeout` seconds if given. The lock is a lease that is renewed
-    while the block runs: if the process dies, it is free again after at most `lease` seconds.
+    while the block runs: if the process dies, it is free again after at most `lease` seconds. A process that
+    hangs for longer than that loses it, and another run may begin beside it.
     """
     if not lease > 0:
         raise ValueError(f"lease must be more than 0 seconds, and it is {lease}")
@@ -40,7 +41,15 @@ async def run_lock(
         # Also after a cancellation that met the taking of the lease, which may have happened.
         if renewal is not None:
             renewal.cancel()
-        await _in_spite_of_cancellation(leasable.drop_lease(owner))
+        await _in_spite_of_cancellation(_drop(leasable, owner))
+
+
+async def _drop(leasable: Leasable, owner: str) -> None:
+    """Give the lease up; if that fails, it runs out by itself, and the run has its own result or error."""
+    try:
+        await leasable.drop_lease(owner)
+    except (RecollectError, OSError) as error:
+        logger.warning("a run lock could not be given up (%s) and will run out", type(error).__name__)
 
 
 async def _in_spite_of_cancellation(call: Coroutine[Any, Any, None]) -> None:
@@ -74,5 +83,5 @@ async def _renew(leasable: Leasable, owner: str, lease: float) -> None:
             if not await leasable.take_lease(owner, lease):
                 logger.warning("a run lock was lost: its lease ran out before it was renewed")
                 return
-        except (StorageError, OSError) as error:
+        except (RecollectError, OSError) as error:
             logger.warning("a run lock could not be renewed (%s), trying again", type(error).__name__)

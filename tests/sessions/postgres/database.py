@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from typing import Any
 
 import psycopg
@@ -25,6 +26,11 @@ def new_tables() -> dict[str, str]:
     """Names that nobody has used: the options for a session with tables of its own."""
     number = f"{os.getpid()}_{next(_numbers)}"
     return {"sessions_table": f"sessions_{number}", "messages_table": f"messages_{number}"}
+
+
+def as_user(user: str, url: str) -> str:
+    """The URL for another user."""
+    return re.sub(r"//[^@]*@", f"//{user}@", url)
 
 
 def count_connections(url: str) -> int:

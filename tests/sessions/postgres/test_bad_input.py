@@ -28,16 +28,11 @@ from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing.contract import in_event_loop, message, texts
 from recollect.testing.servers.postgres import PostgresServer
 
-from .database import by, new_tables, sql
+from .database import as_user, by, sql
 
 SECRET = "pa55word"
 CONTENTS = "my-secret-word"
 BOTH_DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-
-
-@pytest.fixture
-def tables() -> dict[str, str]:
-    return new_tables()
 
 
 async def every_call_raises(session: SQLAlchemySession, error: type[Exception], match: str) -> None:
@@ -181,21 +176,15 @@ async def test_a_wrong_password_is_told_and_not_shown(
 @BOTH_DRIVERS
 @in_event_loop
 async def test_a_user_that_is_unknown_or_may_not_is_refused(
-    postgres_url: str, driver: str, tables: dict[str, str]
+    postgres_url: str, driver: str, tables: dict[str, str], role: str
 ) -> None:
     url = by(driver, postgres_url)
-    unknown = url.replace("//postgres", "//nobody-of-that-name")
-    await every_call_raises(
-        SQLAlchemySession.from_url("s", url=unknown), AccessDeniedError, "user or the password"
-    )
+    unknown = SQLAlchemySession.from_url("s", url=as_user("nobody-of-that-name", url))
+    await every_call_raises(unknown, AccessDeniedError, "user or the password")
     async with SQLAlchemySession.from_url("s", url=url, create_tables=True, **tables) as session:
         await session.get_items()
-    role = tables["sessions_table"]
-    sql(postgres_url, f"CREATE ROLE {role} LOGIN")
-    limited = url.replace("//postgres", f"//{role}")
-    await every_call_raises(
-        SQLAlchemySession.from_url("s", url=limited, **tables), AccessDeniedError, "may not do this"
-    )
+    limited = SQLAlchemySession.from_url("s", url=as_user(role, url), **tables)
+    await every_call_raises(limited, AccessDeniedError, "may not do this")
 
 
 @BOTH_DRIVERS
@@ -222,16 +211,14 @@ async def test_a_password_among_the_options_of_a_url_is_not_shown() -> None:
 @BOTH_DRIVERS
 @in_event_loop
 async def test_a_read_only_database_can_be_read(
-    postgres_url: str, driver: str, tables: dict[str, str]
+    postgres_url: str, driver: str, tables: dict[str, str], role: str
 ) -> None:
     url = by(driver, postgres_url)
     async with SQLAlchemySession.from_url("s", url=url, create_tables=True, **tables) as session:
         await session.add_items([message("kept")])
-    role = tables["sessions_table"]
-    sql(postgres_url, f"CREATE ROLE {role} LOGIN SUPERUSER")
+    sql(postgres_url, f"ALTER ROLE {role} SUPERUSER")
     sql(postgres_url, f"ALTER ROLE {role} SET default_transaction_read_only = on")
-    reading = url.replace("//postgres", f"//{role}")
-    async with SQLAlchemySession.from_url("s", url=reading, **tables) as session:
+    async with SQLAlchemySession.from_url("s", url=as_user(role, url), **tables) as session:
         assert texts(await session.get_items()) == ["kept"]
         writes: list[Callable[[], Any]] = [
             lambda: session.add_items([message("refused")]),

@@ -1,7 +1,6 @@
-"""Sessions through SQLAlchemy keep the contract on PostgreSQL, SQLite, and MySQL where one is given."""
+"""Sessions through SQLAlchemy keep the contract on PostgreSQL and SQLite."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from sqlalchemy.pool import NullPool
 from recollect import AppendsOnce, Described, Leasable, Positioned, RetryingSession, Rewritable, Session
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing import SessionContract
-from recollect.testing.contract import HOSTILE_IDS, in_event_loop, message, texts
 
 from .database import by, new_tables, sql
 from .partitions import make_partitioned
@@ -114,27 +112,3 @@ class TestSQLiteInMemory(SessionContract):
 
     async def open_session(self, session_id: str) -> Session:
         return SQLAlchemySession.from_url(session_id, url="sqlite+aiosqlite:///:memory:", create_tables=True)
-
-
-@pytest.mark.skipif("RECOLLECT_TEST_MYSQL_URL" not in os.environ, reason="no MySQL or MariaDB is given")
-class TestMySQL(SessionContract):
-    """Ids of up to 255 characters: MySQL has no index on more."""
-
-    abilities = ALL_ABILITIES
-
-    @pytest.fixture(autouse=True)
-    def database(self) -> None:
-        self.tables = new_tables()
-
-    async def open_session(self, session_id: str) -> Session:
-        url = os.environ["RECOLLECT_TEST_MYSQL_URL"]
-        return SQLAlchemySession.from_url(session_id, url=url, create_tables=True, **self.tables)
-
-    @in_event_loop
-    async def test_other_sessions_are_never_touched(self) -> None:
-        sessions = [await self.open_session(session_id[:255]) for session_id in (*HOSTILE_IDS, "A")]
-        for session in sessions:
-            await session.add_items([message(session.session_id)])
-        for session in sessions:
-            assert texts(await session.get_items()) == [session.session_id]
-            await session.aclose()  # type: ignore[attr-defined]

@@ -17,24 +17,23 @@ from recollect.sessions.sqlalchemy import SQLAlchemySession, shared
 from recollect.testing.contract import close, in_event_loop, message, texts
 
 from ..sqlite.test_processes import in_child, wait_until
-from .database import by, count_connections, new_tables
+from .database import by, count_connections
 
-POOL = 15  # connections at most, by SQLAlchemy's defaults
+POOL = 10  # connections at most, by default
 
 
 @pytest.fixture(params=["asyncpg", "psycopg"])
-def url(own_database: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    yield by(request.param, own_database)
+def url(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield by(request.param, postgres_url)
     assert shared._shared == {}, "a test left an engine behind"
 
 
 @pytest.fixture
-def tables(own_database: str) -> dict[str, str]:
+def tables(postgres_url: str, tables: dict[str, str]) -> dict[str, str]:
     """Tables that are there."""
-    tables = new_tables()
 
     async def make() -> None:
-        async with SQLAlchemySession.from_url("s", url=own_database, create_tables=True, **tables) as session:
+        async with SQLAlchemySession.from_url("s", url=postgres_url, create_tables=True, **tables) as session:
             await session.get_items()
 
     asyncio.run(make())
@@ -42,8 +41,8 @@ def tables(own_database: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def nobody_connected(own_database: str) -> Callable[[], bool]:
-    return lambda: wait_until(lambda: count_connections(own_database) == 0)
+def nobody_connected(postgres_url: str) -> Callable[[], bool]:
+    return lambda: wait_until(lambda: count_connections(postgres_url) == 0)
 
 
 # --- one for each URL ---
@@ -51,35 +50,35 @@ def nobody_connected(own_database: str) -> Callable[[], bool]:
 
 @in_event_loop
 async def test_a_thousand_sessions_of_one_url_share_one_pool(
-    url: str, tables: dict[str, str], own_database: str, nobody_connected: Callable[[], bool]
+    url: str, tables: dict[str, str], postgres_url: str, nobody_connected: Callable[[], bool]
 ) -> None:
     sessions = [SQLAlchemySession.from_url(f"s{n}", url=url, **tables) for n in range(1000)]
     await asyncio.gather(*(session.add_items([message("a")]) for session in sessions))
-    assert 1 <= count_connections(own_database) <= POOL
+    assert 1 <= count_connections(postgres_url) <= POOL
     found = await asyncio.gather(*(session.get_items() for session in sessions))
     assert found == [[message("a")]] * 1000
-    assert 1 <= count_connections(own_database) <= POOL
+    assert 1 <= count_connections(postgres_url) <= POOL
     await asyncio.gather(*(session.aclose() for session in sessions))
     assert nobody_connected()
 
 
 @in_event_loop
 async def test_the_engine_stays_until_its_last_session_is_closed(
-    url: str, tables: dict[str, str], own_database: str, nobody_connected: Callable[[], bool]
+    url: str, tables: dict[str, str], postgres_url: str, nobody_connected: Callable[[], bool]
 ) -> None:
     first, second = (SQLAlchemySession.from_url(name, url=url, **tables) for name in ("a", "b"))
     await first.add_items([message("a")])
     await second.add_items([message("b")])
     await first.aclose()
     await first.aclose()
-    assert count_connections(own_database) >= 1
+    assert count_connections(postgres_url) >= 1
     assert texts(await second.get_items()) == ["b"]
     await second.close()
     assert nobody_connected()
 
 
 @in_event_loop
-async def test_other_options_are_another_engine(url: str, tables: dict[str, str], own_database: str) -> None:
+async def test_other_options_are_another_engine(url: str, tables: dict[str, str], postgres_url: str) -> None:
     small = SQLAlchemySession.from_url(
         "s", url=url, engine_kwargs={"pool_size": 1, "max_overflow": 0}, **tables
     )
@@ -88,11 +87,11 @@ async def test_other_options_are_another_engine(url: str, tables: dict[str, str]
         "s", url=url, engine_kwargs={"pool_size": 3}, create_tables=True, **tables
     )
     await asyncio.gather(*(small.get_items() for _ in range(10)))
-    assert count_connections(own_database) == 1
+    assert count_connections(postgres_url) == 1
     await large.get_items()
-    assert count_connections(own_database) == 2
+    assert count_connections(postgres_url) == 2
     await making.get_items()
-    assert count_connections(own_database) == 2, "making tables needs no engine of its own"
+    assert count_connections(postgres_url) == 2, "making tables needs no engine of its own"
     for session in (small, large, making):
         await session.aclose()
 
@@ -133,25 +132,25 @@ def test_the_last_session_closes_the_connections_of_other_loops_too(
 
 @in_event_loop
 async def test_a_session_that_is_dropped_unclosed_lets_go_of_its_connections(
-    url: str, tables: dict[str, str], own_database: str
+    url: str, tables: dict[str, str], postgres_url: str
 ) -> None:
     session = SQLAlchemySession.from_url("s", url=url, **tables)
     await session.add_items([message("a")])
     del session
     gc.collect()
     await asyncio.sleep(0.2)
-    assert count_connections(own_database) == 0
+    assert count_connections(postgres_url) == 0
 
 
 @in_event_loop
 async def test_a_session_that_is_released_without_waiting_lets_go_soon(
-    url: str, tables: dict[str, str], own_database: str
+    url: str, tables: dict[str, str], postgres_url: str
 ) -> None:
     session = SQLAlchemySession.from_url("s", url=url, **tables)
     await session.add_items([message("a")])
     session.release()
     await asyncio.sleep(0.2)
-    assert count_connections(own_database) == 0
+    assert count_connections(postgres_url) == 0
 
 
 def test_an_unclosed_session_does_not_keep_the_interpreter_from_ending(
@@ -190,13 +189,13 @@ async def test_closing_during_a_call_leaves_no_connection(
 
 @in_event_loop
 async def test_an_engine_that_is_passed_in_is_left_alone(
-    url: str, tables: dict[str, str], own_database: str
+    url: str, tables: dict[str, str], postgres_url: str
 ) -> None:
     engine = create_async_engine(url, pool_size=1, max_overflow=0)
     for n in range(3):
         async with SQLAlchemySession("s", engine=engine, **tables) as session:
             await session.add_items([message(n)])
-    assert count_connections(own_database) == 1, "it is still in the pool"
+    assert count_connections(postgres_url) == 1, "it is still in the pool"
     async with engine.connect() as connection:
         assert (await connection.exec_driver_sql("SELECT 1")).scalar() == 1
         assert connection.in_transaction(), "and begins transactions as before"
@@ -263,7 +262,7 @@ def test_a_database_in_memory_lives_as_long_as_its_sessions() -> None:
 
 
 def test_parent_and_child_have_connections_of_their_own_after_fork(
-    url: str, tables: dict[str, str], own_database: str
+    url: str, tables: dict[str, str], postgres_url: str
 ) -> None:
     session = SQLAlchemySession.from_url("s", url=url, **tables)
 
@@ -271,7 +270,7 @@ def test_parent_and_child_have_connections_of_their_own_after_fork(
         async def use() -> None:
             await session.add_items([message("child")])
             assert texts(await session.get_items()) == ["parent 1", "child"]
-            assert count_connections(own_database) >= 2, "beside the parent's"
+            assert count_connections(postgres_url) >= 2, "beside the parent's"
 
         asyncio.run(use())
 

@@ -22,16 +22,13 @@ from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing.contract import in_event_loop, message, texts
 from recollect.testing.servers.postgres import PostgresServer
 
-from .database import by, new_tables, sql
+from .database import as_user, by, sql
 
 SIZE = 3
+HERE = "datname = current_database() AND pid <> pg_backend_pid()"
+WAITING = f"SELECT pid FROM pg_stat_activity WHERE {HERE} AND wait_event_type = 'Lock'"
 BOTH_DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 ONE_CONNECTION = {"pool_size": 1, "max_overflow": 0}
-
-
-@pytest.fixture
-def tables() -> dict[str, str]:
-    return new_tables()
 
 
 def batch(number: int) -> list[Any]:
@@ -48,7 +45,7 @@ def batches_of(found: list[str]) -> list[int]:
 async def waiting_for_a_lock(url: str) -> int:
     """The process of the server that waits for another, as soon as there is one."""
     while True:
-        rows = sql(url, "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        rows = sql(url, WAITING)
         if rows:
             return int(rows[0][0])
         await asyncio.sleep(0.01)
@@ -188,11 +185,7 @@ async def test_connections_that_are_cut_while_nobody_uses_them(
         "s", url=by(driver, postgres_url), create_tables=True, **tables
     ) as session:
         await asyncio.gather(*(session.add_items([message("a")]) for _ in range(4)))
-        sql(
-            postgres_url,
-            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
-            " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
-        )
+        sql(postgres_url, f"SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE {HERE}")
         await session.add_items([message("b")])
         assert texts(await session.get_items()) == ["a"] * 4 + ["b"]
 
@@ -220,11 +213,9 @@ async def test_a_pool_that_is_exhausted_is_busy(
 
 
 @in_event_loop
-async def test_a_server_without_a_connection_left_is_busy(postgres_url: str, tables: dict[str, str]) -> None:
-    name = tables["sessions_table"]
-    sql(postgres_url, f"CREATE ROLE {name} LOGIN CONNECTION LIMIT 0")
-    url = postgres_url.replace("//postgres", f"//{name}")
-    async with SQLAlchemySession.from_url("s", url=url, **tables) as session:
+async def test_a_server_without_a_connection_left_is_busy(postgres_url: str, role: str) -> None:
+    sql(postgres_url, f"ALTER ROLE {role} CONNECTION LIMIT 0")
+    async with SQLAlchemySession.from_url("s", url=as_user(role, postgres_url)) as session:
         with pytest.raises(DatabaseBusyError, match="no connection left"):
             await session.get_items()
 
@@ -305,8 +296,7 @@ async def test_a_write_that_waits_for_a_lock_is_cancelled_soon_and_never_happens
                 with pytest.raises(asyncio.CancelledError):
                     await call
                 assert time.monotonic() - started < 10
-                waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                assert sql(postgres_url, waiting) == [(0,)], "the server has ended it, too"
+                assert sql(postgres_url, WAITING) == [], "the server has ended it, too"
             assert texts(await session.get_items()) == ["before"]
         await session.add_items([message("after")])
         assert texts(await session.get_items()) == ["before", "after"]

@@ -12,15 +12,10 @@ import pytest
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing.contract import assert_whole_and_ordered, in_event_loop, message, texts
 
-from .database import by, new_tables, sql
+from .database import by, sql
 
 WORKER = Path(__file__).with_name("postgres_worker.py")
 SIZE = 4
-
-
-@pytest.fixture
-def tables() -> dict[str, str]:
-    return new_tables()
 
 
 def start_worker(url: str, session_id: str, batches: int, tables: dict[str, str]) -> subprocess.Popen[str]:

@@ -23,11 +23,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return by("asyncpg", request.getfixturevalue("postgres_url"))
 
 
-@pytest.fixture
-def tables() -> dict[str, str]:
-    return new_tables()
-
-
 @in_event_loop
 async def test_sessions_of_the_sdk_are_read_and_go_on(url: str, tables: dict[str, str]) -> None:
     """Its tables are enough for the contract: ours beside them are not needed."""

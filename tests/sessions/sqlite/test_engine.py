@@ -196,3 +196,60 @@ async def test_a_long_read_that_is_cancelled_gives_its_connection_back(path: Pat
                 task.cancel()
             await asyncio.gather(*reading, return_exceptions=True)
         assert len(await asyncio.wait_for(session.get_items(), 10)) == 20_000
+
+
+def test_long_reads_from_many_threads_do_not_wait_for_each_other_forever(path: Path) -> None:
+    """More readers than connections, and more waiting than threads: connections must always come back."""
+    session = SQLiteSession("s", path)
+    asyncio.run(session.add_items([message("x" * 50) for _ in range(5000)]))
+    lengths: list[int] = []
+
+    async def read() -> None:
+        lengths.extend(len(items) for items in await asyncio.gather(*(session.get_items() for _ in range(3))))
+
+    threads = [threading.Thread(target=lambda: asyncio.run(read()), daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert lengths == [5000] * 24
+    session.close()
+
+
+@in_event_loop
+async def test_a_write_in_memory_that_is_cancelled_while_it_waits_leaves_the_session_whole() -> None:
+    session = SQLiteSession("s")
+    await session.add_items([message("x" * 200)] * 30_000)
+    reading = asyncio.create_task(session.get_items())
+    await asyncio.sleep(0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(session.add_items([message("y")]), 0.001)
+    assert len(await reading) == 30_000
+    await asyncio.wait_for(session.add_items([message("z")]), 10)
+    session.close()
+
+
+@in_event_loop
+async def test_whoever_only_reads_does_not_wait_for_a_writer(path: Path) -> None:
+    first = SQLiteSession("s", path)
+    await first.add_items([message("a")])
+    first.close()
+    assert wait_until(lambda: not open_files(path))
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    async with SQLiteSession("s", path, busy_timeout=0.5) as session:
+        assert texts(await session.get_items()) == ["a"]
+    other.close()
+
+
+@in_event_loop
+async def test_a_file_that_was_only_read_is_closed_too(path: Path) -> None:
+    first = SQLiteSession("s", path)
+    await first.add_items([message("a")])
+    first.close()
+    assert wait_until(lambda: not open_files(path))
+    session = SQLiteSession("s", path)
+    await session.get_items()
+    assert open_files(path)
+    session.close()
+    assert wait_until(lambda: not open_files(path))

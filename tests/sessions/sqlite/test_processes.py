@@ -1,12 +1,14 @@
 """Several processes on one file: no error, nothing acknowledged lost, whole batches, order kept."""
 
 import asyncio
+import gc
 import os
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import IO
 
 import pytest
 
-from recollect import SQLiteSession
+from recollect import Item, SQLiteSession
 from recollect.testing.contract import message, texts
 
 WORKER = Path(__file__).with_name("sqlite_worker.py")
@@ -177,6 +179,53 @@ def test_fork_during_writes_and_long_reads(path: Path) -> None:
 
     assert in_child(child) == 0
     session.close()
+
+
+def test_fork_while_a_session_is_garbage_collected(path: Path) -> None:
+    """The fork waits for the writer, and the writer's thread happens to collect a dropped session."""
+    session = SQLiteSession("s", path)
+    inside = threading.Event()
+
+    def change(items: list[Item]) -> list[Item]:
+        dropped = SQLiteSession("dropped", path)
+        dropped.itself = dropped  # type: ignore[attr-defined]
+        del dropped
+        inside.set()
+        time.sleep(0.3)
+        gc.collect()
+        return items
+
+    writer = threading.Thread(target=lambda: asyncio.run(session.transform_items(change)), daemon=True)
+    writer.start()
+    assert inside.wait(10)
+    assert in_child(lambda: None) == 0
+    writer.join(timeout=10)
+    assert not writer.is_alive()
+    session.close()
+
+
+def test_a_child_collects_garbage_and_a_session_in_memory_goes_on_in_it(path: Path) -> None:
+    """Whatever long read was under way in the parent when it forked."""
+    memory, file = SQLiteSession("m"), SQLiteSession("f", path)
+
+    def child() -> None:
+        assert gc.isenabled()
+        assert len(asyncio.run(memory.get_items())) == 20_000
+
+    async def fork_while_reading() -> None:
+        for session in (memory, file):
+            await session.add_items([message("x" * 50)] * 20_000)
+        for _ in range(5):
+            reading = [asyncio.create_task(session.get_items()) for session in (memory, file)]
+            await asyncio.sleep(0.01)
+            codes.append(await asyncio.to_thread(in_child, child))
+            await asyncio.gather(*reading)
+
+    codes: list[int] = []
+    asyncio.run(fork_while_reading())
+    assert codes == [0] * 5
+    memory.close()
+    file.close()
 
 
 def open_files(path: Path) -> list[str]:

@@ -63,6 +63,10 @@ local function touch(session_id, ttl)
     local ends = string.format('%.0f', seconds * 1000 + math.floor(micros / 1000) + ttl * 1000)
     redis.call('PEXPIREAT', KEYS[1], ends)
     redis.call('PEXPIREAT', KEYS[2], ends)
+  else
+    -- Who has no ttl leaves the session the time it has: items must not outlive what they belong to.
+    local left = redis.call('PTTL', KEYS[1])
+    if left > 0 then redis.call('PEXPIRE', KEYS[2], left) end
   end
 end
 """

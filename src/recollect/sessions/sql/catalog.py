@@ -16,10 +16,24 @@ _DELETED_AT_ONCE = 200
 class SQLCatalog:
     """The sessions of one pair of tables."""
 
-    def __init__(self, engine: Engine, queries: Queries, close: Callable[[], None]) -> None:
+    def __init__(
+        self, engine: Engine, queries: Queries, close: Callable[[], None], drop: Callable[[], None]
+    ) -> None:
+        """`close` gives the engine back, and so does `drop`, which never waits."""
         self._engine = engine
         self._queries = queries
-        self.close = close
+        self._close: Callable[[], None] | None = close
+        self._drop = drop
+
+    def close(self) -> None:
+        """Let go of the database. Twice is harmless."""
+        close, self._close = self._close, None
+        if close is not None:
+            close()
+
+    def __del__(self) -> None:
+        if self._close is not None:
+            self._drop()
 
     async def list_sessions(
         self, user_id: str | None, agent_id: str | None, limit: int, cursor: str | None

@@ -227,7 +227,8 @@ def _items_of_joined(rows: list[Row]) -> Items | None:
     if values is None or len(values) != 2 * count:
         return None
     items = values[::-2]
-    return items if all(type(item) is dict for item in items) else None
+    as_it_should_be = all(type(item) is dict for item in items) and all(type(n) is int for n in values[::2])
+    return items if as_it_should_be else None
 
 
 def _items_of(rows: list[Row]) -> Items:

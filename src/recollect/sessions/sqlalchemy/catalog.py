@@ -15,4 +15,4 @@ def open_catalog(url: str, tables: Tables, options: dict[str, Any]) -> SQLCatalo
     def release() -> None:
         release_shared(shared)
 
-    return SQLCatalog(shared, queries_for(shared.url.get_backend_name(), tables), release)
+    return SQLCatalog(shared, queries_for(shared.url.get_backend_name(), tables), release, release)

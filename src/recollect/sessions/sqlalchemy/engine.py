@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ...errors import ConnectionLostError, TransientError
+from ..collector import collector_held_off
 from ..sql.queries import Queries
 from ..sql.scripts import Decode, MakeScript, Row, Script, Statement
 from ..sql.tables import Tables
@@ -18,7 +19,8 @@ from .schema import make_missing_indexes, make_missing_tables
 
 T = TypeVar("T")
 
-_LONG_READ = 2000  # rows, or characters by the hundred: decoding more would hold up the event loop
+_LONG_READ = 2000  # rows: decoding more would hold up the event loop for some milliseconds
+_LONG_TEXT = 400_000  # characters, likewise
 _TRIES = 5  # of a transaction that met another
 _QUERIES = {
     "postgresql": postgres_queries_for,
@@ -87,7 +89,7 @@ class SQLAlchemyEngine:
                 raise
             rows = await _run_alone(connections, sql, parameters)  # a read may simply be made again
         if _is_long(rows):
-            return await asyncio.to_thread(decode, rows)
+            return await asyncio.to_thread(_decode_long, decode, rows)
         return decode(rows)
 
     async def _write(self, connections: Connections, script: Script[T]) -> T:
@@ -142,7 +144,12 @@ def _result_of(script: Script[T], rows: list[Row]) -> T:
     raise AssertionError("a statement that was to be alone is followed by another")
 
 
+def _decode_long(decode: Decode[T], rows: list[Row]) -> T:
+    with collector_held_off():
+        return decode(rows)
+
+
 def _is_long(rows: list[Row]) -> bool:
     if len(rows) != 1:
         return len(rows) > _LONG_READ
-    return any(isinstance(value, str) and len(value) > 100 * _LONG_READ for value in rows[0])
+    return any(isinstance(value, str) and len(value) > _LONG_TEXT for value in rows[0])

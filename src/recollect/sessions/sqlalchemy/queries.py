@@ -14,8 +14,11 @@ class PostgresQueries(Queries):
 
     now = "(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')"
     epoch = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
-    joined = "string_agg(id || ',' || message_data, ',' ORDER BY id DESC)"
     short = 2000
+    joined = (
+        f"CASE WHEN count(*) > {short} THEN ''"  # a longer history is read in another way
+        " ELSE string_agg(id || ',' || message_data, ',' ORDER BY id DESC) END"
+    )
     lock = " FOR UPDATE"
 
     def __init__(self, tables: Tables) -> None:

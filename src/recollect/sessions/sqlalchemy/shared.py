@@ -25,6 +25,9 @@ from .engine import SQLAlchemyEngine, check_supported
 _LONGEST_CALL = 60  # seconds
 _LONGEST_CONNECT = 10
 _SQLITE_BUSY = 60
+# No overflow: it would be opened and closed again with each burst of calls.
+_POOL = {"pool_size": 10, "max_overflow": 0}
+_POOL_OPTIONS = {"pool", "poolclass", "pool_size", "max_overflow"}
 
 
 class Opened(NamedTuple):
@@ -102,6 +105,7 @@ def _open(url: URL, options: Mapping[str, Any]) -> Opened:
         **{
             "hide_parameters": True,  # they are contents
             "pool_pre_ping": url.get_backend_name() in ("mysql", "mariadb"),
+            **({} if _POOL_OPTIONS & options.keys() else _POOL),
             **options,
             "connect_args": connect_args,
             "isolation_level": "AUTOCOMMIT",  # our own statements begin and end transactions

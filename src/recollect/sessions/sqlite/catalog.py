@@ -1,6 +1,5 @@
 """All sessions of a SQLite file."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,12 +7,12 @@ from ..sql.catalog import SQLCatalog
 from ..sql.tables import Tables
 from .connection import EngineOptions
 from .queries import queries_for
-from .registry import acquire_engine, release_engine
+from .registry import acquire_engine, drop_engine, release_engine
 
 
 def open_catalog(path: str, tables: Tables, options: dict[str, Any]) -> SQLCatalog:
     """The catalog of a file, on the engine that sessions with these options share."""
     chosen = {name: options[name] for name in ("durability", "busy_timeout") if name in options}
     engine = acquire_engine(path, EngineOptions(**chosen))
-    release: Callable[[], None] = partial(release_engine, engine)
-    return SQLCatalog(engine, queries_for(tables), release)
+    close, drop = partial(release_engine, engine), partial(drop_engine, engine)
+    return SQLCatalog(engine, queries_for(tables), close, drop)

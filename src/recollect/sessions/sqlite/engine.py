@@ -9,12 +9,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from ...errors import ReadOnlyError
+from ...errors import ReadOnlyError, StorageError
 from ..collector import collector_held_off
 from ..sql.scripts import Decode, MakeScript, Row
 from ..sql.tables import Tables
@@ -28,13 +29,12 @@ from .connection import (
     wait_for_lock,
 )
 from .readers import Readers
-from .schema import check_tables, migrate
+from .schema import check_tables, is_migrated, migrate
 from .writer import Writer
 
 T = TypeVar("T")
 
 _READERS = 3
-_READING_THREADS = 2
 _INLINE_SECONDS = 0.002
 _ROWS_PER_FETCH = 32
 LINGER_SECONDS = 0.25
@@ -49,9 +49,9 @@ class _Reading:
         self.readers = readers
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        connection = self.readers.take_nowait()
+        connection = self._take_nowait()
         if connection is None:
-            return await in_thread(partial(self._fetch_patiently, sql, parameters, decode))
+            return await in_waiting_thread(partial(self._fetch_patiently, sql, parameters, decode))
         kept = True
         try:
             deadline = time.perf_counter() + _INLINE_SECONDS
@@ -67,7 +67,7 @@ class _Reading:
             if kept:
                 self.readers.give_back(connection)
         if kept:
-            return await in_thread(partial(self._fetch_patiently, sql, parameters, decode))
+            return await in_waiting_thread(partial(self._fetch_patiently, sql, parameters, decode))
         return await self._fetch_rest(connection, cursor, rows, decode)
 
     async def _fetch_rest(
@@ -89,21 +89,31 @@ class _Reading:
                 cursor.close()
                 self.readers.give_back(connection)
 
-        return await in_thread(finish, give_back_unused)
+        return await in_working_thread(finish, give_back_unused)
 
     def _fetch_patiently(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """The whole query on a thread, where waiting for a connection or a lock harms nobody."""
-        connection = self.readers.take()
+        with self.patiently() as connection, collector_held_off():
+            rows = wait_for_lock(lambda: connection.execute(sql, parameters).fetchall(), self._busy_timeout)
+            return decode(rows)
+
+    @contextmanager
+    def patiently(self) -> Iterator[sqlite3.Connection]:
+        """A connection, after waiting for one if need be. Not for the event loop's thread."""
         try:
-            with collector_held_off():
-                rows = wait_for_lock(
-                    lambda: connection.execute(sql, parameters).fetchall(), self._busy_timeout
-                )
-                return decode(rows)
+            connection = self.readers.take()
+            try:
+                yield connection
+            finally:
+                self.readers.give_back(connection)
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
-        finally:
-            self.readers.give_back(connection)
+
+    def _take_nowait(self) -> sqlite3.Connection | None:
+        try:
+            return self.readers.take_nowait()
+        except sqlite3.Error as error:
+            raise explain(error, self._path) from error
 
 
 def _fetch_until(cursor: sqlite3.Cursor, deadline: float) -> tuple[list[Row], bool]:
@@ -120,14 +130,22 @@ def _fetch_until(cursor: sqlite3.Cursor, deadline: float) -> tuple[list[Row], bo
 class FileEngine:
     """The engine of a database file. Made by `registry.open_engine`, one for each file and process."""
 
-    def __init__(self, path: str, options: EngineOptions, try_retire: Callable[["FileEngine"], bool]) -> None:
+    def __init__(
+        self,
+        path: str,
+        options: EngineOptions,
+        before_waiting: Callable[[], None],
+        try_retire: Callable[["FileEngine"], bool],
+    ) -> None:
         self.path = path
         self.options = options
         self.handles = 0  # sessions that use it; the registry counts them
         self._prepared: set[Tables] = set()
         self._identity: tuple[int, int] | None = None
         self._try_retire_engine = try_retire
-        self._writer = Writer(path, options, self._writer_connection, self._try_retire, LINGER_SECONDS)
+        self._writer = Writer(
+            path, options, self._writer_connection, before_waiting, self._try_retire, LINGER_SECONDS
+        )
         self._start_reading()
 
     def _start_reading(self) -> None:
@@ -139,19 +157,27 @@ class FileEngine:
         """See to it that the tables are there and have the right shape."""
         if tables in self._prepared:
             return
-        try:
-            await self._writer.run(partial(migrate, tables))
-        except ReadOnlyError:
-            await in_thread(partial(self._check_readable, tables))
+        # Whoever only reads a file that is ready must not wait for those who write to it.
+        if not await in_waiting_thread(partial(self._is_ready, tables)):
+            try:
+                await self._writer.run(partial(migrate, tables))
+            except ReadOnlyError:
+                await in_waiting_thread(partial(self._check_readable, tables))
         self._prepared.add(tables)
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a durable transaction, which it may share with others, and return its result."""
         return await self._writer.run(make_script)
 
-    def need(self, needed: bool) -> None:
-        """Say whether any session uses the file; if none does for a while, it is closed."""
-        self._writer.need(needed)
+    def need(self, needed: bool) -> bool:
+        """Say whether any session uses the file, to close it soon if none does; tells whether it is open."""
+        is_open = self._writer.is_running or self._reading.readers.is_used
+        self._writer.need(needed, linger=is_open)
+        return is_open
+
+    def wake(self) -> None:
+        """Let the writer look whether it is still needed. Never waits."""
+        self._writer.wake()
 
     def is_replaced(self) -> bool:
         """Whether the path now leads to another file than the one that was opened, or to none."""
@@ -166,6 +192,7 @@ class FileEngine:
         """Have no connection open while the process forks: SQLite's locks do not survive it."""
         self._writer.pause()
         self._reading.readers.pause()
+        self._reading.readers.empty()
 
     def after_fork_in_parent(self) -> None:
         """Go on as before; connections are opened again when needed."""
@@ -200,14 +227,23 @@ class FileEngine:
         self._identity = _identity_of(self.path)
         return connection
 
-    def _check_readable(self, tables: Tables) -> None:
-        connection = self._reading.readers.take()
+    def _is_ready(self, tables: Tables) -> bool:
+        """Whether the tables are there with all that belongs to them; if not, it is not told why."""
+        identity = _identity_of(self.path)
+        if identity is None or not os.path.isfile(self.path):
+            return False
         try:
+            with self._reading.patiently() as connection:
+                ready = run_script(connection, is_migrated(tables))
+        except StorageError:
+            return False
+        if ready and self._identity is None:
+            self._identity = identity
+        return ready
+
+    def _check_readable(self, tables: Tables) -> None:
+        with self._reading.patiently() as connection:
             run_script(connection, check_tables(tables))
-        except sqlite3.Error as error:
-            raise explain(error, self.path) from error
-        finally:
-            self._reading.readers.give_back(connection)
 
 
 def _migrate_alone(connection: sqlite3.Connection, tables: Tables, busy_timeout: float) -> None:
@@ -230,7 +266,8 @@ class MemoryEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._readers = Readers(_connect_in_memory, 1)
         self._prepared: set[Tables] = set()
-        self.fetch = _Reading(":memory:", options, self._readers).fetch
+        self._reading = _Reading(":memory:", options, self._readers)
+        self.fetch = self._reading.fetch
 
     async def prepare(self, tables: Tables) -> None:
         """Make the tables."""
@@ -242,22 +279,44 @@ class MemoryEngine:
         """Run a script in a transaction and return its result."""
         connection = self._readers.take_nowait()
         if connection is None:
-            connection = await in_thread(self._readers.take)
+            return await in_waiting_thread(partial(self._write_patiently, make_script))
         try:
-            connection.execute("BEGIN")
-            result = run_script(connection, make_script())
-            connection.execute("COMMIT")
-            return result
-        except sqlite3.Error as error:
-            raise explain(error, ":memory:") from error
+            return _run_in_transaction(connection, make_script)
         finally:
-            if connection.in_transaction:
-                connection.rollback()
             self._readers.give_back(connection)
+
+    def _write_patiently(self, make_script: MakeScript[T]) -> T:
+        with self._reading.patiently() as connection:
+            return _run_in_transaction(connection, make_script)
 
     def close(self) -> None:
         """Forget everything."""
         self._readers.empty()
+
+    def before_fork(self) -> None:
+        """Have nobody use the connection while the process forks. It is memory, and is there in both."""
+        self._readers.pause()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on as before."""
+        self._readers.resume()
+
+    def after_fork_in_child(self) -> None:
+        """Go on with a copy."""
+        self._readers.restart()
+
+
+def _run_in_transaction(connection: sqlite3.Connection, make_script: MakeScript[T]) -> T:
+    try:
+        connection.execute("BEGIN")
+        result = run_script(connection, make_script())
+        connection.execute("COMMIT")
+        return result
+    except sqlite3.Error as error:
+        raise explain(error, ":memory:") from error
+    finally:
+        if connection.in_transaction:
+            connection.rollback()
 
 
 def _connect_in_memory() -> sqlite3.Connection:
@@ -268,24 +327,36 @@ def _connect_in_memory() -> sqlite3.Connection:
 
 # --- threads for long reads ---------------------------------------------------------------------------
 
-_threads: ThreadPoolExecutor | None = None
+# One thread waits: for a connection, or for a lock. Another works on what already has its connection, and
+# waits for nobody, so that connections always come back.
+_waiting: ThreadPoolExecutor | None = None
+_working: ThreadPoolExecutor | None = None
 _threads_lock = threading.Lock()
 
 
-async def in_thread(work: Callable[[], T], done: Callable[[Future[T]], None] | None = None) -> T:
-    """Run work on one of our threads: asyncio's own may all be taken by whoever else uses them."""
-    global _threads
+async def in_waiting_thread(work: Callable[[], T]) -> T:
+    """Run what may have to wait on a thread of ours: asyncio's own may be taken by others."""
+    global _waiting
     with _threads_lock:
-        if _threads is None:
-            _threads = ThreadPoolExecutor(_READING_THREADS, thread_name_prefix="recollect-reader")
-        future = _threads.submit(work)
-    if done is not None:
-        future.add_done_callback(done)
+        if _waiting is None:
+            _waiting = ThreadPoolExecutor(1, thread_name_prefix="recollect-waiting")
+        future = _waiting.submit(work)
+    return await asyncio.wrap_future(future)
+
+
+async def in_working_thread(work: Callable[[], T], done: Callable[[Future[T]], None]) -> T:
+    """Run what takes long and waits for nobody; `done` is called in any case, also if it was never begun."""
+    global _working
+    with _threads_lock:
+        if _working is None:
+            _working = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
+        future = _working.submit(work)
+    future.add_done_callback(done)
     return await asyncio.wrap_future(future)
 
 
 def forget_threads() -> None:
     """After a fork, in the child: the threads are not there."""
-    global _threads, _threads_lock
-    _threads = None
+    global _waiting, _working, _threads_lock
+    _waiting = _working = None
     _threads_lock = threading.Lock()

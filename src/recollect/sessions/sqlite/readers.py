@@ -14,7 +14,12 @@ class Readers:
         self._free: list[sqlite3.Connection] = []
         self._in_use: set[sqlite3.Connection] = set()
         self._paused = False
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition()  # re-entrant: a collected session may empty the pool anywhere
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any connection is open."""
+        return bool(self._free or self._in_use)
 
     def take_nowait(self) -> sqlite3.Connection | None:
         """A connection, or `None` where one would have to be waited for."""
@@ -60,12 +65,16 @@ class Readers:
             self._changed.notify_all()
 
     def pause(self) -> None:
-        """Wait until nothing is in use, close everything, and hand out nothing until `resume`."""
+        """Wait until nothing is in use, and hand out nothing until `resume`."""
         with self._changed:
             self._paused = True
             while self._in_use:
                 self._changed.wait()
-        self.empty()
+
+    def restart(self) -> None:
+        """After `pause` and a fork, in the child: the lock may be held by a thread that is not there."""
+        self._changed = threading.Condition()
+        self._paused = False
 
     def resume(self) -> None:
         """Hand out connections again."""

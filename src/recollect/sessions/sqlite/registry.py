@@ -1,30 +1,39 @@
 """One engine for each database file and process, and what happens to them at fork and at exit."""
 
 import atexit
+import logging
 import os
+import queue
 import threading
 import weakref
 
 from .connection import EngineOptions
 from .engine import FileEngine, MemoryEngine, forget_threads
 
+logger = logging.getLogger(__name__)
+
 # The engine that new sessions of a file get, and all that are alive: an engine whose file was
-# replaced goes on for the sessions that have it. The lock is re-entrant because a session that is
-# garbage-collected releases its engine, whatever this thread is doing.
+# replaced goes on for the sessions that have it.
 _current: dict[tuple[str, EngineOptions], FileEngine] = {}
-_alive: weakref.WeakSet[FileEngine] = weakref.WeakSet()
+_alive: weakref.WeakSet[FileEngine | MemoryEngine] = weakref.WeakSet()
 _lock = threading.RLock()
+# Engines of sessions that were garbage-collected. That may happen on any thread at any point, also while a
+# fork holds the lock and waits for that very thread: so it is noted here, and counted by who can wait.
+_dropped: queue.SimpleQueue[FileEngine] = queue.SimpleQueue()
 
 
 def acquire_engine(path: str, options: EngineOptions) -> FileEngine | MemoryEngine:
     """The engine of a file, counted as used once more. The file itself is opened when first needed."""
     if path == ":memory:":
-        return MemoryEngine(options)
+        memory = MemoryEngine(options)
+        _alive.add(memory)
+        return memory
     key = (os.path.realpath(os.path.expanduser(path)), options)
+    _count_dropped()
     with _lock:
         engine = _current.get(key)
         if engine is None or engine.is_replaced():
-            engine = _current[key] = FileEngine(*key, _try_retire)
+            engine = _current[key] = FileEngine(*key, _count_dropped, _try_retire)
             _alive.add(engine)
         engine.handles += 1
         if engine.handles == 1:
@@ -34,13 +43,29 @@ def acquire_engine(path: str, options: EngineOptions) -> FileEngine | MemoryEngi
 
 def release_engine(engine: FileEngine | MemoryEngine) -> None:
     """Count one use less; after the last the file is closed, if no other comes soon."""
-    if isinstance(engine, FileEngine):
-        with _lock:
-            engine.handles -= 1
-            if engine.handles == 0:
-                engine.need(False)
-    else:
-        engine.close()
+    if isinstance(engine, MemoryEngine):
+        return engine.close()
+    with _lock:
+        engine.handles -= 1
+        if engine.handles == 0 and not engine.need(False):
+            _try_retire(engine)
+    return None
+
+
+def drop_engine(engine: FileEngine | MemoryEngine) -> None:
+    """As `release_engine`, for a session that is garbage-collected: never waits."""
+    if isinstance(engine, MemoryEngine):
+        return engine.close()
+    _dropped.put(engine)
+    return engine.wake()
+
+
+def _count_dropped() -> None:
+    try:
+        while True:
+            release_engine(_dropped.get_nowait())
+    except queue.Empty:
+        return
 
 
 def _try_retire(engine: FileEngine) -> bool:
@@ -61,10 +86,13 @@ def close_all() -> None:
         engines = list(_alive)
         _current.clear()
     for engine in engines:
-        engine.close()
+        try:
+            engine.close()
+        except Exception as error:  # noqa: BLE001 - the process ends; the others are to be closed too
+            logger.warning("a database could not be closed at exit (%s)", type(error).__name__)
 
 
-_forking: list[FileEngine] = []
+_forking: list[FileEngine | MemoryEngine] = []
 
 
 def _before_fork() -> None:

@@ -33,6 +33,14 @@ def migrate(tables: Tables) -> Script[None]:
             )
 
 
+def is_migrated(tables: Tables) -> Script[bool]:
+    """Whether every step was taken, and the tables are there and right. Only reads."""
+    yield from check_tables(tables)
+    scope = f"{tables.sessions}/{tables.messages}"
+    rows = yield Statement("SELECT step FROM recollect_migrations WHERE scope = ?1", (scope,))
+    return {step for (step,) in rows} >= {step.__name__ for step in MIGRATIONS}
+
+
 def check_tables(tables: Tables, must_exist: bool = True) -> Script[None]:
     """Raise `SchemaMismatchError` unless the tables, where there are any, have the columns they need."""
     for table, needed in ((tables.sessions, _SESSION_COLUMNS), (tables.messages, _MESSAGE_COLUMNS)):

@@ -9,7 +9,7 @@ from ..sql.session import SQLSession
 from ..sql.tables import tables_named
 from .connection import EngineOptions
 from .queries import queries_for
-from .registry import acquire_engine, release_engine
+from .registry import acquire_engine, drop_engine, release_engine
 
 _options = lru_cache(maxsize=64)(EngineOptions)
 
@@ -62,4 +62,4 @@ class SQLiteSession(SQLSession):
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
-            self.close()
+            drop_engine(self._file)

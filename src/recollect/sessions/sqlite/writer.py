@@ -47,6 +47,7 @@ class Writer:
         path: str,
         options: EngineOptions,
         connection: Callable[[sqlite3.Connection | None], sqlite3.Connection],
+        before_waiting: Callable[[], None],
         try_retire: Callable[[], bool],
         linger: float,
     ) -> None:
@@ -54,6 +55,7 @@ class Writer:
         self._path = path
         self._busy_timeout = options.busy_timeout
         self._connection_after = connection
+        self._before_waiting = before_waiting
         self._try_retire = try_retire
         self._linger = linger
         self.reset()
@@ -86,10 +88,14 @@ class Writer:
 
     def _submit(self, job: Job) -> None:
         with self._claiming:
+            self._start()
             self._jobs.put(job)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="recollect-writer", daemon=True)
-                self._thread.start()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="recollect-writer", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def _revoke(self, job: Job) -> bool:
         """Withdraw a job that has not begun. If it has, it gets a fresh future to be awaited."""
@@ -99,16 +105,29 @@ class Writer:
             job.future = job.loop.create_future()
         return job.revoked
 
-    def need(self, needed: bool) -> None:
-        """Say whether anybody still uses the file; if not, the thread ends after it has lingered."""
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread lives."""
+        return self._thread is not None
+
+    def need(self, needed: bool, linger: bool = False) -> None:
+        """Say whether anybody uses the file. If not, the thread ends after it has lingered, to close it."""
         self._needed = needed
-        if not needed and self._thread is not None:
+        if not needed and linger:
+            with self._claiming:
+                self._start()
+            self.wake()
+
+    def wake(self) -> None:
+        """Let the thread look whether it is still needed. Never waits."""
+        if self._thread is not None:
             self._jobs.put(None)
 
     def stop(self) -> None:
         """Finish what is waiting and close the connection, now."""
         self._stopping = True
-        self.need(False)
+        self._needed = False
+        self.wake()
         thread = self._thread
         if thread is not None:
             thread.join(timeout=self._busy_timeout)
@@ -141,6 +160,7 @@ class Writer:
 
     def _serve(self) -> bool:
         """Wait for work and do it; `False` to end. Returns in between, to hold on to nobody's session."""
+        self._before_waiting()
         waiting = self._collect()
         if waiting:
             self._commit(waiting)

@@ -1,0 +1,1 @@
+"""Sessions through SQLAlchemy beside the SDK's and beside bare asyncpg."""
