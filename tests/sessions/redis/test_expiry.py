@@ -109,3 +109,18 @@ def test_a_time_to_live_that_makes_no_sense_is_refused(redis_url: str, ttl: int)
 def test_a_time_to_live_is_in_whole_seconds(redis_url: str, ttl: Any) -> None:
     with pytest.raises(TypeError, match="ttl"):
         RedisSession.from_url("s", url=redis_url, ttl=ttl)
+
+
+@pytest.mark.parametrize("write", list(WRITES))
+@in_event_loop
+async def test_who_has_no_ttl_leaves_a_session_the_time_it_has(
+    redis_url: str, prefix: str, write: str
+) -> None:
+    """Maintenance by another handle must not make items immortal while what they belong to expires."""
+    client = await make_client(redis_url)
+    session = RedisSession("s", redis_client=client, key_prefix=prefix, ttl=1000)
+    await session.add_items([message("a"), message("a")])
+    await WRITES[write](RedisSession("s", redis_client=client, key_prefix=prefix))
+    for key in (f"{prefix}:s", f"{prefix}:s:messages"):
+        assert 990_000 < await client.execute_command("PTTL", key) <= 1_000_000
+    await session.close()
