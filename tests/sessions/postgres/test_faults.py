@@ -309,7 +309,11 @@ async def test_calls_that_are_cancelled_at_any_moment_leave_the_pool_whole(
 ) -> None:
     chance = random.Random(3)
     async with SQLAlchemySession.from_url(
-        "s", url=by(driver, postgres_url), create_tables=True, engine_kwargs={"pool_size": 3}, **tables
+        "s",
+        url=by(driver, postgres_url),
+        create_tables=True,
+        engine_kwargs={"pool_size": 3, "max_overflow": 0},
+        **tables,
     ) as session:
         await session.add_items([message(n) for n in range(300)])
         for _ in range(10):

@@ -17,6 +17,7 @@ from .scripts import Engine, MakeScript, Row, Script, Statement, T
 
 logger = logging.getLogger(__name__)
 
+_LARGE = 1_000_000  # bytes of items
 _LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
 
 
@@ -35,6 +36,7 @@ class SQLSession(SDKCompaction, SessionABC):
         self._engine = engine
         self._queries = queries
         self._new_metadata = None if metadata is None else _metadata_columns(metadata)
+        self._is_long = False  # the history was found too long or too large to be read in one piece
 
     # --- the contract ---
 
@@ -120,13 +122,16 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def _read_in_one_piece(self, limit: int | None) -> Items | None:
         """A short history as one row; `None` if it is longer, or if not all of it is as it should be."""
+        if self._is_long:
+            return None
         width = self._queries.short + 1 if limit is None else limit
-        items = await self._engine.fetch(
+        size, items = await self._engine.fetch(
             self._queries.newest_joined, (self.session_id, width), _items_of_joined
         )
-        if items is None or (limit is None and len(items) == width):
-            return None
-        return items
+        longer = limit is None and items is not None and len(items) == width
+        # The next read need not find out again; and what is large must not be read in one step.
+        self._is_long = longer or size > _LARGE
+        return None if longer else items
 
     async def _newest(self, sql: str, parameters: tuple[int, ...], limit: int) -> list[PositionedItem]:
         if limit == 0:
@@ -218,17 +223,17 @@ async def _encoded(items: Items) -> list[str]:
     return encode_items(items)
 
 
-def _items_of_joined(rows: list[Row]) -> Items | None:
-    """The items of a joined row, oldest first; `None` if anything in it is not as it should be."""
+def _items_of_joined(rows: list[Row]) -> tuple[int, Items | None]:
+    """The size of a joined row and its items, oldest first; `None` if anything is not as it should be."""
     count, joined = rows[0]
     if count == 0:
-        return []
+        return 0, []
     values = decode_joined(joined)
     if values is None or len(values) != 2 * count:
-        return None
+        return len(joined), None
     items = values[::-2]
     as_it_should_be = all(type(item) is dict for item in items) and all(type(n) is int for n in values[::2])
-    return items if as_it_should_be else None
+    return len(joined), items if as_it_should_be else None
 
 
 def _items_of(rows: list[Row]) -> Items:

@@ -22,6 +22,9 @@ from ...errors import (
 )
 from ..sqlite.connection import explain as explain_sqlite
 
+Meaning: TypeAlias = tuple[type[StorageError], str]
+Explain: TypeAlias = Callable[[BaseException, str], BaseException]
+
 _MISSING_TABLES = (
     MissingTablesError,
     "the tables are not there; run `recollect migrate`, or pass create_tables=True",
@@ -43,11 +46,12 @@ _NOT_PREPARED = (
     "prepared statements do not survive on the way to the server; turn them off: behind PgBouncer, pass"
     ' engine_kwargs={"connect_args": {"statement_cache_size": 0}} for asyncpg',
 )
+_NO_CONNECTION = (UnreachableError, "no connection can be made")
 _LOST = (ConnectionLostError, "the connection was lost")
 _TOO_LATE = (ConnectionLostError, "the server did not answer in time")
 
 # By SQLSTATE, whole or by its first characters: PostgreSQL, and what speaks its protocol.
-_BY_STATE = {
+_BY_STATE: dict[str, Meaning] = {
     "42P01": _MISSING_TABLES,
     "42703": _ANOTHER_SHAPE,
     "42804": _ANOTHER_SHAPE,
@@ -68,7 +72,7 @@ _BY_STATE = {
 }
 
 # By number: MySQL and MariaDB.
-_BY_NUMBER = {
+_BY_NUMBER: dict[int, Meaning] = {
     1146: _MISSING_TABLES,
     1054: _ANOTHER_SHAPE,
     1044: _REFUSED,
@@ -89,13 +93,20 @@ _BY_NUMBER = {
 
 _NUMBERS_OF_CLIENTS = range(2000, 3000)
 
-# What libpq says when it cannot connect, where it gives no state.
-_BY_WORDS = {
+# By what is said: libpq where it cannot connect, and SQLite.
+_WORDS_OF_LIBPQ: dict[str, Meaning] = {
     "authentication failed": _REFUSED,
     "no password supplied": _REFUSED,
+    "pg_hba.conf": _REFUSED,
     'role "': _REFUSED,
     'database "': _NO_DATABASE,
     "too many": _NO_CONNECTION_LEFT,
+    "connection slots": _NO_CONNECTION_LEFT,
+}
+_WORDS_OF_SQLITE: dict[str, Meaning] = {
+    "no such table": _MISSING_TABLES,
+    "no such column": _ANOTHER_SHAPE,
+    "has no column": _ANOTHER_SHAPE,
 }
 
 _PACKAGES = ("asyncpg", "psycopg", "sqlalchemy", "aiosqlite", "aiomysql", "asyncmy", "pymysql")
@@ -105,7 +116,7 @@ _QUOTING = ("22", "23")  # states whose messages may quote what was to be stored
 
 
 @contextmanager
-def explained(where: str, explain: "Explain") -> Iterator[None]:
+def explained(where: str, explain: Explain) -> Iterator[None]:
     """Errors of a database that are raised within, as ours."""
     try:
         yield
@@ -120,10 +131,10 @@ def explain_connecting(error: BaseException, where: str) -> BaseException:
     """An error from before anything was sent, as one of ours; what no database said stays as it is."""
     if isinstance(error, exc.TimeoutError):
         return DatabaseBusyError(f"{where}: all connections of the pool are in use")
-    explained = explain(error, where)
-    if not isinstance(explained, ConnectionLostError):
-        return explained
-    kind, meaning = _by_words(str(error)) or (UnreachableError, "no connection can be made")
+    ours = explain(error, where)
+    if not isinstance(ours, ConnectionLostError):
+        return ours
+    kind, meaning = _by_words(str(error), _WORDS_OF_LIBPQ) or _NO_CONNECTION
     return kind(f"{where}: {meaning}")
 
 
@@ -138,16 +149,13 @@ def explain(error: BaseException, where: str) -> BaseException:
     return kind(f"{where}: {meaning}")
 
 
-Explain: TypeAlias = Callable[[BaseException, str], BaseException]
-
-
 def _cause(error: BaseException) -> BaseException | None:
     """The error itself, unless its text may quote contents."""
     state = _state_of(getattr(error, "orig", None) or error) or ""
     return None if state.startswith(_QUOTING) else error
 
 
-def _meaning(error: BaseException) -> tuple[type[StorageError], str]:
+def _meaning(error: BaseException) -> Meaning:
     name = type(error).__name__
     if isinstance(error, OSError):
         return _TOO_LATE if isinstance(error, TimeoutError) else _LOST
@@ -174,12 +182,12 @@ def _is_of_database(error: BaseException) -> bool:
 
 
 def _of_sqlite(error: sqlite3.Error, where: str) -> BaseException:
-    message = str(error)
-    for words, (kind, meaning) in {"no such table": _MISSING_TABLES, "no column": _ANOTHER_SHAPE}.items():
-        if words in message or words.replace("no ", "no such ") in message:
-            return kind(f"{where}: {meaning}")
-    return explain_sqlite(error, where)
+    found = _by_words(str(error), _WORDS_OF_SQLITE)
+    if found is None:
+        return explain_sqlite(error, where)
+    kind, meaning = found
+    return kind(f"{where}: {meaning}")
 
 
-def _by_words(message: str) -> tuple[type[StorageError], str] | None:
-    return next((found for words, found in _BY_WORDS.items() if words in message), None)
+def _by_words(message: str, meanings: dict[str, Meaning]) -> Meaning | None:
+    return next((meaning for words, meaning in meanings.items() if words in message), None)

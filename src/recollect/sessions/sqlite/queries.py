@@ -18,7 +18,7 @@ class SQLiteQueries(Queries):
     stored = "CAST(message_data AS BLOB)"
     # As one row: with each row that a query steps to, the thread may lose its turn.
     joined = "CAST(group_concat(id || ',' || message_data) AS BLOB)"
-    short = 256
+    short = 1024
 
     def append(
         self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
