@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 import redis
+
 from recollect import SessionClosedError
 from recollect.sessions.redis import RedisSession
 from recollect.testing.contract import in_event_loop, message, texts
