@@ -422,9 +422,8 @@ async def test_a_replica_can_be_read_and_a_write_is_a_clear_error(server: RedisS
 
 @in_event_loop
 async def test_a_server_that_takes_no_more_clients(server: RedisServer, prefix: str) -> None:
-    server.command("CONFIG", "SET", "maxclients", 1)
     holder = await make_client(server.url)
-    await holder.ping()
+    await holder.config_set("maxclients", 1)
     async with RedisSession.from_url("s", url=server.url, key_prefix=prefix) as session:
         with pytest.raises(UnreachableError):
             await session.get_items()
