@@ -17,6 +17,7 @@ async def migrate(url: str) -> tuple[str | None, str | None]:
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
+    from ..sessions.sqlalchemy.connections import name_of
     from ..sessions.sqlalchemy.errors import explain_connecting
     from ..sessions.sqlalchemy.shared import checked_url
 
@@ -26,7 +27,7 @@ async def migrate(url: str) -> tuple[str | None, str | None]:
         async with engine.begin() as connection:
             return await connection.run_sync(_upgrade)
     except Exception as error:
-        explained = explain_connecting(error, checked.render_as_string(hide_password=True))
+        explained = explain_connecting(error, name_of(checked))
         if explained is error:
             raise
         raise explained from error
