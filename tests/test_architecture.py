@@ -21,6 +21,7 @@ LAYERS = (
 RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in packages}
 # Names whose modules may load what an extra brings.
 OF_EXTRAS = {
+    "AdvancedSQLAlchemySession",
     "OpenAIConversationsSession",
     "RedisSession",
     "SQLAlchemySession",
@@ -64,6 +65,7 @@ def test_items_and_errors_import_nothing_of_ours_but_each_other() -> None:
 def test_the_public_surface_is_this_list() -> None:
     assert recollect.__all__ == sorted(
         """
+        AdvancedSQLAlchemySession AdvancedSQLiteSession BranchDiff Note Noted PopsChecked UserTurn
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from .items import pair_calls as pair_calls
     from .items import split_turns as split_turns
     from .items import text_of as text_of
+    from .sessions.advanced.branching import BranchDiff as BranchDiff
+    from .sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession as AdvancedSQLAlchemySession
+    from .sessions.advanced.sqlite import AdvancedSQLiteSession as AdvancedSQLiteSession
+    from .sessions.advanced.turns import UserTurn as UserTurn
     from .sessions.callbacks import chain_callbacks as chain_callbacks
     from .sessions.callbacks import drop_sensitive as drop_sensitive
     from .sessions.callbacks import limit_history as limit_history
@@ -62,6 +66,9 @@ if TYPE_CHECKING:
     from .sessions.protocol import AppendsOnce as AppendsOnce
     from .sessions.protocol import Described as Described
     from .sessions.protocol import Leasable as Leasable
+    from .sessions.protocol import Note as Note
+    from .sessions.protocol import Noted as Noted
+    from .sessions.protocol import PopsChecked as PopsChecked
     from .sessions.protocol import Positioned as Positioned
     from .sessions.protocol import PositionedItem as PositionedItem
     from .sessions.protocol import Rewritable as Rewritable
@@ -115,6 +122,10 @@ _PUBLIC = {
         "split_turns",
         "text_of",
     ),
+    "sessions.advanced.branching": ("BranchDiff",),
+    "sessions.advanced.sqlalchemy": ("AdvancedSQLAlchemySession",),
+    "sessions.advanced.sqlite": ("AdvancedSQLiteSession",),
+    "sessions.advanced.turns": ("UserTurn",),
     "sessions.callbacks": (
         "chain_callbacks",
         "drop_sensitive",
@@ -138,6 +149,9 @@ _PUBLIC = {
         "AppendsOnce",
         "Described",
         "Leasable",
+        "Note",
+        "Noted",
+        "PopsChecked",
         "Positioned",
         "PositionedItem",
         "Rewritable",

@@ -12,6 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from recollect import AdvancedSQLAlchemySession
 from recollect.migrations import VERSION_TABLE, migrate
 from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
@@ -39,7 +40,7 @@ def run(url: str, *statements: str) -> None:
     asyncio.run(execute())
 
 
-async def differences(url: str) -> list[Any]:
+async def differences(url: str, tables: Tables | None = None) -> list[Any]:
     """What a database lacks of the described schema, or has beyond it."""
 
     def compare(connection: Connection) -> list[Any]:
@@ -51,7 +52,7 @@ async def differences(url: str) -> list[Any]:
         found: list[Any] = compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
         return found
 
-    metadata = describe(Tables())
+    metadata = describe(tables or Tables(advanced=True))
     engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
     async with engine.connect() as connection:
         found = await connection.run_sync(compare)
@@ -62,15 +63,19 @@ async def differences(url: str) -> list[Any]:
 @in_event_loop
 async def test_the_migrations_give_the_described_schema(empty_database: str) -> None:
     assert await differences(empty_database) != [], "the comparison sees what is missing"
-    assert await migrate(empty_database) == (None, "0001")
+    assert await migrate(empty_database) == (None, "0002")
     assert await differences(empty_database) == []
-    assert await migrate(empty_database) == ("0001", "0001"), "a second time does nothing"
+    assert await migrate(empty_database) == ("0002", "0002"), "a second time does nothing"
 
 
 @in_event_loop
 async def test_create_tables_gives_the_described_schema(empty_database: str) -> None:
     async with SQLAlchemySession.from_url("s", url=empty_database, create_tables=True) as session:
         await session.add_items([message("a")])
+    assert await differences(empty_database, Tables()) == []
+    assert await differences(empty_database) != []
+    async with AdvancedSQLAlchemySession.from_url("s", url=empty_database, create_tables=True) as session:
+        assert texts(await session.get_items()) == ["a"]
     assert await differences(empty_database) == []
 
 
@@ -86,7 +91,7 @@ async def test_a_database_of_create_tables_can_be_migrated_and_keeps_its_history
 @in_event_loop
 async def test_migrations_at_once_wait_for_each_other(empty_database: str) -> None:
     results = await asyncio.gather(*(migrate(empty_database) for _ in range(4)))
-    assert sorted(results, key=str) == [("0001", "0001")] * 3 + [(None, "0001")]
+    assert sorted(results, key=str) == [("0002", "0002")] * 3 + [(None, "0002")]
 
 
 def recollect(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -96,9 +101,9 @@ def recollect(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_migrates_and_says_so(empty_database: str) -> None:
     first = recollect("migrate", empty_database)
-    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0001\n")
+    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0002\n")
     second = recollect("migrate", empty_database)
-    assert (second.returncode, second.stdout) == (0, "already at 0001\n")
+    assert (second.returncode, second.stdout) == (0, "already at 0002\n")
 
 
 @pytest.mark.parametrize(

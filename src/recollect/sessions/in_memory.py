@@ -2,12 +2,22 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from ..items import Item, decode_item, encode_items
-from .protocol import Items, PositionedItem, SessionABC, SessionMetadata
+from .protocol import (
+    Items,
+    Note,
+    PositionedItem,
+    SessionABC,
+    SessionMetadata,
+    check_metadata,
+    check_text,
+)
+from .revising import revise
 from .sdk_compaction import SDKCompaction
 from .settings import check_limit
 
@@ -22,6 +32,7 @@ class InMemorySession(SDKCompaction, SessionABC):
         self._positions = count(1)
         self._batches: set[str] = set()
         self._metadata = SessionMetadata()
+        self._notes: dict[str, tuple[int, str]] = {}
         self._lease: tuple[str, float] | None = None
 
     async def get_items(self, limit: int | None = None) -> Items:
@@ -37,9 +48,7 @@ class InMemorySession(SDKCompaction, SessionABC):
 
     async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none."""
-        self._check_open()
-        with self._changing:
-            return self._decoded([self._rows.pop()])[0].item if self._rows else None
+        return await self.pop_checked(lambda _: True)
 
     async def clear_session(self) -> None:
         """Remove all items and the metadata."""
@@ -48,6 +57,7 @@ class InMemorySession(SDKCompaction, SessionABC):
             self._rows = []
             self._batches = set()
             self._metadata = SessionMetadata()
+            self._notes = {}
 
     def close(self) -> None:
         """Refuse further calls. Twice is harmless."""
@@ -66,6 +76,28 @@ class InMemorySession(SDKCompaction, SessionABC):
         """Replace the history by these items."""
         await self.transform_items(lambda _: items)
 
+    async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
+        """Change stored items where they stand; `None` removes one."""
+        self._check_open()
+        with self._changing:
+            rows = self._decoded(self._rows)
+            texts, removed = revise([row.item for row in rows], change)
+            stored = dict(self._rows) | {rows[number].position: text for number, text in texts.items()}
+            for number in removed:
+                del stored[rows[number].position]
+            self._rows = list(stored.items())
+
+    async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
+        """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""
+        self._check_open()
+        with self._changing:
+            for number, row in enumerate(reversed(self._decoded(self._rows)), start=1):
+                if accept(row.item):
+                    del self._rows[-number:]
+                    return row.item
+            self._rows = []
+            return None
+
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
         """The first `limit` items after a position (0: from the start), oldest first."""
         self._check_open()
@@ -81,6 +113,7 @@ class InMemorySession(SDKCompaction, SessionABC):
     async def add_batch(self, items: Items, batch_id: str) -> bool:
         """Append a batch unless one of this id was appended before."""
         self._check_open()
+        check_text("batch_id", batch_id)
         encoded = encode_items(items)
         with self._changing:
             if batch_id in self._batches:
@@ -97,11 +130,33 @@ class InMemorySession(SDKCompaction, SessionABC):
     async def set_metadata(self, metadata: SessionMetadata) -> None:
         """Set the metadata."""
         self._check_open()
-        self._metadata = metadata
+        (data,) = encode_items([dict(check_metadata(metadata).data)])
+        self._metadata = replace(metadata, data=decode_item(data) or {})
+
+    async def get_note(self, key: str) -> Note | None:
+        """The note of this key, `None` where there is none."""
+        self._check_open()
+        check_text("key", key)
+        if key not in self._notes:
+            return None
+        version, text = self._notes[key]
+        return Note(version, decode_item(text) or {})
+
+    async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
+        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        self._check_open()
+        check_text("key", key)
+        (text,) = encode_items([dict(data)])
+        with self._changing:
+            if self._notes.get(key, (0, ""))[0] != version:
+                return False
+            self._notes[key] = (version + 1, text)
+            return True
 
     async def take_lease(self, owner: str, seconds: float) -> bool:
         """Take or extend the lease; `False` while another owner's runs."""
         self._check_open()
+        check_text("owner", owner)
         now = time.monotonic()
         with self._changing:
             if self._lease is not None and self._lease[0] != owner and self._lease[1] > now:
@@ -112,6 +167,7 @@ class InMemorySession(SDKCompaction, SessionABC):
     async def drop_lease(self, owner: str) -> None:
         """Give the lease up, if it is this owner's."""
         self._check_open()
+        check_text("owner", owner)
         if self._lease is not None and self._lease[0] == owner:
             self._lease = None
 

@@ -7,6 +7,7 @@ from .protocol import Session
 from .sqlite.session import SQLiteSession
 
 _SQLITE = "sqlite:///"
+_NOT_SQL = ("memory", "openai", "redis", "unix")
 
 
 def sqlite_path(url: str) -> str | None:
@@ -16,8 +17,10 @@ def sqlite_path(url: str) -> str | None:
     return None if "://" in url else url
 
 
-def open_session(url: str, session_id: str, **options: Any) -> Session:
+def open_session(url: str, session_id: str, *, advanced: bool = False, **options: Any) -> Session:
     """A session at a URL; `options` are those of the class that serves it.
+
+    `advanced` gives one with branches and usage, on SQLite and PostgreSQL.
 
     | URL | session |
     |---|---|
@@ -29,8 +32,10 @@ def open_session(url: str, session_id: str, **options: Any) -> Session:
     """
     path = sqlite_path(url)
     if path is not None:
-        return SQLiteSession(session_id, path, **options)
+        return _open_file(session_id, path, advanced, options)
     scheme = url.split("://", 1)[0]
+    if advanced and scheme.startswith(_NOT_SQL):
+        raise ValueError(f"branches and usage are kept on SQLite and PostgreSQL, not at {scheme}://")
     if scheme == "memory":
         return InMemorySession(session_id, **options)
     if scheme == "openai":
@@ -41,6 +46,22 @@ def open_session(url: str, session_id: str, **options: Any) -> Session:
         from .redis import RedisSession
 
         return RedisSession.from_url(session_id, url=url, **options)
+    return _open_server(session_id, url, advanced, options)
+
+
+def _open_file(session_id: str, path: str, advanced: bool, options: dict[str, Any]) -> Session:
+    if not advanced:
+        return SQLiteSession(session_id, path, **options)
+    from .advanced.sqlite import AdvancedSQLiteSession
+
+    return AdvancedSQLiteSession(session_id=session_id, db_path=path, **options)
+
+
+def _open_server(session_id: str, url: str, advanced: bool, options: dict[str, Any]) -> Session:
+    if advanced:
+        from .advanced.sqlalchemy import AdvancedSQLAlchemySession
+
+        return AdvancedSQLAlchemySession.from_url(session_id, url=url, **options)
     from .sqlalchemy import SQLAlchemySession
 
     return SQLAlchemySession.from_url(session_id, url=url, **options)

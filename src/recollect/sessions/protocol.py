@@ -55,9 +55,7 @@ class SessionABC(_Base):
     def __init__(self, session_id: str, session_settings: Any = None) -> None:
         if not isinstance(session_id, str) or not session_id:
             raise ValueError(f"session_id must be a non-empty string, not {session_id!r}")
-        if not _is_unicode(session_id):
-            raise ValueError("session_id must be valid unicode without NUL characters")
-        self.session_id = session_id
+        self.session_id = check_text("session_id", session_id)
         self.session_settings = settings_of(session_settings)
         self._closed = False
 
@@ -101,6 +99,15 @@ class SessionABC(_Base):
         return limit_of(self.session_settings) if limit is None else check_limit(limit)
 
 
+def check_text(name: str, text: object) -> str:
+    """The text, if it can be stored anywhere; `ValueError`, which names it and does not quote it, if not."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a string, not {type(text).__name__}")
+    if not _is_unicode(text):
+        raise ValueError(f"{name} must be valid unicode without NUL characters")
+    return text
+
+
 def _is_unicode(text: str) -> bool:
     if text.isascii():
         return "\0" not in text
@@ -125,6 +132,15 @@ class SessionMetadata:
     agent_id: str | None = None
     title: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_metadata(metadata: SessionMetadata) -> SessionMetadata:
+    """The metadata, if its texts can be stored anywhere. `data` may hold anything that JSON can."""
+    for name in ("user_id", "agent_id", "title"):
+        text = getattr(metadata, name)
+        if text is not None:
+            check_text(f"metadata.{name}", text)
+    return metadata
 
 
 @dataclass(frozen=True)
@@ -155,6 +171,24 @@ class Rewritable(Protocol):
 
     async def replace_items(self, items: Items) -> None:
         """Replace the history by these items."""
+        ...
+
+    async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
+        """Change stored items where they stand: `change` is pure, and gives for each what it becomes.
+
+        `None` removes it. Whatever the session stores is revised, also what a read would not show.
+        """
+        ...
+
+
+class PopsChecked(Protocol):
+    """A history whose newest item can be looked at before it is removed, in one atomic step."""
+
+    async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
+        """Remove the newest item and return it, if `accept` says yes; if no, remove it and go on to the next.
+
+        Where `accept` raises, its error is raised, and nothing was removed.
+        """
         ...
 
 
@@ -190,6 +224,27 @@ class Described(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Note:
+    """Something kept beside a history, such as how much of it a summary covers."""
+
+    version: int
+    """Counts the times it was set, from 1."""
+    data: Mapping[str, Any]
+
+
+class Noted(Protocol):
+    """A session that keeps small notes beside its items. They go when it is cleared."""
+
+    async def get_note(self, key: str) -> Note | None:
+        """The note of this key, `None` where there is none."""
+        ...
+
+    async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
+        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        ...
+
+
 class Leasable(Protocol):
     """A session that one owner at a time can hold, across processes."""
 
@@ -219,6 +274,9 @@ __all__ = [
     "Described",
     "Items",
     "Leasable",
+    "Note",
+    "Noted",
+    "PopsChecked",
     "Positioned",
     "PositionedItem",
     "Rewritable",

@@ -18,11 +18,15 @@ _MAYBE_APPLIED = (ConnectionError, TimeoutError)
 _ABILITIES = {
     "transform_items": False,
     "replace_items": False,
+    "revise_items": False,
+    "pop_checked": False,
     "read_after": True,
     "read_before": True,
     "add_batch": True,
     "get_metadata": True,
     "set_metadata": True,
+    "get_note": True,
+    "set_note": False,
     "take_lease": True,
     "drop_lease": True,
 }

@@ -26,7 +26,8 @@ async def run_lock(
 
     Others who ask for the lock wait, at most `timeout` seconds if given. The lock is a lease that is renewed
     while the block runs: if the process dies, it is free again after at most `lease` seconds. A process that
-    hangs for longer than that loses it, and another run may begin beside it.
+    hangs for longer than that loses it, and another run may begin beside it. It belongs to the run and not to
+    the history: a run that clears its session still holds it.
     """
     if not lease > 0:
         raise ValueError(f"lease must be more than 0 seconds, and it is {lease}")

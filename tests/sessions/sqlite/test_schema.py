@@ -10,7 +10,7 @@ import pytest
 
 from recollect import SchemaMismatchError, SQLiteSession
 from recollect.sessions.sqlite.connection import run_script
-from recollect.sessions.sqlite.schema import MIGRATIONS, Tables, migrate
+from recollect.sessions.sqlite.schema import MIGRATIONS, Tables, is_migrated, migrate
 from recollect.testing.contract import in_event_loop, message, texts
 
 # For each table: columns as (name, type, not null, default, place in the primary key), foreign keys as
@@ -69,6 +69,16 @@ def schema(sessions: str, messages: str) -> dict[str, Any]:
             "foreign keys": [],
             "indexes": {},
         },
+        f"recollect_{sessions}_notes": {
+            "columns": [
+                ("session_id", "TEXT", True, None, 1),
+                ("note_key", "TEXT", True, None, 2),
+                ("version", "INTEGER", True, None, 0),
+                ("data", "TEXT", True, None, 0),
+            ],
+            "foreign keys": of_a_session,
+            "indexes": {},
+        },
         "recollect_migrations": {
             "columns": [
                 ("scope", "TEXT", True, None, 1),
@@ -81,8 +91,78 @@ def schema(sessions: str, messages: str) -> dict[str, Any]:
     }
 
 
+def advanced_schema(sessions: str, messages: str) -> dict[str, Any]:
+    of_a_session = ("session_id", sessions, "session_id", "CASCADE")
+    key_of_branch = [("session_id", "TEXT", True, None, 1), ("branch_id", "TEXT", True, None, 2)]
+    return {
+        **schema(sessions, messages),
+        "message_structure": {
+            "columns": [
+                ("id", "INTEGER", False, None, 1),
+                ("session_id", "TEXT", True, None, 0),
+                ("message_id", "INTEGER", True, None, 0),
+                ("branch_id", "TEXT", True, "'main'", 0),
+                ("message_type", "TEXT", True, None, 0),
+                ("sequence_number", "INTEGER", True, None, 0),
+                ("user_turn_number", "INTEGER", False, None, 0),
+                ("branch_turn_number", "INTEGER", False, None, 0),
+                ("tool_name", "TEXT", False, None, 0),
+                ("created_at", "TIMESTAMP", False, NOW, 0),
+            ],
+            "foreign keys": [("message_id", messages, "id", "CASCADE"), of_a_session],
+            "indexes": {
+                "recollect_message_structure_turns": ["session_id", "branch_id", "branch_turn_number"],
+                "recollect_message_structure_by_item": ["message_id"],
+                "recollect_message_structure_in_order": ["session_id", "branch_id", "message_id"],
+            },
+        },
+        "turn_usage": {
+            "columns": [
+                ("id", "INTEGER", False, None, 1),
+                ("session_id", "TEXT", True, None, 0),
+                ("branch_id", "TEXT", True, "'main'", 0),
+                ("user_turn_number", "INTEGER", True, None, 0),
+                ("requests", "INTEGER", False, "0", 0),
+                ("input_tokens", "INTEGER", False, "0", 0),
+                ("output_tokens", "INTEGER", False, "0", 0),
+                ("total_tokens", "INTEGER", False, "0", 0),
+                ("input_tokens_details", "JSON", False, None, 0),
+                ("output_tokens_details", "JSON", False, None, 0),
+                ("created_at", "TIMESTAMP", False, NOW, 0),
+            ],
+            "foreign keys": [of_a_session],
+            "indexes": {},
+        },
+        f"recollect_{sessions}_runs": {
+            "columns": [
+                ("session_id", "TEXT", True, None, 1),
+                ("run_id", "TEXT", True, None, 2),
+                ("usage", "TEXT", True, None, 0),
+            ],
+            "foreign keys": [of_a_session],
+            "indexes": {},
+        },
+        f"recollect_{sessions}_branches": {
+            "columns": [
+                *key_of_branch,
+                ("is_current", "INTEGER", True, None, 0),
+                ("created_at", "TIMESTAMP", False, NOW, 0),
+            ],
+            "foreign keys": [of_a_session],
+            "indexes": {},
+        },
+    }
+
+
 SCHEMA = schema("agent_sessions", "agent_messages")
-STEPS = ["create_history", "index_history", "create_metadata", "create_batches", "create_leases"]
+STEPS = [
+    "create_history",
+    "index_history",
+    "create_metadata",
+    "create_batches",
+    "create_leases",
+    "create_notes",
+]
 
 
 @pytest.fixture
@@ -134,6 +214,27 @@ def test_the_migrations_give_the_schema(connection: sqlite3.Connection) -> None:
     run_script(connection, migrate(Tables()))
     assert described(connection) == SCHEMA
     assert steps(connection) == [("agent_sessions/agent_messages", step) for step in STEPS]
+
+
+@pytest.mark.parametrize("names", [(), ("my_sessions", "my_messages")])
+def test_advanced_sessions_get_their_tables_beside_the_others(
+    connection: sqlite3.Connection, names: tuple[str, ...]
+) -> None:
+    run_script(connection, migrate(Tables(*names)))
+    run_script(connection, migrate(Tables(*names, advanced=True)))
+    assert described(connection) == advanced_schema(*names or ("agent_sessions", "agent_messages"))
+    run_script(connection, migrate(Tables(*names)))
+    assert run_script(connection, is_migrated(Tables(*names, advanced=True)))
+
+
+def test_the_structure_of_other_tables_is_refused(connection: sqlite3.Connection) -> None:
+    run_script(connection, migrate(Tables(advanced=True)))
+    with pytest.raises(SchemaMismatchError, match=r"message_structure.*agent_messages"):
+        run_script(connection, migrate(Tables("my_sessions", "my_messages", advanced=True)))
+    connection.execute("DROP TABLE message_structure")
+    connection.execute("CREATE TABLE message_structure (id INTEGER PRIMARY KEY)")
+    with pytest.raises(SchemaMismatchError, match=r"message_structure.*lacks branch_id"):
+        run_script(connection, migrate(Tables(advanced=True)))
 
 
 @in_event_loop

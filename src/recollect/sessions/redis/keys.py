@@ -1,6 +1,6 @@
 """Where a session's parts lie in Redis.
 
-    agents:session:ID             hash    session_id, created_at, updated_at; ours: recollect:…
+    agents:session:ID             hash    session_id, created_at, updated_at; ours: recollect:…, also notes
     agents:session:ID:messages    list    an entry for each item, as JSON
     agents:session:ID:counter     string  reserved by the Agents SDK, not used by us
     agents:session:ID<NUL>batches zset    the ids of batches that were added with one

@@ -5,7 +5,11 @@ A script reads, and so finds keys of another type, before it writes anything: Re
 Positions. The position of an entry is its index in the list plus an offset. The field `recollect:positions`
 holds offsets as `index:offset` pairs: from that index on, this offset. Adding changes nothing about them.
 Whatever cuts entries off the end raises the offset for what is added from there, so that no position is given
-twice; and a new session starts with the time in microseconds, so that none comes again after clearing.
+twice; and a new session starts with the time in microseconds, so that none comes again after clearing. Where
+an entry is taken out in the middle, the offset rises for those behind it.
+
+Revisions. Entries that are changed where they stand change nothing of this; `recollect:revision` is another
+after each time.
 """
 
 import hashlib
@@ -82,10 +86,12 @@ end
 # Whatever anybody does to a session changes one of these.
 _STATE = """
 local function state()
-  local fields = redis.call('HMGET', KEYS[1], 'created_at', 'updated_at', 'recollect:positions')
+  local fields = redis.call(
+    'HMGET', KEYS[1], 'created_at', 'updated_at', 'recollect:positions', 'recollect:revision'
+  )
   local last = redis.call('LINDEX', KEYS[2], -1)
   local parts = {redis.call('LLEN', KEYS[2]), last and redis.sha1hex(last) or ''}
-  for number = 1, 3 do parts[#parts + 1] = fields[number] or '' end
+  for number = 1, 4 do parts[#parts + 1] = fields[number] or '' end
   return table.concat(parts, ' ')
 end
 """
@@ -123,7 +129,7 @@ return {{entry, length}}
 # The entries of a window, so many at most: joined in chunks, with a number between them, or each on its own.
 READ = Script(f"""{_POSITIONS}
 -- KEYS session, messages; ARGV window, argument, limit, most, number between
-local fields = redis.call('HMGET', KEYS[1], 'created_at', 'recollect:positions')
+local fields = redis.call('HMGET', KEYS[1], 'created_at', 'recollect:positions', 'recollect:revision')
 local length = redis.call('LLEN', KEYS[2])
 local window, argument, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
@@ -144,7 +150,8 @@ elseif window == 'before' then stop = first_after(argument - 1); first = math.ma
 elseif window == 'from' then first = argument; stop = math.min(length, first + limit)
 end
 
-local reply = {{fields[1] or '', fields[2] or '', string.format('%.0f', first), string.format('%.0f', stop)}}
+local version = (fields[1] or '') .. ' ' .. (fields[3] or '')
+local reply = {{version, fields[2] or '', string.format('%.0f', first), string.format('%.0f', stop)}}
 for start = first, math.min(stop, first + tonumber(ARGV[4])) - 1, {CHUNK} do
   local entries = redis.call('LRANGE', KEYS[2], start, math.min(start + {CHUNK}, stop) - 1)
   reply[#reply + 1] = ARGV[5] == '' and entries or table.concat(entries, ',' .. ARGV[5] .. ',')
@@ -171,10 +178,36 @@ touch(ARGV[1], ARGV[2])
 return 1
 """)
 
+# Entries cannot be taken out of the middle of a list by their index: they are marked first.
+REVISE = Script(f"""{_TOUCH}{_STATE}
+-- KEYS session, messages; ARGV session_id, ttl, state, mark, positions, indexes that go, that change, texts…
+if state() ~= ARGV[3] then return 0 end
+local mark, number = ARGV[4], 7
+for index in string.gmatch(ARGV[7], '%d+') do
+  number = number + 1
+  redis.call('LSET', KEYS[2], index, ARGV[number])
+end
+for index in string.gmatch(ARGV[6], '%d+') do redis.call('LSET', KEYS[2], index, mark) end
+if ARGV[6] ~= '' then redis.call('LREM', KEYS[2], 0, mark) end
+touch(ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[1], 'recollect:positions', ARGV[5], 'recollect:revision', mark)
+return 1
+""")
+
 DESCRIBE = Script(f"""{_TOUCH}
 -- KEYS session, messages; ARGV session_id, ttl, metadata
 touch(ARGV[1], ARGV[2])
 redis.call('HSET', KEYS[1], 'recollect:metadata', ARGV[3])
+return 1
+""")
+
+SET_NOTE = Script(f"""{_TOUCH}
+-- KEYS session, messages; ARGV session_id, ttl, field, version that it has, version that it gets, data
+local stored = redis.call('HGET', KEYS[1], ARGV[3])
+local version = stored and string.match(stored, '^(%d+) ') or '0'
+if version ~= ARGV[4] then return 0 end
+touch(ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[1], ARGV[3], ARGV[5] .. ' ' .. ARGV[6])
 return 1
 """)
 

@@ -3,17 +3,15 @@
 from typing import Any
 
 from ...items import decode_item, encode_items
-from ..protocol import SessionMetadata
+from ..protocol import SessionMetadata, check_metadata
 
 _TEXTS = ("user_id", "agent_id", "title")
 
 
 def encode_metadata(metadata: SessionMetadata) -> str:
-    """The JSON of metadata; `TypeError` for what cannot be stored."""
+    """The JSON of metadata; `TypeError` or `ValueError` for what cannot be stored."""
+    check_metadata(metadata)
     texts: dict[str, Any] = {name: getattr(metadata, name) for name in _TEXTS}
-    for name, value in texts.items():
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"metadata.{name} must be a string or None, not {type(value).__name__}")
     return encode_items([{**texts, "data": dict(metadata.data)}])[0]
 
 

@@ -46,6 +46,18 @@ def positions_of(indexes: Sequence[int], positions: bytes) -> list[int]:
     return [index + steps[bisect_right(starts, index) - 1][1] for index in indexes]
 
 
+def positions_without(removed: Sequence[int], length: int, positions: bytes) -> str:
+    """The `index:offset` pairs of so many entries when some are gone: the others keep their positions.
+
+    What is added next gets the position that it would have had.
+    """
+    gone = set(removed)
+    left = [index for index in range(length + 1) if index not in gone]
+    offsets = [place - index for index, place in enumerate(positions_of(left, positions))]
+    steps = (index for index in range(len(offsets)) if index == 0 or offsets[index] != offsets[index - 1])
+    return ",".join(f"{index}:{offsets[index]}" for index in steps)
+
+
 def report_corrupt(index: int) -> None:
     """Say which entry cannot be read, and nothing of what is in it."""
     logger.warning("entry %d is corrupt and was left out", index)
@@ -87,12 +99,12 @@ async def _read_pages(ask: Ask, window: str, argument: int, limit: int) -> list[
 
 async def _read_page(ask: Ask, window: str, argument: int, limit: int, most: int) -> _Page:
     between = random.getrandbits(32)  # what nobody foresees cannot stand in an entry to feign several
-    created, positions, first, stop, *chunks = await ask(window, argument, limit, most, between)
+    version, positions, first, stop, *chunks = await ask(window, argument, limit, most, between)
     items: list[Any] | None = await _decode_joined(chunks, min(int(stop) - int(first), most), between)
     if items is None:
-        created, positions, first, stop, *chunks = await ask(window, argument, limit, most, "")
+        version, positions, first, stop, *chunks = await ask(window, argument, limit, most, "")
         items = [decode_item(entry) for chunk in chunks for entry in chunk]
-    return _Page((created, positions), int(first), int(stop), items)
+    return _Page((version, positions), int(first), int(stop), items)
 
 
 async def _decode_joined(chunks: list[bytes], count: int, between: int) -> list[Item] | None:

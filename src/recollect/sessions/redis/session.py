@@ -1,29 +1,24 @@
 """Sessions in Redis, on one server or on a cluster."""
 
 import asyncio
-import random
-import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Self
 
-from ...errors import DatabaseBusyError, StorageError
+from ...errors import StorageError
 from ...items import Item, decode_item, encode_items
-from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
-from ..rewriting import rewrite
+from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata, check_text
 from ..sdk_compaction import SDKCompaction
 from ..settings import check_limit
 from . import lua
 from .connections import Connections, connections_of, connections_to
-from .keys import layout_of
+from .handle import Handle
 from .metadata import decode_metadata, encode_metadata
-from .reading import EVERYTHING, Window, read_window, report_corrupt
-from .wire import Argument
+from .notes import decode_note, encode_note, field_of
+from .reading import report_corrupt
+from .rewriting import pop_checked, revise_in_place, transform
 
 _LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
-_MOST_ARGUMENTS = 1_000_000  # of one command
 _LONGEST_TTL = 10**10  # seconds
-_REWRITING = 30.0  # seconds to try for, while others change the history
 
 
 class RedisSession(SDKCompaction, SessionABC):
@@ -47,14 +42,10 @@ class RedisSession(SDKCompaction, SessionABC):
         metadata: SessionMetadata | None = None,
     ) -> None:
         super().__init__(session_id, session_settings)
-        self._closed = True  # until there is something to close
-        self._ttl = _check_ttl(ttl)
         self._new_metadata = "" if metadata is None else encode_metadata(metadata)
         is_shared = isinstance(redis_client, Connections)
-        self._connections: Connections = redis_client if is_shared else connections_of(redis_client)
-        self._keys = layout_of(key_prefix, self._connections.is_cluster).keys_of(session_id)
-        self._connections.acquire()
-        self._closed = False
+        connections: Connections = redis_client if is_shared else connections_of(redis_client)
+        self._handle = Handle(session_id, connections, key_prefix, _check_ttl(ttl))
 
     @classmethod
     def from_url(
@@ -74,7 +65,7 @@ class RedisSession(SDKCompaction, SessionABC):
         limit = self._effective_limit(limit)
         if limit == 0:
             return []
-        window = await self._look("newest", 0, limit)
+        window = await self._handle.look("newest", limit=limit)
         return window.items if limit is None else window.items[-limit:]
 
     async def add_items(self, items: Items) -> None:
@@ -86,7 +77,7 @@ class RedisSession(SDKCompaction, SessionABC):
 
     async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none. Corrupt ones on the way go too."""
-        while popped := await self._write(lua.POP, self._keys[:2]):
+        while popped := await self._handle.write(lua.POP, self._handle.keys[:2]):
             entry, index = popped
             item = decode_item(entry)
             if item is not None:
@@ -95,9 +86,11 @@ class RedisSession(SDKCompaction, SessionABC):
         return None
 
     async def clear_session(self) -> None:
-        """Remove all items, and the session with its metadata."""
-        self._check_open()
-        await self._run(lua.CLEAR, self._keys[:4])
+        """Remove all items, and the session with its metadata and notes.
+
+        A lease stays until it is given up or runs out: a run that clears its session goes on holding it.
+        """
+        await self._handle.run(lua.CLEAR, self._handle.keys[:4])
 
     async def close(self) -> None:
         """Let go of the connections. Those of a URL are closed soon after its last session."""
@@ -109,20 +102,18 @@ class RedisSession(SDKCompaction, SessionABC):
 
     def release(self) -> None:
         """As `close`, from where nothing can be awaited."""
-        if not self._closed:
-            self._closed = True
-            self._connections.release()
+        self._closed = True
+        self._handle.close()
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
-            self.release()
+        if hasattr(self, "_handle"):  # else there is nothing to close
+            self._handle.close()
 
     async def ping(self) -> bool:
         """Whether the server answers."""
-        self._check_open()
         try:
-            wire = await self._connections.wire()
-            await wire.read(self._keys.session, "EXISTS", self._keys.session)
+            wire, key = await self._handle.wire(), self._handle.keys.session
+            await wire.read(key, "EXISTS", key)
         except StorageError:
             return False
         return True
@@ -134,13 +125,7 @@ class RedisSession(SDKCompaction, SessionABC):
 
         It is called again where somebody did.
         """
-        deadline = time.monotonic() + _REWRITING
-        while not await self._try_to_transform(change):
-            if time.monotonic() > deadline:
-                raise DatabaseBusyError(
-                    f"others changed the session for {_REWRITING:g} s; nothing was written"
-                )
-            await asyncio.sleep(random.uniform(0, 0.01))
+        await transform(self._handle, change)
 
     async def replace_items(self, items: Items) -> None:
         """Replace the history by these items."""
@@ -148,13 +133,27 @@ class RedisSession(SDKCompaction, SessionABC):
         await _encoded(items)  # a bad one is refused here, before anything else is done
         await self.transform_items(lambda _: items)
 
+    async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
+        """Change stored items where they stand; `None` removes one. Positions stay, corrupt entries too.
+
+        `change` is called again where somebody came in between.
+        """
+        await revise_in_place(self._handle, change)
+
+    async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
+        """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises.
+
+        `accept` is called again where somebody came in between.
+        """
+        return await pop_checked(self._handle, accept)
+
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
         """The first `limit` items after a position (0: from the start), oldest first."""
         self._check_open()
         check_limit(limit)
         if limit == 0:
             return []
-        return (await self._look("after", position, limit)).positioned()[:limit]
+        return (await self._handle.look("after", position, limit)).positioned()[:limit]
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
         """The last `limit` items before a position (`None`: from the end), oldest first."""
@@ -163,79 +162,49 @@ class RedisSession(SDKCompaction, SessionABC):
         if limit == 0:
             return []
         window = "newest" if position is None else "before"
-        return (await self._look(window, position or 0, limit)).positioned()[-limit:]
+        return (await self._handle.look(window, position or 0, limit)).positioned()[-limit:]
 
     async def add_batch(self, items: Items, batch_id: str) -> bool:
         """Append a batch unless one of this id was appended within the last day."""
         self._check_open()
+        check_text("batch_id", batch_id)
         return await self._add(await _encoded(items), f"id:{batch_id}")
 
     async def get_metadata(self) -> SessionMetadata:
         """The metadata; empty where none was set."""
-        self._check_open()
-        wire = await self._connections.wire()
-        return decode_metadata(
-            await wire.read(self._keys.session, "HGET", self._keys.session, "recollect:metadata")
-        )
+        return decode_metadata(await self._handle.get_field("recollect:metadata"))
 
     async def set_metadata(self, metadata: SessionMetadata) -> None:
         """Set the metadata, and make the session if it is not there."""
         self._check_open()
-        await self._write(lua.DESCRIBE, self._keys[:2], encode_metadata(metadata))
+        await self._handle.write(lua.DESCRIBE, self._handle.keys[:2], encode_metadata(metadata))
+
+    async def get_note(self, key: str) -> Note | None:
+        """The note of this key, `None` where there is none."""
+        return decode_note(await self._handle.get_field(field_of(key)))
+
+    async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
+        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        self._check_open()
+        arguments = (field_of(key), version, version + 1, encode_note(data))
+        return bool(await self._handle.write(lua.SET_NOTE, self._handle.keys[:2], *arguments))
 
     async def take_lease(self, owner: str, seconds: float) -> bool:
         """Take or extend the lease; `False` while another owner's runs."""
         self._check_open()
-        milliseconds = max(1, int(seconds * 1000))
-        return bool(await self._run(lua.TAKE_LEASE, [self._keys.lease], owner, milliseconds))
+        lasting = max(1, int(seconds * 1000))  # milliseconds
+        keys = [self._handle.keys.lease]
+        return bool(await self._handle.run(lua.TAKE_LEASE, keys, check_text("owner", owner), lasting))
 
     async def drop_lease(self, owner: str) -> None:
         """Give the lease up, if it is this owner's."""
         self._check_open()
-        await self._run(lua.DROP_LEASE, [self._keys.lease], owner)
-
-    # --- how it is done ---
+        await self._handle.run(lua.DROP_LEASE, [self._handle.keys.lease], check_text("owner", owner))
 
     async def _add(self, encoded: Sequence[str], batch: str) -> bool:
-        keys = (self._keys.session, self._keys.messages, self._keys.batches)
-        return bool(await self._write(lua.ADD, keys, self._new_metadata, batch, *encoded))
-
-    async def _look(self, window: str, argument: int, limit: int | None) -> Window:
-        """A window with at least `limit` items: a wider look is taken where corrupt entries stand between."""
-        width = EVERYTHING if limit is None else limit
-        while True:
-            found = await read_window(self._read, window, argument, width)
-            if limit is None or len(found.items) >= limit or found.length < width:
-                return found
-            width *= 2
-
-    async def _try_to_transform(self, change: Callable[[list[Item]], list[Item]]) -> bool:
-        """Rewrite from the first item that differs, unless the session changed since it was read."""
-        self._check_open()
-        state = await self._run(lua.STATE, self._keys[:2], writes=False)
-        before = await read_window(self._read, "newest")
-        plan = partial(rewrite, before.items, change)
-        is_long = len(before.items) > _LONG_BATCH
-        same, rest = await asyncio.to_thread(plan) if is_long else plan()
-        if same == len(before.items) and not rest:
-            return True
-        kept = before.indexes[same - 1] + 1 if same else 0
-        return bool(await self._write(lua.REWRITE, self._keys[:2], state, kept, *rest))
-
-    async def _read(self, *arguments: Argument) -> Any:
-        return await self._run(lua.READ, self._keys[:2], *arguments, writes=False)
-
-    async def _write(self, script: lua.Script, keys: Sequence[bytes], *arguments: Argument) -> Any:
-        self._check_open()
-        if len(arguments) > _MOST_ARGUMENTS:
-            raise ValueError(f"too many items: Redis takes no more than {_MOST_ARGUMENTS:,} at once")
-        return await self._run(script, keys, self.session_id, self._ttl, *arguments)
-
-    async def _run(
-        self, script: lua.Script, keys: Sequence[bytes], *arguments: Argument, writes: bool = True
-    ) -> Any:
-        wire = await self._connections.wire()
-        return await wire.run(script, keys, *arguments, writes=writes)
+        keys = self._handle.keys
+        scripted = (keys.session, keys.messages, keys.batches)
+        return bool(await self._handle.write(lua.ADD, scripted, self._new_metadata, batch, *encoded))
 
 
 async def _encoded(items: Items) -> list[str]:

@@ -10,6 +10,22 @@ from .scripts import Statement
 from .tables import Tables
 
 
+class Reads:
+    """The statements that read one history, newest or oldest first, from its end or from a position."""
+
+    def __init__(self, source: str, position: str, scope: int, stored: str, joined: str) -> None:
+        rows = f"SELECT {position}, {stored} {source}"
+        first, second = f"?{scope + 1}", f"?{scope + 2}"
+        self.all = f"{rows} ORDER BY {position}"
+        self.newest = f"{rows} ORDER BY {position} DESC LIMIT {first}"
+        self.after = f"{rows} AND {position} > {first} ORDER BY {position} LIMIT {second}"
+        self.before = f"{rows} AND {position} < {first} ORDER BY {position} DESC LIMIT {second}"
+        self.joined = (
+            f"SELECT count(*), {joined} FROM (SELECT {position} AS id, message_data {source}"
+            f" ORDER BY {position} DESC LIMIT {first}) AS newest"
+        )
+
+
 class Queries(ABC):
     """The statements for one pair of tables; a database says what differs."""
 
@@ -31,21 +47,24 @@ class Queries(ABC):
     lock: str = ""
     """What keeps others from changing a session whose row was selected."""
 
+    like: str = "LIKE"
+    """What compares with a pattern, whatever the case of ASCII letters."""
+
+    each: str | None = None
+    """The elements of a JSON array {} as rows with a column `value`; `None` where there are no branches."""
+
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         sessions, messages = f'"{tables.sessions}"', f'"{tables.messages}"'
         metadata, batches, leases = f'"{tables.metadata}"', f'"{tables.batches}"', f'"{tables.leases}"'
-        item_rows = f"SELECT id, {self.stored} FROM {messages} WHERE session_id = ?1"
+        notes = f'"{tables.notes}"'
 
-        self.all_items = f"{item_rows} ORDER BY id"
-        self.newest_items = f"{item_rows} ORDER BY id DESC LIMIT ?2"
-        self.items_after = f"{item_rows} AND id > ?2 ORDER BY id LIMIT ?3"
-        self.items_before = f"{item_rows} AND id < ?2 ORDER BY id DESC LIMIT ?3"
-        self.newest_joined = (
-            f"SELECT count(*), {self.joined} FROM (SELECT id, message_data FROM {messages}"
-            " WHERE session_id = ?1 ORDER BY id DESC LIMIT ?2) AS newest"
+        self.history = self.reads(f"FROM {messages} WHERE session_id = ?1", position="id", scope=1)
+
+        self.make_session = (
+            f"INSERT INTO {sessions} (session_id, created_at, updated_at) VALUES (?1, {self.now}, {self.now})"
+            " ON CONFLICT (session_id) DO NOTHING"
         )
-
         self.lock_session = f"SELECT 1 FROM {sessions} WHERE session_id = ?1{self.lock}"
         self.touch_session = (
             f"INSERT INTO {sessions} (session_id, created_at, updated_at) VALUES (?1, {self.now}, {self.now})"
@@ -85,6 +104,12 @@ class Queries(ABC):
         )
         self.drop_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND owner = ?2"
 
+        self.get_note = f"SELECT version, data FROM {notes} WHERE session_id = ?1 AND note_key = ?2"
+        self.add_note = f"INSERT INTO {notes} (session_id, note_key, version, data) VALUES (?1, ?2, 1, ?3)"
+        self.change_note = (
+            f"UPDATE {notes} SET version = version + 1, data = ?3 WHERE session_id = ?1 AND note_key = ?2"
+        )
+
         self.list_sessions = (
             "SELECT s.session_id, s.created_at, s.updated_at,"
             f" (SELECT count(*) FROM {messages} m WHERE m.session_id = s.session_id),"
@@ -100,11 +125,28 @@ class Queries(ABC):
             f" WHERE updated_at < {self.seconds_ago('?1')} LIMIT ?2) RETURNING 1"
         )
 
+    def reads(self, source: str, position: str, scope: int) -> "Reads":
+        """The statements that read the items of a source, which names its first `scope` parameters."""
+        return Reads(source, position, scope, self.stored, self.joined)
+
     @abstractmethod
     def append(
         self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
     ) -> list[Statement]:
-        """The statements that touch the session, add the metadata if it has none, and append the items."""
+        """The statements that touch the session, add the metadata if it has none, and append the items.
+
+        Those that append give the ids back.
+        """
+
+    def revise(self, session_id: str, texts: dict[int, str], removed: list[int]) -> list[Statement]:
+        """The statements that give items of these ids another text, and remove others."""
+        messages = f'"{self.tables.messages}"'
+        update = f"UPDATE {messages} SET message_data = ?3 WHERE session_id = ?1 AND id = ?2"
+        delete = f"DELETE FROM {messages} WHERE session_id = ?1 AND id = ?2"
+        return [
+            *(Statement(update, (session_id, row_id, text)) for row_id, text in texts.items()),
+            *(Statement(delete, (session_id, row_id)) for row_id in removed),
+        ]
 
     @abstractmethod
     def as_time(self, text: str) -> str:

@@ -5,7 +5,7 @@ a connection, so one body of logic runs on any SQL engine, synchronous or not, a
 after a rollback.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from .tables import Tables
@@ -28,6 +28,12 @@ class Statement(NamedTuple):
 
 Script: TypeAlias = Generator[Statement, list[Row], T]
 MakeScript: TypeAlias = Callable[[], Script[T]]
+
+
+def run_all(statements: Iterable[Statement]) -> Script[None]:
+    """One after another, whatever they give."""
+    for statement in statements:  # noqa: UP028 - a script is sent rows, and a list takes none
+        yield statement
 
 
 class Engine(Protocol):

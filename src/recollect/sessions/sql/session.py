@@ -3,17 +3,26 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from ...items import Item, decode_item, decode_joined, encode_items
-from ..protocol import Items, PositionedItem, SessionABC, SessionMetadata
+from ..protocol import (
+    Items,
+    Note,
+    PositionedItem,
+    SessionABC,
+    SessionMetadata,
+    check_metadata,
+    check_text,
+)
+from ..revising import revise
 from ..rewriting import rewrite
 from ..sdk_compaction import SDKCompaction
 from ..settings import check_limit
-from .queries import Queries
-from .scripts import Engine, MakeScript, Row, Script, Statement, T
+from .queries import Queries, Reads
+from .scripts import Engine, MakeScript, Row, Script, Statement, T, run_all
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +44,7 @@ class SQLSession(SDKCompaction, SessionABC):
         super().__init__(session_id, session_settings)
         self._engine = engine
         self._queries = queries
+        self._reads = self._reads_of(queries)
         self._new_metadata = None if metadata is None else _metadata_columns(metadata)
         self._is_long = False  # the history was found too long or too large to be read in one piece
 
@@ -45,19 +55,12 @@ class SQLSession(SDKCompaction, SessionABC):
         limit = self._effective_limit(limit)
         if limit == 0:
             return []
-        await self._engine.prepare(self._queries.tables)
-        if limit is None or limit <= self._queries.short:
-            items = await self._read_in_one_piece(limit)
-            if items is not None:
-                return items
-        if limit is None:
-            return await self._engine.fetch(self._queries.all_items, (self.session_id,), _items_of)
-        return [row.item for row in await self._newest(self._queries.newest_items, (), limit)]
+        return await self._read(self._reads, await self._scope(), limit)
 
     async def add_items(self, items: Items) -> None:
         """Append a batch, whole or not at all, and make the session if it is not there."""
         self._check_open()
-        encoded = await _encoded(items)
+        encoded = await encode_batch(items)
         if encoded:
             await self._write(partial(self._append, encoded))
 
@@ -77,28 +80,39 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def replace_items(self, items: Items) -> None:
         """Replace the history by these items."""
-        await _encoded(items)  # a bad one is refused here, before anything else is done
+        await encode_batch(items)  # a bad one is refused here, before anything else is done
         await self.transform_items(lambda _: items)
+
+    async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
+        """Change stored items where they stand; `None` removes one. Positions stay, corrupt rows too."""
+        await self._write(partial(self._revise, change))
+
+    async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
+        """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""
+        return await self._write(partial(self._pop, accept))
 
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
         """The first `limit` items after a position (0: from the start), oldest first."""
         self._check_open()
         check_limit(limit)
-        await self._engine.prepare(self._queries.tables)
-        return await self._window(self._queries.items_after, (position,), limit)
+        return await self._window(self._reads.after, (*await self._scope(), position), limit)
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
         """The last `limit` items before a position (`None`: from the end), oldest first."""
         self._check_open()
         check_limit(limit)
+        if limit == 0:
+            return []
+        scope = await self._scope()
         if position is None:
-            return await self._newest(self._queries.newest_items, (), limit)
-        return await self._newest(self._queries.items_before, (position,), limit)
+            return await self._newest(self._reads.newest, scope, limit)
+        return await self._newest(self._reads.before, (*scope, position), limit)
 
     async def add_batch(self, items: Items, batch_id: str) -> bool:
         """Append a batch unless one of this id was appended within the last day."""
         self._check_open()
-        return await self._write(partial(self._append_once, await _encoded(items), batch_id))
+        check_text("batch_id", batch_id)
+        return await self._write(partial(self._append_once, await encode_batch(items), batch_id))
 
     async def get_metadata(self) -> SessionMetadata:
         """The metadata; empty where none was set."""
@@ -110,40 +124,69 @@ class SQLSession(SDKCompaction, SessionABC):
         """Set the metadata, and make the session if it is not there."""
         await self._write(partial(self._describe, _metadata_columns(metadata)))
 
+    async def get_note(self, key: str) -> Note | None:
+        """The note of this key, `None` where there is none."""
+        self._check_open()
+        check_text("key", key)
+        await self._engine.prepare(self._queries.tables)
+        return await self._engine.fetch(self._queries.get_note, (self.session_id, key), _note_of)
+
+    async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
+        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        check_text("key", key)
+        (text,) = encode_items([dict(data)])
+        return await self._write(partial(self._note, key, text, version))
+
     async def take_lease(self, owner: str, seconds: float) -> bool:
         """Take or extend the lease; `False` while another owner's runs."""
+        check_text("owner", owner)
         return await self._write(partial(self._take_lease, owner, float(seconds)))
 
     async def drop_lease(self, owner: str) -> None:
         """Give the lease up, if it is this owner's."""
+        check_text("owner", owner)
         await self._write(partial(self._drop_lease, owner))
 
     # --- how reads are made ---
 
-    async def _read_in_one_piece(self, limit: int | None) -> Items | None:
+    def _reads_of(self, queries: Queries) -> Reads:
+        return queries.history
+
+    async def _scope(self) -> tuple[Any, ...]:
+        """What tells this history from others: the first parameters of the statements that read it."""
+        await self._engine.prepare(self._queries.tables)
+        return (self.session_id,)
+
+    async def _read(self, reads: Reads, scope: tuple[Any, ...], limit: int | None) -> Items:
+        if limit is None or limit <= self._queries.short:
+            items = await self._read_in_one_piece(reads, scope, limit)
+            if items is not None:
+                return items
+        if limit is None:
+            return await self._engine.fetch(reads.all, scope, _items_of)
+        return [row.item for row in await self._newest(reads.newest, scope, limit)]
+
+    async def _read_in_one_piece(
+        self, reads: Reads, scope: tuple[Any, ...], limit: int | None
+    ) -> Items | None:
         """A short history as one row; `None` if it is longer, or if not all of it is as it should be."""
         if self._is_long:
             return None
         width = self._queries.short + 1 if limit is None else limit
-        size, items = await self._engine.fetch(
-            self._queries.newest_joined, (self.session_id, width), _items_of_joined
-        )
+        size, items = await self._engine.fetch(reads.joined, (*scope, width), _items_of_joined)
         longer = limit is None and items is not None and len(items) == width
         # The next read need not find out again; and what is large must not be read in one step.
         self._is_long = longer or size > _LARGE
         return None if longer else items
 
-    async def _newest(self, sql: str, parameters: tuple[int, ...], limit: int) -> list[PositionedItem]:
-        if limit == 0:
-            return []
-        await self._engine.prepare(self._queries.tables)
+    async def _newest(self, sql: str, parameters: tuple[Any, ...], limit: int) -> list[PositionedItem]:
         return (await self._window(sql, parameters, limit))[::-1]
 
-    async def _window(self, sql: str, parameters: tuple[int, ...], limit: int | None) -> list[PositionedItem]:
+    async def _window(self, sql: str, parameters: tuple[Any, ...], limit: int | None) -> list[PositionedItem]:
         """The first `limit` valid rows of a query: a wider look is taken where corrupt rows stand between."""
         width = _EVERYTHING if limit is None else limit
         while True:
-            rows, found = await self._engine.fetch(sql, (self.session_id, *parameters, width), _decoded)
+            rows, found = await self._engine.fetch(sql, (*parameters, width), decoded)
             if limit is None or len(found) >= limit or rows < width:
                 return found[:limit]
             width *= 2
@@ -156,8 +199,7 @@ class SQLSession(SDKCompaction, SessionABC):
         return await self._engine.write(make_script)
 
     def _append(self, encoded: list[str]) -> Script[None]:
-        for statement in self._queries.append(self.session_id, encoded, self._new_metadata):  # noqa: UP028
-            yield statement
+        yield from run_all(self._queries.append(self.session_id, encoded, self._new_metadata))
 
     def _append_once(self, encoded: list[str], batch_id: str) -> Script[bool]:
         yield Statement(self._queries.touch_session, (self.session_id,))
@@ -167,14 +209,24 @@ class SQLSession(SDKCompaction, SessionABC):
         yield from self._append(encoded)
         return True
 
-    def _pop(self) -> Script[Item | None]:
+    def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
         yield from self._lock()
         while rows := (yield Statement(self._queries.pop_item, (self.session_id,))):
             item = decode_item(rows[0][1])
-            if item is not None:
+            if item is None:
+                report_corrupt(rows[0][0])
+            elif accept is None or accept(item):
                 return item
-            _report_corrupt(rows[0][0])
         return None
+
+    def _revise(self, change: Callable[[list[Item]], list[Item | None]]) -> Script[None]:
+        yield from self._lock()
+        rows = yield Statement(self._queries.history.all, (self.session_id,))
+        _, before = decoded(rows)
+        texts, removed = revise([row.item for row in before], change)
+        changed = {before[number].position: text for number, text in texts.items()}
+        gone = [before[number].position for number in removed]
+        yield from run_all(self._queries.revise(self.session_id, changed, gone))
 
     def _clear(self) -> Script[None]:
         yield from self._lock()
@@ -184,16 +236,25 @@ class SQLSession(SDKCompaction, SessionABC):
     def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
         """Rewrite from the first item that differs: an undo of one turn touches one turn."""
         yield from self._lock(make=True)
-        rows = yield Statement(self._queries.all_items, (self.session_id,))
-        _, before = _decoded(rows)
+        scope = yield from self._scope_within()
+        rows = yield Statement(self._reads.all, scope)
+        _, before = decoded(rows)
         same, rest = rewrite([row.item for row in before], change)
         if same == len(before) and not rest:
             return
         last_kept = before[same - 1].position if same else 0
-        yield Statement(self._queries.delete_items_after, (self.session_id, last_kept))
+        yield from self._remove_after(scope, last_kept)
         yield Statement(self._queries.touch_session, (self.session_id,))
         if rest:
             yield from self._append(rest)
+
+    def _scope_within(self) -> Script[tuple[Any, ...]]:
+        """As `_scope`, within a transaction."""
+        yield from ()
+        return (self.session_id,)
+
+    def _remove_after(self, scope: tuple[Any, ...], position: int) -> Script[None]:
+        yield Statement(self._queries.delete_items_after, (*scope, position))
 
     def _lock(self, make: bool = False) -> Script[None]:
         """Keep others from changing the session, where a transaction does not; `make` it to lock it."""
@@ -206,6 +267,17 @@ class SQLSession(SDKCompaction, SessionABC):
         yield Statement(self._queries.touch_session, (self.session_id,))
         yield Statement(self._queries.set_metadata, (self.session_id, *columns))
 
+    def _note(self, key: str, text: str, version: int) -> Script[bool]:
+        yield from self._lock(make=True)
+        note = _note_of((yield Statement(self._queries.get_note, (self.session_id, key))))
+        if (note.version if note else 0) != version:
+            return False
+        if note is None:
+            yield Statement(self._queries.make_session, (self.session_id,))
+        change = self._queries.change_note if note else self._queries.add_note
+        yield Statement(change, (self.session_id, key, text))
+        return True
+
     def _take_lease(self, owner: str, seconds: float) -> Script[bool]:
         parameters = (self.session_id, owner, seconds)
         return bool((yield Statement(self._queries.take_lease, parameters, alone=True)))
@@ -217,7 +289,7 @@ class SQLSession(SDKCompaction, SessionABC):
 _EVERYTHING = 2**62  # rows: no limit at all
 
 
-async def _encoded(items: Items) -> list[str]:
+async def encode_batch(items: Items) -> list[str]:
     if isinstance(items, list) and len(items) > _LONG_BATCH:
         return await asyncio.to_thread(encode_items, items)
     return encode_items(items)
@@ -239,33 +311,34 @@ def _items_of_joined(rows: list[Row]) -> tuple[int, Items | None]:
 def _items_of(rows: list[Row]) -> Items:
     items = [decode_item(stored) for _, stored in rows]
     if None in items:
-        return [row.item for row in _decoded(rows)[1]]
+        return [row.item for row in decoded(rows)[1]]
     return items
 
 
-def _decoded(rows: list[Row]) -> tuple[int, list[PositionedItem]]:
+def decoded(rows: list[Row]) -> tuple[int, list[PositionedItem]]:
     """How many rows there were, and those of them that are items; the others are reported."""
     found = []
     for position, stored in rows:
         item = decode_item(stored)
         if item is None:
-            _report_corrupt(position)
+            report_corrupt(position)
         else:
             found.append(PositionedItem(position, item))
     return len(rows), found
 
 
-def _report_corrupt(row_id: int) -> None:
+def report_corrupt(row_id: int) -> None:
     logger.warning("row %d is corrupt and was left out", row_id)
 
 
 def _metadata_columns(metadata: SessionMetadata) -> tuple[Any, ...]:
-    for name in ("user_id", "agent_id", "title"):
-        value = getattr(metadata, name)
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"metadata.{name} must be a string or None, not {type(value).__name__}")
+    check_metadata(metadata)
     (data,) = encode_items([dict(metadata.data)])
     return metadata.user_id, metadata.agent_id, metadata.title, data
+
+
+def _note_of(rows: list[Row]) -> Note | None:
+    return Note(rows[0][0], decode_item(rows[0][1]) or {}) if rows else None
 
 
 def _metadata_of(rows: list[Row]) -> SessionMetadata:

@@ -39,7 +39,10 @@ def check_supported(dialect: str) -> None:
 def queries_for(dialect: str, tables: Tables) -> Queries:
     """The statements in the dialect of a database."""
     check_supported(dialect)
-    return _QUERIES[dialect](tables)
+    queries = _QUERIES[dialect](tables)
+    if tables.advanced and queries.each is None:
+        raise ValueError(f"branches and usage are kept on PostgreSQL and SQLite, not on {dialect}")
+    return queries
 
 
 class SQLAlchemyEngine:

@@ -20,6 +20,8 @@ class PostgresQueries(Queries):
         " ELSE string_agg(id || ',' || message_data, ',' ORDER BY id DESC) END"
     )
     lock = " FOR UPDATE"
+    like = "ILIKE"
+    each = "json_array_elements(CAST({} AS JSON)) AS each_row(value)"
 
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
@@ -30,7 +32,7 @@ class PostgresQueries(Queries):
             f'INSERT INTO "{tables.messages}" (session_id, message_data, created_at)'
             f" SELECT touched.session_id, item.data, {self.now} FROM touched"
             " CROSS JOIN unnest(CAST(?2 AS TEXT[])) WITH ORDINALITY AS item(data, number)"
-            " ORDER BY item.number"
+            " ORDER BY item.number RETURNING id"
         )
         described = (
             f'described AS (INSERT INTO "{tables.metadata}" (session_id, user_id, agent_id, title, data)'
@@ -54,6 +56,20 @@ class PostgresQueries(Queries):
         if metadata is None:
             return [Statement(self._append, (session_id, encoded), alone=True)]
         return [Statement(self._append_described, (session_id, encoded, *metadata), alone=True)]
+
+    def revise(self, session_id: str, texts: dict[int, str], removed: list[int]) -> list[Statement]:
+        """All of them in two round trips."""
+        messages = f'"{self.tables.messages}"'
+        update = (
+            f"UPDATE {messages} SET message_data = revised.data"
+            " FROM unnest(CAST(?2 AS BIGINT[]), CAST(?3 AS TEXT[])) AS revised(id, data)"
+            f" WHERE session_id = ?1 AND {messages}.id = revised.id"
+        )
+        delete = f"DELETE FROM {messages} WHERE session_id = ?1 AND id = ANY(CAST(?2 AS BIGINT[]))"
+        return [
+            Statement(update, (session_id, list(texts), list(texts.values()))),
+            Statement(delete, (session_id, removed)),
+        ]
 
     def as_time(self, text: str) -> str:
         """A text as a timestamp."""
@@ -103,9 +119,9 @@ class MySQLQueries(Queries):
         )
         idle = f'FROM "{tables.sessions}" WHERE updated_at < {self.seconds_ago("?1")} LIMIT ?2'
         self.delete_idle_sessions = f"SELECT 1 {idle} FOR UPDATE; DELETE {idle}"
-        for name, sql in list(vars(self).items()):
-            if isinstance(sql, str):
-                setattr(self, name, sql.replace('"', "`").replace("AS VARCHAR", "AS CHAR"))
+        self.make_session = self.make_session.split("ON CONFLICT")[0] + f"{same} session_id = ?1"
+        _say_in_mysql(self)
+        _say_in_mysql(self.history)
 
     def append(
         self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
@@ -128,6 +144,12 @@ class MySQLQueries(Queries):
     def seconds_ago(self, seconds: str) -> str:
         """Computed by the server's clock."""
         return f"(UTC_TIMESTAMP() - INTERVAL {seconds} SECOND)"
+
+
+def _say_in_mysql(statements: object) -> None:
+    for name, sql in list(vars(statements).items()):
+        if isinstance(sql, str):
+            setattr(statements, name, sql.replace('"', "`").replace("AS VARCHAR", "AS CHAR"))
 
 
 @lru_cache(maxsize=64)

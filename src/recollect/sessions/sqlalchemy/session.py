@@ -23,6 +23,8 @@ class SQLAlchemySession(SQLSession):
     one engine for each URL. The tables come from migrations, unless `create_tables` is set.
     """
 
+    _advanced = False
+
     def __init__(
         self,
         session_id: str,
@@ -36,7 +38,8 @@ class SQLAlchemySession(SQLSession):
     ) -> None:
         if not isinstance(engine, AsyncEngine):
             raise TypeError(f"engine must be an AsyncEngine of SQLAlchemy, not {type(engine).__name__}")
-        queries = queries_for(engine.dialect.name, tables_named(sessions_table, messages_table))
+        tables = tables_named(sessions_table, messages_table, self._advanced, one_pair=False)
+        queries = queries_for(engine.dialect.name, tables)
         connections = Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
         running = SQLAlchemyEngine(lambda: connections, create_tables)
         super().__init__(session_id, running, queries, session_settings, metadata)
@@ -59,7 +62,7 @@ class SQLAlchemySession(SQLSession):
 
         `engine_kwargs` go to SQLAlchemy's `create_async_engine`.
         """
-        tables = tables_named(sessions_table, messages_table)
+        tables = tables_named(sessions_table, messages_table, cls._advanced, one_pair=False)
         shared = acquire_shared(url, engine_kwargs or {}, create_tables)
         session = cls.__new__(cls)
         try:

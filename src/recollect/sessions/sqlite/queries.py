@@ -19,6 +19,7 @@ class SQLiteQueries(Queries):
     # As one row: with each row that a query steps to, the thread may lose its turn.
     joined = "CAST(group_concat(id || ',' || message_data) AS BLOB)"
     short = 1024
+    each = "json_each({})"
 
     def append(
         self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
@@ -30,6 +31,7 @@ class SQLiteQueries(Queries):
         for start in range(0, len(encoded), _ROWS_AT_ONCE):
             some = encoded[start : start + _ROWS_AT_ONCE]
             sql = f'INSERT INTO "{self.tables.messages}" (session_id, message_data) VALUES {_rows(len(some))}'
+            sql += " RETURNING id"
             statements.append(Statement(sql, (session_id, *some)))
         return statements
 

@@ -24,6 +24,8 @@ class SQLiteSession(SQLSession):
     the process. `metadata` is stored with the first items if the session has none yet.
     """
 
+    _advanced = False
+
     def __init__(
         self,
         session_id: str,
@@ -40,7 +42,7 @@ class SQLiteSession(SQLSession):
         self.db_path = db_path
         self.sessions_table = sessions_table
         self.messages_table = messages_table
-        queries = queries_for(tables_named(sessions_table, messages_table))
+        queries = queries_for(tables_named(sessions_table, messages_table, self._advanced))
         self._file = acquire_engine(str(db_path), _options(durability, busy_timeout))
         try:
             super().__init__(session_id, self._file, queries, session_settings, metadata)

@@ -1,0 +1,1 @@
+"""Branches, usage and structured queries on SQLite, against the SDK's AdvancedSQLiteSession."""

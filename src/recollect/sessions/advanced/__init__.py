@@ -1,0 +1,1 @@
+"""Sessions with branches, usage and structured queries: one body of logic, on SQLite and PostgreSQL."""

@@ -1,0 +1,159 @@
+"""A session with branches that also tells what its turns were about, and what they cost."""
+
+import logging
+from collections import defaultdict
+from functools import partial
+from typing import Any
+
+from ...items import decode_item
+from ..protocol import Items
+from ..sql.scripts import Row, Script, Statement
+from ..sql.session import encode_batch, report_corrupt
+from .branching import BranchingSession, as_text
+from .turns import UserTurn, describe_turns, matching_turns, pattern_for
+from .usage import COUNTS, TurnUsage, identity_of, run_id_of
+
+
+class AdvancedSession(BranchingSession):
+    """What the advanced sessions of all databases share."""
+
+    _stores_usage = False
+
+    def _configure(self, logger: logging.Logger | None, store_usage: bool) -> None:
+        if logger is not None:
+            self._logger = logger
+        self._stores_usage = store_usage
+
+    async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
+        """Append a batch to the current branch, whole or not at all.
+
+        The Runner passes its context as `wrapper`, for the option to store usage with the items.
+        """
+        if not self._stores_usage or wrapper is None or not items:
+            return await super().add_items(items)
+        self._check_open()
+        usage, run_id = TurnUsage.of_run(wrapper), identity_of(wrapper)
+        return await self._write(partial(self._append_and_count, await encode_batch(items), run_id, usage))
+
+    # --- turns and tools ---
+
+    async def read_turns(self, branch_id: str | None = None) -> list[UserTurn]:
+        """The user turns of a branch, by default the current one."""
+        self._check_open()
+        scope = await self._scope(branch_id)
+        return await self._engine.fetch(self._branch_queries.user_turns, scope, _turns_of)
+
+    async def get_conversation_turns(self, branch_id: str | None = None) -> list[dict[str, Any]]:
+        """Each user turn as a dict: `turn, content` (shortened), `full_content, timestamp, can_branch`."""
+        return describe_turns(await self.read_turns(branch_id))
+
+    async def find_turns_by_content(
+        self, search_term: str, branch_id: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The user turns that contain a text, whatever its case, as dicts."""
+        self._check_open()
+        matching_turns([], search_term)  # a bad one is refused before anything is read
+        return await self._engine.fetch(
+            self._branch_queries.user_turns_like,
+            (*await self._scope(branch_id), pattern_for(search_term)),
+            lambda rows: matching_turns(_turns_of(rows), search_term),
+        )
+
+    async def create_branch_from_content(self, search_term: str, branch_name: str | None = None) -> str:
+        """Make a branch from the first user turn that contains a text, and make it current."""
+        turns = await self.find_turns_by_content(search_term)
+        if not turns:
+            raise ValueError("no user turn contains that text")
+        return await self.create_branch_from_turn(turns[0]["turn"], branch_name)
+
+    async def get_conversation_by_turns(
+        self, branch_id: str | None = None
+    ) -> dict[int, list[dict[str, str | None]]]:
+        """For each turn the `type` and `tool_name` of its items, in order."""
+        self._check_open()
+        scope = await self._scope(branch_id)
+        return await self._engine.fetch(self._branch_queries.outlines, scope, _by_turns)
+
+    async def get_tool_usage(self, branch_id: str | None = None) -> list[tuple[str, int, int]]:
+        """How often each tool was called in each turn: `(tool_name, count, turn)`."""
+        self._check_open()
+        scope = await self._scope(branch_id)
+        return await self._engine.fetch(self._branch_queries.tool_usage, scope, _tuples_of)
+
+    # --- usage ---
+
+    async def store_run_usage(self, result: Any) -> None:
+        """Add what a run cost to the current turn of the current branch. The same run counts once."""
+        usage = TurnUsage.of_run(getattr(result, "context_wrapper", None))
+        await self._write(partial(self._count, run_id_of(result), usage))
+
+    async def get_session_usage(self, branch_id: str | None = None) -> dict[str, int] | None:
+        """Totals of a branch, or of all: `COUNTS` and `total_turns`; `None` where nothing was stored."""
+        self._check_open()
+        await self._engine.prepare(self._queries.tables)
+        sql = self._usage_queries.of_session if branch_id is None else self._usage_queries.of_branch
+        parameters = (self.session_id,) if branch_id is None else (self.session_id, branch_id)
+        return await self._engine.fetch(sql, parameters, _totals_of)
+
+    async def get_turn_usage(
+        self, user_turn_number: int | None = None, branch_id: str | None = None
+    ) -> list[dict[str, Any]] | dict[str, Any]:
+        """What one turn of a branch cost, empty if nothing was stored; without a number all, as a list."""
+        self._check_open()
+        scope = await self._scope(branch_id)
+        if user_turn_number is None:
+            return await self._engine.fetch(self._usage_queries.by_turn, scope, _costs_of)
+        rows = await self._engine.fetch(self._usage_queries.of_turn, (*scope, user_turn_number), list[Row])
+        return TurnUsage.of_row(tuple(rows[0])).as_dict() if rows else {}
+
+    def _append_and_count(self, items: list[str], run_id: str, usage: TurnUsage) -> Script[None]:
+        yield from self._append(items)
+        yield from self._count(run_id, usage)
+
+    def _count(self, run_id: str, usage: TurnUsage) -> Script[None]:
+        """Add to the current turn what the run has cost since it was last counted."""
+        yield from self._lock(make=True)
+        yield Statement(self._queries.make_session, (self.session_id,))
+        place = yield from self._place()
+        counted = yield Statement(self._usage_queries.run, (self.session_id, run_id))
+        added = usage.since(TurnUsage.from_json(counted[0][0])) if counted else usage
+        if counted and not any(added.counts):
+            return
+        turn = (self.session_id, place.branch, place.last_turn)
+        rows = yield Statement(self._usage_queries.of_turn, turn)
+        total = TurnUsage.of_row(tuple(rows[0])).plus(added) if rows else added
+        yield Statement(self._usage_queries.set_turn, (*turn, *total.columns()))
+        yield Statement(self._usage_queries.set_run, (self.session_id, run_id, usage.to_json()))
+
+
+def _turns_of(rows: list[Row]) -> list[UserTurn]:
+    turns = []
+    for turn, stored, created_at in rows:
+        item = decode_item(stored)
+        if item is not None:
+            turns.append(UserTurn(turn, item, as_text(created_at)))
+    if len(turns) < len(rows):
+        report_corrupt(len(rows) - len(turns))
+    return turns
+
+
+def _by_turns(rows: list[Row]) -> dict[int, list[dict[str, str | None]]]:
+    turns: defaultdict[int, list[dict[str, str | None]]] = defaultdict(list)
+    for turn, kind, tool in rows:
+        turns[turn or 0].append({"type": kind, "tool_name": tool})
+    return dict(turns)
+
+
+def _tuples_of(rows: list[Row]) -> list[tuple[str, int, int]]:
+    return [(tool, count, turn or 0) for tool, count, turn in rows]
+
+
+def _totals_of(rows: list[Row]) -> dict[str, int] | None:
+    *sums, turns = rows[0]
+    if not turns:
+        return None
+    return {**dict(zip(COUNTS, (int(total or 0) for total in sums), strict=True)), "total_turns": turns}
+
+
+def _costs_of(rows: list[Row]) -> list[dict[str, Any]]:
+    return [{"user_turn_number": row[0], **TurnUsage.of_row(tuple(row[1:])).as_dict()} for row in rows]

@@ -1,0 +1,40 @@
+"""Advanced sessions on PostgreSQL, and on SQLite through SQLAlchemy."""
+
+import logging
+from typing import Any, Self
+
+from ..sqlalchemy import SQLAlchemySession
+from .session import AdvancedSession
+
+
+class AdvancedSQLAlchemySession(AdvancedSession, SQLAlchemySession):
+    """A session with branches, usage and structured queries on a database server.
+
+    `store_usage` adds what a run costs to its turn while the Runner stores its items; without it, call
+    `store_run_usage` after each run. Further arguments are those of `SQLAlchemySession`.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        logger: logging.Logger | None = None,
+        store_usage: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(session_id, **kwargs)
+        self._configure(logger, store_usage)
+
+    @classmethod
+    def from_url(
+        cls,
+        session_id: str,
+        *,
+        logger: logging.Logger | None = None,
+        store_usage: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """A session at a URL, such as `postgresql+asyncpg://user:password@host/name`."""
+        session = super().from_url(session_id, **kwargs)
+        session._configure(logger, store_usage)
+        return session

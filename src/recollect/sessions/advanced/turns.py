@@ -1,0 +1,52 @@
+"""The user turns of a branch, as callers see them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...items import Item, text_of
+
+_PREVIEW = 100  # characters
+
+
+class UserTurn(NamedTuple):
+    """A turn: its number, the user message it starts with, and when that was stored."""
+
+    turn: int
+    item: Item
+    timestamp: Any
+
+
+def describe_turns(turns: Sequence[UserTurn]) -> list[dict[str, Any]]:
+    """Each turn as a dict: `turn`, `content` (shortened), `full_content`, `timestamp`, `can_branch`."""
+    return [_described(turn) for turn in turns]
+
+
+def matching_turns(turns: Sequence[UserTurn], text: str) -> list[dict[str, Any]]:
+    """The turns whose user message contains a text, whatever its case, described."""
+    if not isinstance(text, str) or not text:
+        raise ValueError(f"the text to find must be a non-empty string, not {text!r}")
+    pattern = re.compile(re.escape(text), re.IGNORECASE)
+    return [_described(turn) for turn in turns if pattern.search(text_of(turn.item))]
+
+
+def pattern_for(text: str) -> str:
+    """A pattern that the stored form of every turn with this text matches, for the database to choose by.
+
+    JSON may write other characters than these in several ways: then the pattern matches everything.
+    """
+    if not text.isascii() or not text.isprintable() or '"' in text or "\\" in text:
+        return "%"
+    escaped = text.replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
+def _described(turn: UserTurn) -> dict[str, Any]:
+    text = text_of(turn.item)
+    return {
+        "turn": turn.turn,
+        "content": text if len(text) <= _PREVIEW else text[:_PREVIEW] + "...",
+        "full_content": turn.item.get("content", ""),
+        "timestamp": turn.timestamp,
+        "can_branch": True,
+    }
