@@ -22,6 +22,7 @@ def test_the_tables_can_be_written_for_mysql() -> None:
         "agent_sessions",
         "agent_messages",
         "recollect_agent_sessions_metadata",
+        "recollect_agent_sessions_notes",
         "recollect_agent_messages_batches",
         "recollect_agent_sessions_leases",
     }

@@ -19,7 +19,9 @@ OF_ALL_SESSIONS = {"list_sessions", "delete_idle_sessions"}
 
 def statements(tables: Tables) -> dict[str, str]:
     """Every text of SQL by its name."""
-    return {name: text for name, text in vars(PostgresQueries(tables)).items() if isinstance(text, str)}
+    queries = PostgresQueries(tables)
+    reads = {f"history.{name}": text for name, text in vars(queries.history).items()}
+    return reads | {name: text for name, text in vars(queries).items() if isinstance(text, str)}
 
 
 NAMES = sorted(statements(Tables()).keys() - OF_ALL_SESSIONS)
@@ -31,8 +33,8 @@ def divided(postgres_url: str) -> dict[str, str]:
 
 
 def test_these_are_all_statements() -> None:
-    assert vars(PostgresQueries(Tables())).keys() - NAMES - OF_ALL_SESSIONS == {"tables"}
-    assert {"all_items", "pop_item", "touch_session", "_append", "_append_described"} <= set(NAMES)
+    assert vars(PostgresQueries(Tables())).keys() - NAMES - OF_ALL_SESSIONS == {"tables", "schema", "history"}
+    assert {"history.all", "history.joined", "pop_item", "touch_session", "_append", "_append_described"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +66,7 @@ def test_a_statement_touches_one_partition_of_a_table(
 
 
 def test_that_is_seen_in_the_plan(postgres_url: str, divided: dict[str, str]) -> None:
-    assert len(partitions_in_plan(postgres_url, divided, "all_items")) == 1
+    assert len(partitions_in_plan(postgres_url, divided, "history.all")) == 1
     assert len(partitions_in_plan(postgres_url, divided, "delete_idle_sessions")) > 15
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from recollect import SchemaMismatchError, SQLiteSession
+from recollect.sessions.sql.session_schema import MIGRATIONS, session_schema
+from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlite.connection import run_script
-from recollect.sessions.sqlite.schema import MIGRATIONS, Tables, is_migrated, migrate
+from recollect.sessions.sqlite.migrations import is_migrated, migrate
 from recollect.testing.contract import in_event_loop, message, texts
 
 # For each table: columns as (name, type, not null, default, place in the primary key), foreign keys as
@@ -211,7 +213,7 @@ def apply_some(connection: sqlite3.Connection, count: int) -> None:
 
 
 def test_the_migrations_give_the_schema(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     assert described(connection) == SCHEMA
     assert steps(connection) == [("agent_sessions/agent_messages", step) for step in STEPS]
 
@@ -220,21 +222,21 @@ def test_the_migrations_give_the_schema(connection: sqlite3.Connection) -> None:
 def test_advanced_sessions_get_their_tables_beside_the_others(
     connection: sqlite3.Connection, names: tuple[str, ...]
 ) -> None:
-    run_script(connection, migrate(Tables(*names)))
-    run_script(connection, migrate(Tables(*names, advanced=True)))
+    run_script(connection, migrate(session_schema(Tables(*names))))
+    run_script(connection, migrate(session_schema(Tables(*names, advanced=True))))
     assert described(connection) == advanced_schema(*names or ("agent_sessions", "agent_messages"))
-    run_script(connection, migrate(Tables(*names)))
-    assert run_script(connection, is_migrated(Tables(*names, advanced=True)))
+    run_script(connection, migrate(session_schema(Tables(*names))))
+    assert run_script(connection, is_migrated(session_schema(Tables(*names, advanced=True))))
 
 
 def test_the_structure_of_other_tables_is_refused(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables(advanced=True)))
+    run_script(connection, migrate(session_schema(Tables(advanced=True))))
     with pytest.raises(SchemaMismatchError, match=r"message_structure.*agent_messages"):
-        run_script(connection, migrate(Tables("my_sessions", "my_messages", advanced=True)))
+        run_script(connection, migrate(session_schema(Tables("my_sessions", "my_messages", advanced=True))))
     connection.execute("DROP TABLE message_structure")
     connection.execute("CREATE TABLE message_structure (id INTEGER PRIMARY KEY)")
     with pytest.raises(SchemaMismatchError, match=r"message_structure.*lacks branch_id"):
-        run_script(connection, migrate(Tables(advanced=True)))
+        run_script(connection, migrate(session_schema(Tables(advanced=True))))
 
 
 @in_event_loop
@@ -247,7 +249,7 @@ async def test_a_session_makes_the_same_schema_in_its_file(tmp_path: Path) -> No
 
 
 def test_ids_are_never_used_again(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     connection.execute("INSERT INTO agent_sessions (session_id) VALUES ('s')")
     add = "INSERT INTO agent_messages (session_id, message_data) VALUES ('s', '{}') RETURNING id"
     assert connection.execute(add).fetchone() == (1,)
@@ -256,20 +258,20 @@ def test_ids_are_never_used_again(connection: sqlite3.Connection) -> None:
 
 
 def test_migrating_again_changes_nothing(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     connection.execute("INSERT INTO agent_sessions (session_id) VALUES ('s')")
     connection.execute("UPDATE recollect_migrations SET applied_at = 'long ago'")
     before = list(connection.iterdump()), connection.execute("PRAGMA schema_version").fetchone()
     changes = connection.total_changes
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     assert (list(connection.iterdump()), connection.execute("PRAGMA schema_version").fetchone()) == before
     assert connection.total_changes == changes
 
 
 def test_a_step_that_was_recorded_is_not_run_again(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     connection.execute("DROP INDEX recollect_agent_messages_by_session")
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     assert described(connection)["agent_messages"]["indexes"] == {}
 
 
@@ -278,7 +280,7 @@ def test_a_file_with_some_steps_gets_the_rest(connection: sqlite3.Connection, co
     apply_some(connection, count)
     if count:
         connection.execute("INSERT INTO agent_sessions (session_id) VALUES ('kept')")
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     assert described(connection) == SCHEMA
     applied = connection.execute("SELECT step, applied_at = 'long ago' FROM recollect_migrations").fetchall()
     assert sorted(applied) == sorted((step, number < count) for number, step in enumerate(STEPS))
@@ -286,10 +288,10 @@ def test_a_file_with_some_steps_gets_the_rest(connection: sqlite3.Connection, co
 
 
 def test_tables_that_were_dropped_are_made_again(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     connection.execute("DROP TABLE agent_messages")
     connection.execute("DROP TABLE agent_sessions")
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     assert described(connection) == SCHEMA
 
 
@@ -297,7 +299,7 @@ def test_a_table_of_another_shape_is_left_as_it_is(connection: sqlite3.Connectio
     connection.execute("CREATE TABLE agent_sessions (session_id TEXT, created_at TIMESTAMP)")
     before = described(connection)
     with pytest.raises(SchemaMismatchError, match="'agent_sessions' has another shape: it lacks updated_at"):
-        run_script(connection, migrate(Tables()))
+        run_script(connection, migrate(session_schema(Tables())))
     assert described(connection) == before
 
 
@@ -309,7 +311,7 @@ def with_history(connection: sqlite3.Connection, index: str) -> dict[str, list[s
     for step in MIGRATIONS[:1]:
         run_script(connection, step(Tables()))
     connection.execute(f"CREATE INDEX theirs ON agent_messages ({index})")
-    run_script(connection, migrate(Tables()))
+    run_script(connection, migrate(session_schema(Tables())))
     indexes: dict[str, list[str]] = described(connection)["agent_messages"]["indexes"]
     return indexes
 
@@ -330,14 +332,14 @@ def test_another_index_stays_beside_ours(connection: sqlite3.Connection, index: 
 
 
 def test_tables_may_have_other_names(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables("chats", "Lines")))
+    run_script(connection, migrate(session_schema(Tables("chats", "Lines"))))
     assert described(connection) == schema("chats", "Lines")
     assert steps(connection) == [("chats/Lines", step) for step in STEPS]
 
 
 def test_two_pairs_of_tables_stand_side_by_side(connection: sqlite3.Connection) -> None:
-    run_script(connection, migrate(Tables()))
-    run_script(connection, migrate(Tables("chats", "lines")))
+    run_script(connection, migrate(session_schema(Tables())))
+    run_script(connection, migrate(session_schema(Tables("chats", "lines"))))
     assert described(connection) == {**SCHEMA, **schema("chats", "lines")}
     assert len(steps(connection)) == 2 * len(STEPS)
 

@@ -19,6 +19,7 @@ from .queries import BranchQueries, UsageQueries, branch_queries_for
 
 MAIN = "main"
 _LONGEST_NAME = 255
+_LAST_TURN = 2**31 - 2  # that a column holds, with one more after it
 _END = 2**62  # a position after all others
 
 
@@ -95,7 +96,7 @@ class BranchingSession(SQLSession):
 
     async def create_branch_from_turn(self, turn_number: int, branch_name: str | None = None) -> str:
         """Make a branch of everything before a user turn of the current one, and make it current."""
-        _check_turn(turn_number, least=1)
+        check_turn(turn_number, least=1)
         _check_name(branch_name)
         branch = await self._write(partial(self._branch_off, turn_number, branch_name))
         self._logger.debug("made branch %r from turn %d", branch, turn_number)
@@ -103,6 +104,7 @@ class BranchingSession(SQLSession):
 
     async def switch_to_branch(self, branch_id: str) -> None:
         """Make a branch current, for everyone who uses the session."""
+        check_branch(branch_id)
         await self._write(partial(self._switch, branch_id))
         self._logger.debug("switched to branch %r", branch_id)
 
@@ -113,6 +115,7 @@ class BranchingSession(SQLSession):
         """
         if branch_id == MAIN:
             raise ValueError("the main branch cannot be deleted")
+        check_branch(branch_id)
         await self._write(partial(self._delete_branch, branch_id, force))
         self._logger.debug("deleted branch %r", branch_id)
 
@@ -125,6 +128,7 @@ class BranchingSession(SQLSession):
     async def diff_branches(self, first: str, second: str | None = None) -> BranchDiff:
         """What two branches share, and what each has after that; by default against the current one."""
         self._check_open()
+        check_branch(first)
         other = (await self._scope(second))[1]
         places = [await self._positions(branch) for branch in (first, other)]
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*places, strict=False)))
@@ -159,7 +163,9 @@ class BranchingSession(SQLSession):
         return branch_queries_for(queries)[0].history
 
     async def _scope(self, branch: str | None = None) -> tuple[Any, ...]:
-        await self._engine.prepare(self._queries.tables)
+        if branch is not None:
+            check_branch(branch)
+        await self._engine.prepare(self._queries.schema)
         (current, is_loose), *_ = await self._engine.fetch(
             self._branch_queries.current, (self.session_id,), list[Row]
         )
@@ -169,10 +175,10 @@ class BranchingSession(SQLSession):
 
     async def _end_of_turn(self, scope: tuple[Any, ...], turn: int) -> int:
         """The position before which all items up to the end of a turn stand."""
-        _check_turn(turn, least=0)
-        starts = await self._engine.fetch(self._branch_queries.turn_start, (*scope, turn + 1), list[Row])
-        if starts:
-            return int(starts[0][0])
+        check_turn(turn, least=0)
+        later = await self._engine.fetch(self._branch_queries.start_of_later, (*scope, turn), list[Row])
+        if later:
+            return int(later[0][0])
         if turn and not await self._engine.fetch(self._branch_queries.turn_start, (*scope, turn), list[Row]):
             raise ValueError(f"branch {scope[1]!r} has no turn {turn}")
         return _END
@@ -247,7 +253,11 @@ class BranchingSession(SQLSession):
     def _remove_after(self, scope: tuple[Any, ...], position: int) -> Script[None]:
         yield Statement(self._branch_queries.delete_items_after, (*scope, position))
         yield Statement(self._branch_queries.hide_items_after, (*scope, position))
-        yield Statement(self._usage_queries.forget_gone_turns, scope)
+
+    def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
+        yield from super()._transform(change)
+        # Only now: turns after the first change were removed, and written again.
+        yield Statement(self._usage_queries.forget_gone_turns, (yield from self._scope_within()))
 
     def _clear(self, all_branches: bool = False) -> Script[None]:
         yield from self._lock()
@@ -257,6 +267,7 @@ class BranchingSession(SQLSession):
             yield from super()._clear()
         else:
             yield from self._remove_after(scope, 0)
+            yield Statement(self._usage_queries.forget_branch, scope)
 
     def _branch_off(self, turn: int, name: str | None) -> Script[str]:
         yield from self._lock()
@@ -312,8 +323,16 @@ def _unknown(branch: object) -> ValueError:
     return ValueError(f"there is no branch {branch!r}")
 
 
-def _check_turn(turn: object, least: int) -> None:
-    if not isinstance(turn, int) or isinstance(turn, bool) or turn < least:
+def check_branch(branch: object) -> None:
+    """Refuse what no branch can be named, before a database stumbles over it."""
+    if not isinstance(branch, str):
+        raise _unknown(branch)
+    check_text("branch_id", branch)
+
+
+def check_turn(turn: object, least: int) -> None:
+    """Refuse what cannot be the number of a turn."""
+    if not isinstance(turn, int) or isinstance(turn, bool) or not least <= turn <= _LAST_TURN:
         raise ValueError(f"a turn is a number from {least} on, not {turn!r}")
 
 

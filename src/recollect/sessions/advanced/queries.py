@@ -34,7 +34,7 @@ class BranchQueries:
         )
         self.history = plain.reads(shown, position="s.message_id", scope=2)
         self.history_before = plain.reads(f"{shown} AND s.message_id < ?3", position="s.message_id", scope=3)
-        turns = f"SELECT s.branch_turn_number, {plain.stored}, s.created_at {shown}"
+        turns = f"SELECT s.message_id, s.branch_turn_number, {plain.stored}, s.created_at {shown}"
         order = "s.message_type = 'user' ORDER BY s.branch_turn_number"
         self.user_turns = f"{turns} AND {order}"
         self.user_turns_like = f"{turns} AND m.message_data {plain.like} ?3 ESCAPE '\\' AND {order}"
@@ -96,6 +96,11 @@ class BranchQueries:
         self.turn_start = (
             f"SELECT message_id FROM {structure} WHERE {self._of_branch}"
             " AND message_type = 'user' AND branch_turn_number = ?3"
+        )
+        # Not simply the next number: what is removed from the middle of a history leaves a gap.
+        self.start_of_later = (
+            f"SELECT message_id FROM {structure} WHERE {self._of_branch}"
+            " AND message_type = 'user' AND branch_turn_number > ?3 ORDER BY branch_turn_number LIMIT 1"
         )
         self.exists = (
             f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {branches} WHERE {self._of_branch})"

@@ -9,7 +9,7 @@ from ...items import decode_item
 from ..protocol import Items
 from ..sql.scripts import Row, Script, Statement
 from ..sql.session import encode_batch, report_corrupt
-from .branching import BranchingSession, as_text
+from .branching import BranchingSession, as_text, check_branch, check_turn
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
 from .usage import COUNTS, TurnUsage, identity_of, run_id_of
 
@@ -90,7 +90,9 @@ class AdvancedSession(BranchingSession):
     async def get_session_usage(self, branch_id: str | None = None) -> dict[str, int] | None:
         """Totals of a branch, or of all: `COUNTS` and `total_turns`; `None` where nothing was stored."""
         self._check_open()
-        await self._engine.prepare(self._queries.tables)
+        if branch_id is not None:
+            check_branch(branch_id)
+        await self._engine.prepare(self._queries.schema)
         sql = self._usage_queries.of_session if branch_id is None else self._usage_queries.of_branch
         parameters = (self.session_id,) if branch_id is None else (self.session_id, branch_id)
         return await self._engine.fetch(sql, parameters, _totals_of)
@@ -103,6 +105,7 @@ class AdvancedSession(BranchingSession):
         scope = await self._scope(branch_id)
         if user_turn_number is None:
             return await self._engine.fetch(self._usage_queries.by_turn, scope, _costs_of)
+        check_turn(user_turn_number, least=0)
         rows = await self._engine.fetch(self._usage_queries.of_turn, (*scope, user_turn_number), list[Row])
         return TurnUsage.of_row(tuple(rows[0])).as_dict() if rows else {}
 
@@ -128,12 +131,12 @@ class AdvancedSession(BranchingSession):
 
 def _turns_of(rows: list[Row]) -> list[UserTurn]:
     turns = []
-    for turn, stored, created_at in rows:
+    for row_id, turn, stored, created_at in rows:
         item = decode_item(stored)
-        if item is not None:
+        if item is None:
+            report_corrupt(row_id)
+        else:
             turns.append(UserTurn(turn, item, as_text(created_at)))
-    if len(turns) < len(rows):
-        report_corrupt(len(rows) - len(turns))
     return turns
 
 

@@ -40,7 +40,7 @@ class SQLCatalog:
     ) -> SessionPage:
         """A page of sessions, the latest used first."""
         after = (None, None) if cursor is None else _decode_cursor(cursor)
-        await self._engine.prepare(self._queries.tables)
+        await self._engine.prepare(self._queries.schema)
         rows = await self._engine.fetch(
             self._queries.list_sessions, (user_id, agent_id, *after, limit + 1), list[Row]
         )
@@ -50,7 +50,7 @@ class SQLCatalog:
 
     async def delete_idle_sessions(self, seconds: float) -> int:
         """Delete sessions not updated for so long, some at a time so that others can write in between."""
-        await self._engine.prepare(self._queries.tables)
+        await self._engine.prepare(self._queries.schema)
         deleted = 0
         while some := await self._engine.write(partial(self._delete_some, seconds)):
             deleted += some

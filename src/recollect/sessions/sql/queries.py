@@ -7,6 +7,7 @@ alone being unique, so the tables may be partitioned by session.
 from abc import ABC, abstractmethod
 
 from .scripts import Statement
+from .session_schema import session_schema
 from .tables import Tables
 
 
@@ -55,6 +56,7 @@ class Queries(ABC):
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self.schema = session_schema(tables)
         sessions, messages = f'"{tables.sessions}"', f'"{tables.messages}"'
         metadata, batches, leases = f'"{tables.metadata}"', f'"{tables.batches}"', f'"{tables.leases}"'
         notes = f'"{tables.notes}"'

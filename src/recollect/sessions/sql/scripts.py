@@ -6,9 +6,10 @@ after a rollback.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from .tables import Tables
+if TYPE_CHECKING:
+    from .schema import Schema
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -39,7 +40,7 @@ def run_all(statements: Iterable[Statement]) -> Script[None]:
 class Engine(Protocol):
     """What a session needs of its database."""
 
-    async def prepare(self, tables: Tables) -> None:
+    async def prepare(self, schema: "Schema") -> None:
         """See to it that the tables are there and have the right shape."""
         ...
 

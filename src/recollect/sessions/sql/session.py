@@ -117,7 +117,7 @@ class SQLSession(SDKCompaction, SessionABC):
     async def get_metadata(self) -> SessionMetadata:
         """The metadata; empty where none was set."""
         self._check_open()
-        await self._engine.prepare(self._queries.tables)
+        await self._engine.prepare(self._queries.schema)
         return await self._engine.fetch(self._queries.get_metadata, (self.session_id,), _metadata_of)
 
     async def set_metadata(self, metadata: SessionMetadata) -> None:
@@ -128,7 +128,7 @@ class SQLSession(SDKCompaction, SessionABC):
         """The note of this key, `None` where there is none."""
         self._check_open()
         check_text("key", key)
-        await self._engine.prepare(self._queries.tables)
+        await self._engine.prepare(self._queries.schema)
         return await self._engine.fetch(self._queries.get_note, (self.session_id, key), _note_of)
 
     async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
@@ -154,7 +154,7 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def _scope(self) -> tuple[Any, ...]:
         """What tells this history from others: the first parameters of the statements that read it."""
-        await self._engine.prepare(self._queries.tables)
+        await self._engine.prepare(self._queries.schema)
         return (self.session_id,)
 
     async def _read(self, reads: Reads, scope: tuple[Any, ...], limit: int | None) -> Items:
@@ -195,7 +195,7 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def _write(self, make_script: MakeScript[T]) -> T:
         self._check_open()
-        await self._engine.prepare(self._queries.tables)
+        await self._engine.prepare(self._queries.schema)
         return await self._engine.write(make_script)
 
     def _append(self, encoded: list[str]) -> Script[None]:

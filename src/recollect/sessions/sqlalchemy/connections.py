@@ -19,8 +19,8 @@ from sqlalchemy.pool import Pool, PoolProxiedConnection, StaticPool
 from sqlalchemy.util import greenlet_spawn
 
 from ...errors import ConnectionLostError, StorageError
+from ..sql.schema import Schema
 from ..sql.scripts import Row
-from ..sql.tables import Tables
 from .errors import explain, explain_connecting, explained
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class EngineState:
     """What is known of an engine by all who use it: which tables were made there, and whose turn it is."""
 
     def __init__(self) -> None:
-        self.prepared: set[Tables] = set()
+        self.prepared: set[Schema] = set()
         self.preparing = LockOfLoop()
         self.turn = LockOfLoop()
 

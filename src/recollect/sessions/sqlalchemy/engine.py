@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from ...errors import ConnectionLostError, TransientError
 from ..collector import collector_held_off
 from ..sql.queries import Queries
+from ..sql.schema import Schema
 from ..sql.scripts import Decode, MakeScript, Row, Script, Statement
 from ..sql.tables import Tables
+from ..sqlite.migrations import migrate as migrate_sqlite
 from ..sqlite.queries import queries_for as sqlite_queries_for
-from ..sqlite.schema import migrate as migrate_sqlite
 from .connections import Connections, Run, settled
 from .queries import mysql_queries_for, postgres_queries_for
 from .schema import make_missing_indexes, make_missing_tables
@@ -52,22 +53,22 @@ class SQLAlchemyEngine:
         self._here = here
         self._create_tables = create_tables
 
-    async def prepare(self, tables: Tables) -> None:
+    async def prepare(self, schema: Schema) -> None:
         """Make the tables, where that was asked for."""
         if self._create_tables:
             connections = self._here()
-            if tables not in connections.state.prepared:
-                await self._make_tables(connections, tables)
+            if schema not in connections.state.prepared:
+                await self._make_tables(connections, schema)
 
-    async def _make_tables(self, connections: Connections, tables: Tables) -> None:
+    async def _make_tables(self, connections: Connections, schema: Schema) -> None:
         async with connections.state.preparing.here():
-            if tables not in connections.state.prepared:
+            if schema not in connections.state.prepared:
                 if connections.dialect == "sqlite":
-                    await self._write(connections, migrate_sqlite(tables))
+                    await self._write(connections, migrate_sqlite(schema))
                 else:
-                    await connections.change_schema(partial(make_missing_tables, tables))
-                    await connections.change_schema(partial(make_missing_indexes, tables))
-                connections.state.prepared.add(tables)
+                    await connections.change_schema(partial(make_missing_tables, schema))
+                    await connections.change_schema(partial(make_missing_indexes, schema))
+                connections.state.prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a transaction and return its result."""

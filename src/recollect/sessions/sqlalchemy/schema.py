@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mysql import LONGTEXT
 
+from ..sql.schema import Schema
 from ..sql.tables import Tables
 
 # MySQL cannot index a text without a length, compares texts loosely unless told not to, and has short ones
@@ -35,26 +36,26 @@ _LONGEST_NAME = 63
 _COUNTS = ("requests", "input_tokens", "output_tokens", "total_tokens")
 
 
-def make_missing_tables(tables: Tables, connection: Connection) -> None:
+def make_missing_tables(schema: Schema, connection: Connection) -> None:
     """Make the tables that are not there; those who do it at once wait for each other."""
-    with _nobody_else(connection, tables):
-        describe(tables).create_all(connection)
+    with _nobody_else(connection, schema):
+        schema.describe().create_all(connection)
 
 
-def make_missing_indexes(tables: Tables, connection: Connection) -> None:
+def make_missing_indexes(schema: Schema, connection: Connection) -> None:
     """Make the indexes that are not there: tables that the SDK has made lack ours.
 
     In a transaction of its own, so that it locks but one table, and cannot meet a writer who has another.
     """
-    with _nobody_else(connection, tables):
-        for table in describe(tables).sorted_tables:
+    with _nobody_else(connection, schema):
+        for table in schema.describe().sorted_tables:
             for index in table.indexes:
                 index.create(connection, checkfirst=True)
 
 
 @contextmanager
-def _nobody_else(connection: Connection, tables: Tables) -> Iterator[None]:
-    key = crc32(f"recollect/{tables.sessions}/{tables.messages}".encode())
+def _nobody_else(connection: Connection, schema: Schema) -> Iterator[None]:
+    key = crc32(f"recollect/{schema.scope}".encode())
     if connection.dialect.name == "postgresql":  # until the end of the transaction
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({key})")
         yield

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ...errors import ReadOnlyError, StorageError
 from ..collector import collector_held_off
+from ..sql.schema import Schema
 from ..sql.scripts import Decode, MakeScript, Row
-from ..sql.tables import Tables
 from .connection import (
     EngineOptions,
     connect,
@@ -28,8 +28,8 @@ from .connection import (
     run_script,
     wait_for_lock,
 )
+from .migrations import check_tables, is_migrated, migrate
 from .readers import Readers
-from .schema import check_tables, is_migrated, migrate
 from .writer import Writer
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ def _fetch_until(cursor: sqlite3.Cursor, deadline: float) -> tuple[list[Row], bo
 
 
 class FileEngine:
-    """The engine of a database file. Made by `registry.open_engine`, one for each file and process."""
+    """The engine of a database file. Made by `registry.acquire_engine`, one for each file and process."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class FileEngine:
         self.path = path
         self.options = options
         self.handles = 0  # sessions that use it; the registry counts them
-        self._prepared: set[Tables] = set()
+        self._prepared: set[Schema] = set()
         self._identity: tuple[int, int] | None = None
         self._try_retire_engine = try_retire
         self._writer = Writer(
@@ -153,17 +153,17 @@ class FileEngine:
         self._reading = _Reading(self.path, self.options, readers)
         self.fetch = self._reading.fetch
 
-    async def prepare(self, tables: Tables) -> None:
+    async def prepare(self, schema: Schema) -> None:
         """See to it that the tables are there and have the right shape."""
-        if tables in self._prepared:
+        if schema in self._prepared:
             return
         # Whoever only reads a file that is ready must not wait for those who write to it.
-        if not await in_waiting_thread(partial(self._is_ready, tables)):
+        if not await in_waiting_thread(partial(self._is_ready, schema)):
             try:
-                await self._writer.run(partial(migrate, tables))
+                await self._writer.run(partial(migrate, schema))
             except ReadOnlyError:
-                await in_waiting_thread(partial(self._check_readable, tables))
-        self._prepared.add(tables)
+                await in_waiting_thread(partial(self._check_readable, schema))
+        self._prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a durable transaction, which it may share with others, and return its result."""
@@ -219,36 +219,36 @@ class FileEngine:
             self._reading.readers.empty()
         connection = connect_writer(self.path, self.options)
         try:
-            for tables in self._prepared:
-                _migrate_alone(connection, tables, self.options.busy_timeout)
+            for schema in self._prepared:
+                _migrate_alone(connection, schema, self.options.busy_timeout)
         except BaseException:
             connection.close()
             raise
         self._identity = _identity_of(self.path)
         return connection
 
-    def _is_ready(self, tables: Tables) -> bool:
+    def _is_ready(self, schema: Schema) -> bool:
         """Whether the tables are there with all that belongs to them; if not, it is not told why."""
         identity = _identity_of(self.path)
         if identity is None or not os.path.isfile(self.path):
             return False
         try:
             with self._reading.patiently() as connection:
-                ready = run_script(connection, is_migrated(tables))
+                ready = run_script(connection, is_migrated(schema))
         except StorageError:
             return False
         if ready and self._identity is None:
             self._identity = identity
         return ready
 
-    def _check_readable(self, tables: Tables) -> None:
+    def _check_readable(self, schema: Schema) -> None:
         with self._reading.patiently() as connection:
-            run_script(connection, check_tables(tables))
+            run_script(connection, check_tables(schema))
 
 
-def _migrate_alone(connection: sqlite3.Connection, tables: Tables, busy_timeout: float) -> None:
+def _migrate_alone(connection: sqlite3.Connection, schema: Schema, busy_timeout: float) -> None:
     wait_for_lock(lambda: connection.execute("BEGIN IMMEDIATE"), busy_timeout)
-    run_script(connection, migrate(tables))
+    run_script(connection, migrate(schema))
     connection.execute("COMMIT")
 
 
@@ -265,29 +265,40 @@ class MemoryEngine:
 
     def __init__(self, options: EngineOptions) -> None:
         self._readers = Readers(_connect_in_memory, 1)
-        self._prepared: set[Tables] = set()
+        self._prepared: set[Schema] = set()
         self._reading = _Reading(":memory:", options, self._readers)
         self.fetch = self._reading.fetch
 
-    async def prepare(self, tables: Tables) -> None:
+    async def prepare(self, schema: Schema) -> None:
         """Make the tables."""
-        if tables not in self._prepared:
-            await self.write(partial(migrate, tables))
-            self._prepared.add(tables)
+        if schema not in self._prepared:
+            await self.write(partial(migrate, schema))
+            self._prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a transaction and return its result."""
         connection = self._readers.take_nowait()
         if connection is None:
-            return await in_waiting_thread(partial(self._write_patiently, make_script))
+            return await self._write_in_turn(make_script)
         try:
             return _run_in_transaction(connection, make_script)
         finally:
             self._readers.give_back(connection)
 
-    def _write_patiently(self, make_script: MakeScript[T]) -> T:
+    async def _write_in_turn(self, make_script: MakeScript[T]) -> T:
+        """Wait for the connection. A cancelled call did not happen, unless it had the connection by then."""
+        turn = _Turn()
+        writing = asyncio.ensure_future(in_waiting_thread(partial(self._write_patiently, turn, make_script)))
+        try:
+            return cast(T, await asyncio.shield(writing))
+        except asyncio.CancelledError:
+            if not turn.give_up():
+                await asyncio.wait([writing])
+            raise
+
+    def _write_patiently(self, turn: "_Turn", make_script: MakeScript[T]) -> T | None:
         with self._reading.patiently() as connection:
-            return _run_in_transaction(connection, make_script)
+            return _run_in_transaction(connection, make_script) if turn.begin() else None
 
     def close(self) -> None:
         """Forget everything."""
@@ -304,6 +315,26 @@ class MemoryEngine:
     def after_fork_in_child(self) -> None:
         """Go on with a copy."""
         self._readers.restart()
+
+
+class _Turn:
+    """A write that waits its turn: whoever comes first, it begins or is given up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun = self._given_up = False
+
+    def begin(self) -> bool:
+        """Whether it may begin: nobody gave it up."""
+        with self._lock:
+            self._begun = not self._given_up
+            return self._begun
+
+    def give_up(self) -> bool:
+        """Whether it was given up in time: it has not begun."""
+        with self._lock:
+            self._given_up = not self._begun
+            return self._given_up
 
 
 def _run_in_transaction(connection: sqlite3.Connection, make_script: MakeScript[T]) -> T:

@@ -1,20 +1,21 @@
-"""The tables of a SQLite session file, and the ordered steps that make them.
+"""The tables of sessions, and the ordered steps that make them in a SQLite file.
 
-The first two tables are those of the Agents SDK, so that its files open here and ours open there. Ours stand
+The first tables are those of the Agents SDK, so that its files open here and ours open there. Ours stand
 beside them under names that start with `recollect_`.
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
 
 from ...errors import SchemaMismatchError
-from ..sql.scripts import Script, Statement
-from ..sql.tables import Tables
+from .schema import Schema, Step
+from .scripts import Script, Statement
+from .tables import Tables
 
 _SESSION_COLUMNS = {"session_id", "created_at", "updated_at"}
 _MESSAGE_COLUMNS = {"id", "session_id", "message_data", "created_at"}
-
-
 _STRUCTURE_COLUMNS = {
     "session_id",
     "message_id",
@@ -27,72 +28,6 @@ _STRUCTURE_COLUMNS = {
     "created_at",
 }
 _USAGE_COLUMNS = {"session_id", "branch_id", "user_turn_number", "requests", "input_tokens", "output_tokens"}
-
-
-def migrate(tables: Tables) -> Script[None]:
-    """Bring the tables to the newest step. Runs in one transaction; does nothing where nothing is to do."""
-    yield from check_tables(tables, must_exist=False)
-    yield Statement(
-        "CREATE TABLE IF NOT EXISTS recollect_migrations (scope TEXT NOT NULL, step TEXT NOT NULL,"
-        " applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step))"
-    )
-    scope = f"{tables.sessions}/{tables.messages}"
-    rows = yield Statement("SELECT step FROM recollect_migrations WHERE scope = ?1", (scope,))
-    applied = {step for (step,) in rows} if (yield from _exist(tables)) else set()
-    for step in _steps(tables):
-        if step.__name__ not in applied:
-            yield from step(tables)
-            yield Statement(
-                "INSERT OR IGNORE INTO recollect_migrations (scope, step) VALUES (?1, ?2)",
-                (scope, step.__name__),
-            )
-
-
-def is_migrated(tables: Tables) -> Script[bool]:
-    """Whether every step was taken, and the tables are there and right. Only reads."""
-    yield from check_tables(tables)
-    scope = f"{tables.sessions}/{tables.messages}"
-    rows = yield Statement("SELECT step FROM recollect_migrations WHERE scope = ?1", (scope,))
-    return {step for (step,) in rows} >= {step.__name__ for step in _steps(tables)}
-
-
-def check_tables(tables: Tables, must_exist: bool = True) -> Script[None]:
-    """Raise `SchemaMismatchError` unless the tables, where there are any, have the columns they need."""
-    for table, needed in _needed_columns(tables).items():
-        rows = yield Statement(f'PRAGMA table_info("{table}")')
-        missing = needed - {row[1] for row in rows}
-        if missing and (rows or must_exist):
-            columns = ", ".join(sorted(missing))
-            raise SchemaMismatchError(f"table {table!r} has another shape: it lacks {columns}")
-    if tables.advanced:
-        yield from _check_owner(tables)
-
-
-def _needed_columns(tables: Tables) -> dict[str, set[str]]:
-    needed = {tables.sessions: _SESSION_COLUMNS, tables.messages: _MESSAGE_COLUMNS}
-    if tables.advanced:
-        needed |= {tables.structure: _STRUCTURE_COLUMNS, tables.usage: _USAGE_COLUMNS}
-    return needed
-
-
-def _check_owner(tables: Tables) -> Script[None]:
-    """The tables of structure and usage have fixed names: they belong to one pair of tables in a file."""
-    for table in (tables.structure, tables.usage):
-        keys = yield Statement(f'PRAGMA foreign_key_list("{table}")')
-        owners = {key[2].lower() for key in keys}
-        if owners - {tables.sessions.lower(), tables.messages.lower()}:
-            names = ", ".join(sorted(owners))
-            raise SchemaMismatchError(f"table {table!r} belongs to other tables in this file: {names}")
-
-
-def _exist(tables: Tables) -> Script[bool]:
-    names = list(_needed_columns(tables))
-    rows = yield Statement(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
-        " AND name IN (SELECT value FROM json_each(?1))",
-        (json.dumps(names),),
-    )
-    return bool(rows[0][0] == len(names))
 
 
 def create_history(tables: Tables) -> Script[None]:
@@ -252,5 +187,46 @@ ADVANCED_MIGRATIONS: tuple[Callable[[Tables], Script[None]], ...] = (
 )
 
 
-def _steps(tables: Tables) -> tuple[Callable[[Tables], Script[None]], ...]:
-    return MIGRATIONS + ADVANCED_MIGRATIONS if tables.advanced else MIGRATIONS
+@dataclass(frozen=True)
+class SessionSchema(Schema):
+    """The schema of sessions on tables of these names."""
+
+    tables: Tables
+
+    @property
+    def scope(self) -> str:
+        """One for each pair of tables."""
+        return f"{self.tables.sessions}/{self.tables.messages}"
+
+    def steps(self) -> list[Step]:
+        """Those of plain sessions, and of advanced ones where they are."""
+        steps = MIGRATIONS + ADVANCED_MIGRATIONS if self.tables.advanced else MIGRATIONS
+        return [Step(step.__name__, partial(step, self.tables)) for step in steps]
+
+    def columns(self) -> Mapping[str, Set[str]]:
+        """Those of the SDK's tables, which others may have made."""
+        needed = {self.tables.sessions: _SESSION_COLUMNS, self.tables.messages: _MESSAGE_COLUMNS}
+        if self.tables.advanced:
+            needed |= {self.tables.structure: _STRUCTURE_COLUMNS, self.tables.usage: _USAGE_COLUMNS}
+        return needed
+
+    def check(self) -> Script[None]:
+        """The tables of structure and usage have fixed names: they belong to one pair of tables in a file."""
+        for table in (self.tables.structure, self.tables.usage) if self.tables.advanced else ():
+            keys = yield Statement(f'PRAGMA foreign_key_list("{table}")')
+            owners = {key[2].lower() for key in keys}
+            if owners - {self.tables.sessions.lower(), self.tables.messages.lower()}:
+                names = ", ".join(sorted(owners))
+                raise SchemaMismatchError(f"table {table!r} belongs to other tables in this file: {names}")
+
+    def describe(self) -> Any:
+        """As SQLAlchemy's `MetaData`."""
+        from ..sqlalchemy.schema import describe
+
+        return describe(self.tables)
+
+
+@lru_cache(maxsize=64)
+def session_schema(tables: Tables) -> SessionSchema:
+    """The schema of these tables, made once."""
+    return SessionSchema(tables)
