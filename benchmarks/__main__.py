@@ -17,6 +17,8 @@ from .report import format_block, format_overview, write_json
 # Each module has `build(directory, quick) -> Suite`. Imported when chosen: a suite may need its own drivers.
 SUITES = {
     "sessions": "benchmarks.sessions.suite",
+    "advanced": "benchmarks.advanced.suite",
+    "strategies": "benchmarks.strategies.suite",
     "redis": "benchmarks.redis.suite",
     "postgres": "benchmarks.postgres.suite",
 }

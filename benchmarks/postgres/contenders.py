@@ -1,9 +1,7 @@
-"""Who is compared, behind one small face: a database, sessions in it, and closing them."""
+"""Who is compared on PostgreSQL: ours, the SDK's sessions, and the driver itself."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import asyncpg
 import msgspec
@@ -13,7 +11,7 @@ from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.sessions.sqlalchemy.queries import PostgresQueries
 
-from ..sessions.contenders import Session
+from ..shared.stores import Session, Store
 
 OURS = "recollect"
 OURS_GIVEN = "recollect, own engine"
@@ -31,22 +29,6 @@ _RAW_CONNECTIONS = 10  # as many as ours has
 
 encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-
-
-class Database(Protocol):
-    """A database as a contender uses it."""
-
-    def session(self, session_id: str) -> Session:
-        """Make a session, as an application does for a request."""
-        ...
-
-    async def close_session(self, session: Any) -> None:
-        """Close one."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of the database after the last."""
-        ...
 
 
 class Ours:
@@ -100,7 +82,7 @@ class TheirsByURL:
         """A session with its engine."""
         from agents.extensions.memory import SQLAlchemySession as TheirSession
 
-        session: Session = TheirSession.from_url(session_id, url=self._url, **self._tables)  # type: ignore[assignment]
+        session: Session = TheirSession.from_url(session_id, url=self._url, **self._tables)
         return session
 
     async def close_session(self, session: Any) -> None:
@@ -187,7 +169,7 @@ def raw_append(tables: Tables) -> str:
     return statement.sql.replace("?", "$")
 
 
-async def use_as(contender: str, url: str, tables: dict[str, Any]) -> Database:
+async def use_as(contender: str, url: str, tables: dict[str, Any]) -> Store:
     """A database as one of the contenders uses it. URLs of PostgreSQL are without a driver."""
     from agents.extensions.memory import SQLAlchemySession as TheirSession
 
@@ -205,14 +187,3 @@ async def use_as(contender: str, url: str, tables: dict[str, Any]) -> Database:
             return Raw([await asyncpg.connect(url) for _ in range(_RAW_CONNECTIONS)], tables)
         case _:
             raise ValueError(f"no contender {contender!r}")
-
-
-@asynccontextmanager
-async def live_session(database: Database, session_id: str) -> AsyncIterator[Session]:
-    """A session that has been used once, so that what connecting costs is not counted; closed afterwards."""
-    session = database.session(session_id)
-    try:
-        await session.get_items(1)
-        yield session
-    finally:
-        await database.close_session(session)

@@ -13,8 +13,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing.servers.postgres import PostgresServer
 
-from ..sessions.histories import make_items
-from .contenders import OURS_SQLITE, SDK_SQLITE, Database, encode, raw_append, tables_of, use_as
+from ..shared.items import make_items
+from ..shared.stores import OpenStore, Store, closed_afterwards
+from .contenders import OURS_SQLITE, SDK_SQLITE, encode, raw_append, tables_of, use_as
 
 _ITEMS_AT_ONCE = 1000
 
@@ -33,9 +34,13 @@ class Databases:
             yield server.url
 
     @asynccontextmanager
-    async def filled(
-        self, contender: str, server: str, histories: Mapping[str, int]
-    ) -> AsyncIterator[Database]:
+    async def on_one_server(self) -> AsyncIterator[OpenStore]:
+        """A server that all contenders use, each with tables of its own."""
+        async with self.server() as server:
+            yield lambda contender, histories: self.filled(contender, server, histories)
+
+    @asynccontextmanager
+    async def filled(self, contender: str, server: str, histories: Mapping[str, int]) -> AsyncIterator[Store]:
         """A contender on tables of its own, with so many items for each session id."""
         number = next(self._numbers)
         tables = {"sessions_table": f"sessions_{number}", "messages_table": f"messages_{number}"}
@@ -44,11 +49,8 @@ class Databases:
             url = f"sqlite+aiosqlite:///{self._directory}/{number}.db"
         await _make_tables(contender, url, tables)
         await _fill(url, tables, histories)
-        database = await use_as(contender, url, tables)
-        try:
-            yield database
-        finally:
-            await database.close()
+        async with closed_afterwards(await use_as(contender, url, tables)) as store:
+            yield store
 
 
 async def _make_tables(contender: str, url: str, tables: dict[str, Any]) -> None:

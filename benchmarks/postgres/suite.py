@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..harness import Suite
-from .calls import add, pop, read_all, read_newest, request_cycle
-from .concurrency import live_sessions, tasks, writers
-from .contenders import BASELINES, CONTENDERS, OURS
+from ..shared.calls import Calls
+from ..shared.tasks import CONVERSATIONS, TASKS, add_turn, on_sessions, tasks, writers
+from .contenders import BASELINES, CONTENDERS, ON_POSTGRES, OURS, OURS_GIVEN, SDK_BY_URL
 from .databases import Databases
+from .footprint import live_sessions
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,21 @@ def build(directory: Path, quick: bool) -> Suite:
     databases = Databases(directory)
     scale = QUICK if quick else FULL
     repeats = {50: scale.many, 1000: scale.many, 10_000: scale.some, 100_000: scale.few}
+    setting = databases.on_one_server
+    calls = Calls(setting, BASELINES, CONTENDERS, CONTENDERS)
+    everybody = (*CONTENDERS, OURS_GIVEN, SDK_BY_URL)
+    adding = on_sessions(setting, ON_POSTGRES, CONVERSATIONS, add_turn, scale.turns)
+    what = f"{TASKS} tasks on different sessions; a turn is to add 5 items"
     measures = [
-        request_cycle(databases, scale.many),
-        add(databases, 1, scale.many),
-        add(databases, 5, scale.many),
-        add(databases, 1000, scale.some),
-        *(read_all(databases, size, repeats[size]) for size in scale.sizes),
-        *(read_newest(databases, size, scale.many) for size in scale.sizes[1:]),
-        pop(databases, scale.many),
-        tasks(databases, scale.turns, scale.some),
-        writers(databases, scale.turns, scale.some),
+        calls.cycle("cycle", "another session is open", scale.many, everybody, hold=True),
+        calls.add(1, scale.many),
+        calls.add(5, scale.many),
+        calls.add(1000, scale.some),
+        *(calls.read_all(size, repeats[size]) for size in scale.sizes),
+        *(calls.read_newest(size, scale.many) for size in scale.sizes[1:]),
+        calls.pop(scale.many),
+        tasks("tasks-add", what, scale.some, adding, BASELINES),
+        writers(setting, ON_POSTGRES, scale.turns, scale.some, BASELINES),
         live_sessions(databases, scale.live, scale.few),
     ]
     return Suite("postgres", OURS, CONTENDERS, BASELINES, measures)

@@ -1,14 +1,17 @@
-"""Who is compared, behind one small face: a server, sessions on it, and closing them."""
+"""Who is compared on Redis: ours, the SDK's sessions, and the client itself."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from time import time
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import redis.asyncio
 
-from ..sessions.contenders import Session
+from recollect.testing.servers.redis import RedisServer
+
+from ..shared.items import make_items
+from ..shared.stores import OpenStore, Session, Store, closed_afterwards
 
 OURS = "recollect"
 SDK = "SDK RedisSession"
@@ -59,22 +62,6 @@ class RawSession:
         await self._client.delete(self._key, self._messages)
 
 
-class Contender(Protocol):
-    """A server as a contender uses it."""
-
-    def session(self, session_id: str) -> Session:
-        """Make a session, as an application does for a request."""
-        ...
-
-    async def close_session(self, session: Any) -> None:
-        """Close one."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of the server after the last."""
-        ...
-
-
 class FromURL:
     """A class whose sessions connect by themselves."""
 
@@ -115,7 +102,7 @@ class OnClient:
         await self._client.aclose()
 
 
-def use_as(contender: str, url: str) -> Contender:
+def use_as(contender: str, url: str) -> Store:
     """A server as one of the contenders uses it."""
     from agents.extensions.memory import RedisSession as SDKSession
 
@@ -138,24 +125,18 @@ def use_as(contender: str, url: str) -> Contender:
 
 
 @asynccontextmanager
-async def used(contender: str, url: str) -> AsyncIterator[Contender]:
-    """A server as a contender uses it, let go afterwards."""
-    server = use_as(contender, url)
-    try:
-        yield server
-    finally:
-        await server.close()
+async def on_servers() -> AsyncIterator[OpenStore]:
+    """A server of its own for each contender."""
+    yield _open_store
 
 
 @asynccontextmanager
-async def live_session(server: Contender, session_id: str) -> AsyncIterator[Session]:
-    """A session that has been used once, so that what connecting costs is not counted; closed afterwards."""
-    session = server.session(session_id)
-    try:
-        await session.get_items(1)
-        yield session
-    finally:
-        await server.close_session(session)
+async def _open_store(contender: str, histories: Mapping[str, int]) -> AsyncIterator[Store]:
+    with RedisServer() as server:
+        for session_id, size in histories.items():
+            await fill(server.url, session_id, make_items(size))
+        async with closed_afterwards(use_as(contender, server.url)) as store:
+            yield store
 
 
 async def fill(url: str, session_id: str, items: list[Any]) -> None:
@@ -165,6 +146,3 @@ async def fill(url: str, session_id: str, items: list[Any]) -> None:
     for start in range(0, len(items), 1000):
         await raw.add_items(items[start : start + 1000])
     await client.aclose()
-
-
-Operation = Callable[[], Awaitable[object]]

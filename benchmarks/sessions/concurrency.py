@@ -2,8 +2,8 @@
 
 import asyncio
 import statistics
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -11,45 +11,40 @@ from typing import Any, TypeAlias
 
 from ..harness import Measure, Metric, OpenMeasure, Sample, Sampler
 from ..processes import Parent, Worker
-from .calls import BASELINES
-from .contenders import WRITERS, Database, RawShared, Session, live_session, open_as, opened
-from .histories import Workspace, make_turn
+from ..shared.items import make_turn
+from ..shared.stores import Session, Store, closed_afterwards
+from ..shared.tasks import (
+    CONVERSATIONS,
+    ERRORS,
+    TASKS,
+    THROUGHPUT,
+    Turn,
+    add_turn,
+    on_sessions,
+    take_turns,
+    tasks,
+)
+from .contenders import BASELINES, WRITERS, RawShared, on_files, open_as
+from .histories import Workspace
 from .raw import RawSession, transaction
 
-Turn: TypeAlias = Callable[[Session], Awaitable[None]]
 InlineTurn: TypeAlias = Callable[[RawSession], None]
 
 GROUPED = "raw FULL, group commit"
-_TASKS = 64
 _TURN = make_turn(1)
 _HISTORY = 100
 _NEWEST = 50
-_THROUGHPUT = Metric("turns", "/s", more_is_better=True)
-_ERRORS = Metric("errors", "", has_ratio=False)
 
 
-def tasks(workspace: Workspace, turns: int, repeats: int) -> list[Measure]:
+def file_tasks(workspace: Workspace, turns: int, repeats: int) -> list[Measure]:
     """So many tasks, each on a session of its own, each taking some turns."""
+    adding = _on_file(workspace, add_turn, _append_turn, turns)
+    both = _on_file(workspace, _read_and_add, _read_and_append, turns)
+    what = f"{TASKS} tasks on different sessions of one file; a turn is to"
     return [
-        _tasks(
-            "tasks-add", "add 5 items", _tasks_on_file(workspace, _add_turn, _append_turn, turns), repeats
-        ),
-        _tasks(
-            "tasks-read-add",
-            "read the newest 50 and add 2",
-            _tasks_on_file(workspace, _read_and_add, _read_and_append, turns),
-            repeats,
-        ),
+        tasks("tasks-add", f"{what} add 5 items", repeats, adding, BASELINES),
+        tasks("tasks-read-add", f"{what} read the newest {_NEWEST} and add 2", repeats, both, BASELINES),
     ]
-
-
-def _tasks(name: str, turn: str, opening: OpenMeasure, repeats: int) -> Measure:
-    what = f"{_TASKS} tasks on different sessions of one file; a turn is to {turn}"
-    return Measure(name, what, (_THROUGHPUT, _ERRORS), repeats, opening, BASELINES)
-
-
-async def _add_turn(session: Session) -> None:
-    await session.add_items(_TURN)
 
 
 async def _read_and_add(session: Session) -> None:
@@ -66,43 +61,18 @@ def _read_and_append(session: RawSession) -> None:
     session.append(_TURN[:2])
 
 
-def _tasks_on_file(workspace: Workspace, turn: Turn, inline_turn: InlineTurn, turns: int) -> OpenMeasure:
-    ids = [f"conversation-{number}" for number in range(_TASKS)]
+def _on_file(workspace: Workspace, turn: Turn, inline_turn: InlineTurn, turns: int) -> OpenMeasure:
+    opening = on_sessions(on_files(workspace), WRITERS, CONVERSATIONS, turn, turns, history=_HISTORY)
 
     @asynccontextmanager
     async def open_all() -> AsyncIterator[Mapping[str, Sampler]]:
-        async with AsyncExitStack() as stack:
-            samplers: dict[str, Sampler] = {}
-            for name in WRITERS:
-                path = workspace.copy_of(dict.fromkeys(ids, _HISTORY))
-                database = await stack.enter_async_context(opened(name, path))
-                sessions = [await stack.enter_async_context(live_session(database, id_)) for id_ in ids]
-                samplers[name] = partial(_run_tasks, sessions, turn, turns)
-            grouped = RawShared(workspace.copy_of(dict.fromkeys(ids, _HISTORY)), "FULL")
-            stack.callback(grouped.close)
-            samplers[GROUPED] = partial(
-                _run_grouped, [grouped.session(id_) for id_ in ids], inline_turn, turns
-            )
-            yield samplers
+        async with opening() as samplers:
+            grouped = RawShared(workspace.copy_of(dict.fromkeys(CONVERSATIONS, _HISTORY)), "FULL")
+            sessions = [grouped.session(session_id) for session_id in CONVERSATIONS]
+            async with closed_afterwards(grouped):
+                yield {**samplers, GROUPED: partial(_run_grouped, sessions, inline_turn, turns)}
 
     return open_all
-
-
-async def _run_tasks(sessions: Sequence[Session], turn: Turn, turns: int) -> Sample:
-    started = perf_counter()
-    errors = sum(await asyncio.gather(*(_take_turns(session, turn, turns) for session in sessions)))
-    seconds = perf_counter() - started
-    return {"turns": (len(sessions) * turns - errors) / seconds, "errors": errors}
-
-
-async def _take_turns(session: Session, turn: Turn, turns: int) -> int:
-    errors = 0
-    for _ in range(turns):
-        try:
-            await turn(session)
-        except Exception:  # noqa: BLE001 - whatever a contender raises, it is counted
-            errors += 1
-    return errors
 
 
 async def _run_grouped(sessions: Sequence[RawSession], turn: InlineTurn, turns: int) -> Sample:
@@ -122,7 +92,7 @@ def processes(workspace: Workspace, number: int, turns: int, repeats: int) -> Me
     async def open_all() -> AsyncIterator[Mapping[str, Sampler]]:
         yield {name: partial(_run_processes, workspace, name, number, turns) for name in WRITERS}
 
-    metrics = (_THROUGHPUT, Metric("p50"), Metric("p99"), _ERRORS)
+    metrics = (THROUGHPUT, Metric("p50"), Metric("p99"), ERRORS)
     what = f"{number} processes add {turns} turns of 5 items each to sessions of one new file"
     return Measure(f"processes-{number}", what, metrics, repeats, open_all, BASELINES, warm_up=False)
 
@@ -159,17 +129,9 @@ def _write_turns(parent: Parent, contender: str, path: Path, session_id: str, tu
 
 async def _write_turns_in_loop(contender: str, path: Path, session_id: str, turns: int) -> dict[str, Any]:
     """Turn after turn. Opening the file belongs to the first: that is when processes collide."""
-    latencies = []
-    errors = 0
     writer = _LateOpener(contender, path, session_id)
     began = monotonic()  # the same clock in all processes
-    for _ in range(turns):
-        started = perf_counter()
-        try:
-            await writer.add_turn()
-        except Exception:  # noqa: BLE001 - whatever a contender raises, it is counted
-            errors += 1
-        latencies.append(perf_counter() - started)
+    latencies, errors = await take_turns(writer.add_turn, turns)
     ended = monotonic()
     await writer.close()
     return {"started": began, "ended": ended, "latencies": latencies, "errors": errors}
@@ -182,7 +144,7 @@ class _LateOpener:
         self._contender = contender
         self._path = path
         self._session_id = session_id
-        self._database: Database | None = None
+        self._database: Store | None = None
         self._session: Session | None = None
 
     async def add_turn(self) -> None:
@@ -198,4 +160,4 @@ class _LateOpener:
         if self._database is not None:
             if self._session is not None:
                 await self._database.close_session(self._session)
-            self._database.close()
+            await self._database.close()

@@ -1,11 +1,13 @@
-"""Who is compared, behind one small face: open a file, make sessions on it, close them."""
+"""Who is compared on files of SQLite: ours, the SDK's sessions, and the driver itself."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from ..shared.stores import OpenStore, Session, Setting, Store, closed_afterwards
 from . import raw
+from .histories import Workspace
 
 OURS = "recollect"
 SDK = "SDK SQLiteSession"
@@ -14,44 +16,9 @@ RAW_FULL = "raw FULL"
 RAW_NORMAL = "raw NORMAL"
 RAW_OWN = "raw FULL, own connection"
 
+BASELINES = (RAW_FULL, SDK)
 READERS = (OURS, SDK, SDK_ASYNC, RAW_FULL)
 WRITERS = (*READERS, RAW_NORMAL)
-
-
-class Session(Protocol):
-    """What is measured of a session."""
-
-    def get_items(self, limit: int | None = None) -> Awaitable[list[Any]]:
-        """All items, or the newest."""
-        ...
-
-    def add_items(self, items: list[Any]) -> Awaitable[None]:
-        """Append."""
-        ...
-
-    def pop_item(self) -> Awaitable[Any]:
-        """Remove the newest."""
-        ...
-
-    def clear_session(self) -> Awaitable[None]:
-        """Remove all."""
-        ...
-
-
-class Database(Protocol):
-    """A file as a contender uses it."""
-
-    def session(self, session_id: str) -> Session:
-        """Make a session, as an application does for a request."""
-        ...
-
-    async def close_session(self, session: Any) -> None:
-        """Close one."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the file after the last."""
-        ...
 
 
 class SessionClass:
@@ -72,7 +39,7 @@ class SessionClass:
         if closing is not None:
             await closing
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing: the last session has closed the file, or will."""
 
 
@@ -90,7 +57,7 @@ class RawShared:
     async def close_session(self, session: Any) -> None:
         """Nothing: the connection stays."""
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connection."""
         self.connection.close()
 
@@ -109,11 +76,11 @@ class RawOwn:
         """Close the connection."""
         session.connection.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing is left."""
 
 
-def open_as(contender: str, path: Path) -> Database:
+def open_as(contender: str, path: Path) -> Store:
     """Open a file as one of the contenders does. The SDK, slow to import, is imported only for its own."""
     match contender:
         case "recollect":
@@ -138,28 +105,19 @@ def open_as(contender: str, path: Path) -> Database:
             raise ValueError(f"no contender {contender!r}")
 
 
-def check_read(contender: str, items: list[Any], expected: int) -> None:
-    """Nobody wins by reading less than all."""
-    if len(items) != expected:
-        raise AssertionError(f"{contender} read {len(items)} items and not {expected}")
-
-
-@asynccontextmanager
-async def opened(contender: str, path: Path) -> AsyncIterator[Database]:
+def opened(contender: str, path: Path) -> AbstractAsyncContextManager[Store]:
     """A file, closed afterwards."""
-    database = open_as(contender, path)
-    try:
-        yield database
-    finally:
-        database.close()
+    return closed_afterwards(open_as(contender, path))
 
 
-@asynccontextmanager
-async def live_session(database: Database, session_id: str) -> AsyncIterator[Session]:
-    """A session that has been used once, so that what opening costs is not counted; closed afterwards."""
-    session = database.session(session_id)
-    try:
-        await session.get_items(1)
-        yield session
-    finally:
-        await database.close_session(session)
+def on_files(workspace: Workspace) -> Setting:
+    """Files of a workspace: a copy for each contender."""
+
+    def open_store(contender: str, histories: Mapping[str, int]) -> AbstractAsyncContextManager[Store]:
+        return opened(contender, workspace.copy_of(histories))
+
+    @asynccontextmanager
+    async def setting() -> AsyncIterator[OpenStore]:
+        yield open_store
+
+    return setting

@@ -17,9 +17,10 @@ import psutil
 
 from ..harness import Measure, Metric, Sample, Sampler
 from ..processes import Parent, call_in_process
-from .calls import BASELINES, short
-from .contenders import OURS, READERS, SDK, check_read, live_session, opened
-from .histories import SESSION, Workspace
+from ..shared.items import SESSION
+from ..shared.stores import check_read, live_session, short
+from .contenders import BASELINES, OURS, READERS, SDK, opened
+from .histories import Workspace
 
 _ITEMS_OF_LIVE = 5
 _TICK = 0.001

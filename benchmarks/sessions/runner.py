@@ -7,9 +7,10 @@ from time import perf_counter
 from typing import Any
 
 from ..harness import Measure, Metric, Overhead, Sample, Sampler
-from .calls import short
-from .contenders import OURS, SDK, SDK_ASYNC, live_session, opened
-from .histories import SESSION, Workspace, make_items
+from ..shared.items import SESSION, make_items
+from ..shared.stores import live_session, short
+from .contenders import OURS, SDK, SDK_ASYNC, opened
+from .histories import Workspace
 
 PLAIN = "plain list"
 _ITEMS_PER_RUN = 2

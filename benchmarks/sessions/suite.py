@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..harness import Suite
-from .calls import BASELINES, add, clear, pop, read_all, read_newest, request_cycles
-from .concurrency import processes, tasks
-from .contenders import OURS, WRITERS
+from ..harness import Measure, Suite
+from ..shared.calls import Calls
+from .concurrency import file_tasks, processes
+from .contenders import BASELINES, OURS, RAW_OWN, READERS, WRITERS, on_files
 from .footprint import import_time, live_sessions, stall
 from .histories import Workspace
 from .runner import runner
+
+_IDLE = 0.4  # longer than our engine lingers after the last session of a file has gone
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,17 @@ def build(directory: Path, quick: bool) -> Suite:
     """The suite, with its files in a directory."""
     workspace = Workspace(directory)
     scale = QUICK if quick else FULL
+    calls = Calls(on_files(workspace), BASELINES, WRITERS, READERS, newest=10)
     measures = [
-        *request_cycles(workspace, scale.many, scale.some),
-        add(workspace, 1, scale.many),
-        add(workspace, 5, scale.many),
-        add(workspace, 1000, scale.some),
-        *(read_all(workspace, size, _read_repeats(scale, size)) for size in scale.sizes),
-        *(read_newest(workspace, size, scale.many) for size in scale.sizes),
-        pop(workspace, scale.many),
-        clear(workspace, scale.many),
-        *tasks(workspace, scale.turns, scale.few),
+        *_cycles(calls, scale),
+        calls.add(1, scale.many),
+        calls.add(5, scale.many),
+        calls.add(1000, scale.some),
+        *(calls.read_all(size, _read_repeats(scale, size)) for size in scale.sizes),
+        *(calls.read_newest(size, scale.many) for size in scale.sizes),
+        calls.pop(scale.many),
+        calls.clear(scale.many),
+        *file_tasks(workspace, scale.turns, scale.few),
         processes(workspace, scale.processes, scale.process_turns, scale.few),
         live_sessions(workspace, scale.live, scale.few),
         stall(workspace, scale.sizes[-1], scale.tick_afterwards, scale.few),
@@ -72,6 +75,16 @@ def build(directory: Path, quick: bool) -> Suite:
         import_time(scale.few),
     ]
     return Suite("sessions", OURS, WRITERS, BASELINES, measures)
+
+
+def _cycles(calls: Calls, scale: Scale) -> list[Measure]:
+    everybody = (*WRITERS, RAW_OWN)
+    after_a_rest = f"after {_IDLE} s without any"
+    return [
+        calls.cycle("cycle-alone", "one after the other", scale.many, everybody, hold=False),
+        calls.cycle("cycle-cold", after_a_rest, scale.some, everybody, hold=False, pause=_IDLE),
+        calls.cycle("cycle-held", "another session is open", scale.many, everybody, hold=True),
+    ]
 
 
 def _read_repeats(scale: Scale, size: int) -> int:

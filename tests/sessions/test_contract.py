@@ -1,6 +1,8 @@
 """Every session of ours keeps the contract: backends and wrappers alike."""
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +17,10 @@ from recollect import (
     Session,
     SQLiteSession,
 )
+from recollect.sessions.protocol import Noted, PopsChecked
 from recollect.testing import SessionContract
 
-ALL_ABILITIES = (Rewritable, Positioned, AppendsOnce, Described, Leasable)
+ALL_ABILITIES = (Rewritable, PopsChecked, Positioned, AppendsOnce, Described, Noted, Leasable)
 
 
 class TestInMemory(SessionContract):
@@ -38,6 +41,7 @@ class TestSQLiteInMemory(SessionContract):
 
 class TestSQLiteFile(SessionContract):
     abilities = ALL_ABILITIES
+    is_renamed = False
 
     @pytest.fixture(autouse=True)
     def database(self, tmp_path: Path) -> None:
@@ -46,8 +50,19 @@ class TestSQLiteFile(SessionContract):
     async def open_session(self, session_id: str) -> Session:
         return SQLiteSession(session_id, self.path)
 
+    async def store_corrupt(self, session: Any) -> bool:
+        table = "my_messages" if self.is_renamed else "agent_messages"
+        with sqlite3.connect(self.path) as connection:
+            connection.execute(
+                f"INSERT INTO {table} (session_id, message_data) VALUES (?, 'no JSON')", (session.session_id,)
+            )
+        connection.close()
+        return True
+
 
 class TestSQLiteFileWithNormalDurability(TestSQLiteFile):
+    is_renamed = True
+
     async def open_session(self, session_id: str) -> Session:
         return SQLiteSession(session_id, self.path, "my_sessions", "my_messages", durability="normal")
 

@@ -91,10 +91,11 @@ class InMemorySession(SDKCompaction, SessionABC):
         """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""
         self._check_open()
         with self._changing:
-            for number, row in enumerate(reversed(self._decoded(self._rows)), start=1):
-                if accept(row.item):
+            for number, (_, text) in enumerate(reversed(self._rows), start=1):
+                item = decode_item(text)
+                if item is not None and accept(item):
                     del self._rows[-number:]
-                    return row.item
+                    return item
             self._rows = []
             return None
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..errors import InvalidItemError
 from ..items import Item, encode_items
-from .rewriting import _as_stored
+from .rewriting import as_stored
 
 
 class Revision(NamedTuple):
@@ -20,12 +20,10 @@ class Revision(NamedTuple):
 
 def revise(items: list[Item], change: Callable[[list[Item]], list[Item | None]]) -> Revision:
     """What `change` makes of items. It may change them in place: they are compared with what was stored."""
-    before = [_as_stored(item) for item in items]
+    before = [as_stored(item) for item in items]
     after = change(list(items))
     if len(after) != len(before):
-        raise ValueError(
-            f"a revision gave {len(after)} items for {len(before)}: None stands for what goes"
-        )
+        raise ValueError(f"a revision gave {len(after)} items for {len(before)}: None stands for what goes")
     texts = {
         number: text
         for number, (item, stored) in enumerate(zip(after, before, strict=True))
@@ -46,6 +44,6 @@ def _text_of(item: Item, number: int, stored: str) -> str:
 
 def _is_still(item: Item, stored: str) -> bool:
     try:
-        return _as_stored(item) == stored
+        return as_stored(item) == stored
     except (TypeError, ValueError, RecursionError):  # never was JSON
         return False

@@ -3,19 +3,21 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from recollect import AppendsOnce, Described, Leasable, Positioned, RetryingSession, Rewritable, Session
+from recollect.sessions.protocol import Noted, PopsChecked
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing import SessionContract
 
 from .database import by, new_tables, sql
 from .partitions import make_partitioned
 
-ALL_ABILITIES = (Rewritable, Positioned, AppendsOnce, Described, Leasable)
+ALL_ABILITIES = (Rewritable, PopsChecked, Positioned, AppendsOnce, Described, Noted, Leasable)
 
 
 class OnSharedTables(SessionContract):
@@ -40,6 +42,7 @@ class OnSharedTables(SessionContract):
 
     @pytest.fixture(autouse=True)
     def database(self, postgres_url: str, made_tables: dict[str, str]) -> Iterator[None]:
+        self.plain_url = postgres_url
         self.url = by(self.driver, postgres_url)
         self.tables = made_tables
         yield
@@ -48,6 +51,12 @@ class OnSharedTables(SessionContract):
 
     async def open_session(self, session_id: str) -> Session:
         return SQLAlchemySession.from_url(session_id, url=self.url, **self.tables)
+
+    async def store_corrupt(self, session: Any) -> bool:
+        columns = f'"{self.tables["messages_table"]}" (session_id, message_data)'
+        insert = f"INSERT INTO {columns} VALUES ('{session.session_id}', 'no JSON')"
+        await asyncio.to_thread(sql, self.plain_url, insert)
+        return True
 
 
 class TestPostgres(OnSharedTables):

@@ -34,7 +34,14 @@ def divided(postgres_url: str) -> dict[str, str]:
 
 def test_these_are_all_statements() -> None:
     assert vars(PostgresQueries(Tables())).keys() - NAMES - OF_ALL_SESSIONS == {"tables", "schema", "history"}
-    assert {"history.all", "history.joined", "pop_item", "touch_session", "_append", "_append_described"} <= set(NAMES)
+    assert {
+        "history.all",
+        "history.joined",
+        "pop_item",
+        "touch_session",
+        "_append",
+        "_append_described",
+    } <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

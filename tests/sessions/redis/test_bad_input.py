@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import redis
 
+from recollect.sessions.protocol import Note
 from recollect.sessions.redis import RedisCatalog, RedisSession
 from recollect.testing.contract import in_event_loop, message, texts
 
@@ -151,7 +152,7 @@ def test_what_is_no_asynchronous_client_is_refused(client: Any) -> None:
 async def test_a_password_stands_in_no_representation(prefix: str) -> None:
     url = "redis://ada:hunter2@127.0.0.1:1/0"
     async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
-        for thing in (session, session._connections, await session._connections.wire()):
+        for thing in (session, session._handle.connections, await session._handle.connections.wire()):
             assert "hunter2" not in f"{thing!r} {thing}"
 
 
@@ -282,8 +283,12 @@ async def test_strange_fields_are_taken_as_none(redis_url: str, prefix: str) -> 
     client = await make_client(redis_url)
     async with RedisSession("s", redis_client=client, key_prefix=prefix) as session:
         await session.add_items([message("a")])
-        for name in ("recollect:metadata", "recollect:positions", "created_at", "updated_at"):
+        fields = ("metadata", "positions", "revision", "note:key")
+        for name in (*(f"recollect:{field}" for field in fields), "created_at", "updated_at"):
             await client.hset(f"{prefix}:s", name, b"\xff strange")
+        assert await session.get_note("key") is None
+        assert await session.set_note("key", {"n": 1}, 0)
+        assert await session.get_note("key") == Note(1, {"n": 1})
         assert (await session.get_metadata()).user_id is None
         assert texts([item for _, item in await session.read_after(0)]) == ["a"]
         catalog = RedisCatalog(redis_client=client, key_prefix=prefix)

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from recollect import AppendsOnce, Described, Leasable, Positioned, RetryingSession, Rewritable, Session
+from recollect.sessions.protocol import Noted, PopsChecked
 from recollect.sessions.redis import RedisSession
+from recollect.sessions.redis.keys import layout_of
 from recollect.testing import SessionContract
 
 from .clients import make_client
 
-ALL_ABILITIES = (Rewritable, Positioned, AppendsOnce, Described, Leasable)
+ALL_ABILITIES = (Rewritable, PopsChecked, Positioned, AppendsOnce, Described, Noted, Leasable)
 
 
 class TestFromURL(SessionContract):
@@ -24,6 +26,12 @@ class TestFromURL(SessionContract):
 
     async def open_session(self, session_id: str) -> Session:
         return RedisSession.from_url(session_id, url=self.url, key_prefix=self.prefix, **self.options)
+
+    async def store_corrupt(self, session: Any) -> bool:
+        client = await make_client(self.url)
+        keys = layout_of(self.prefix, "+cluster" in self.url).keys_of(session.session_id)
+        await client.rpush(keys.messages, b"\xff no JSON")
+        return True
 
 
 class TestWithTTL(TestFromURL):

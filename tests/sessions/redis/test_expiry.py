@@ -18,6 +18,9 @@ WRITES: dict[str, Callable[[RedisSession], Awaitable[Any]]] = {
     "add once": lambda session: session.add_batch([message("b")], "batch"),
     "pop": lambda session: session.pop_item(),
     "replace": lambda session: session.replace_items([message("b")]),
+    "revise": lambda session: session.revise_items(lambda items: [message("b"), *items[1:]]),
+    "pop checked": lambda session: session.pop_checked(lambda _: True),
+    "note": lambda session: session.set_note("key", {}, 0),
     "describe": lambda session: session.set_metadata(SessionMetadata("user")),
 }
 

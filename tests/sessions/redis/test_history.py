@@ -1,6 +1,8 @@
 """Positions, rewriting and many writers: what a list alone does not give."""
 
 import asyncio
+import threading
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -9,14 +11,19 @@ from hypothesis import strategies as st
 
 from recollect import InMemorySession, PositionedItem, SessionMetadata
 from recollect.sessions.redis import RedisSession
-from recollect.sessions.redis.reading import positions_of
+from recollect.sessions.redis.reading import positions_of, positions_without
 from recollect.testing.contract import assert_whole_and_ordered, in_event_loop, message, texts
+from recollect.testing.servers.redis import RedisServer
+
+from .clients import make_client
 
 STEPS = st.one_of(
     st.tuples(st.just("add"), st.integers(1, 4)),
     st.tuples(st.just("pop"), st.integers(1, 3)),
     st.tuples(st.just("keep"), st.integers(0, 6)),
     st.tuples(st.just("change"), st.integers(0, 6)),
+    st.tuples(st.just("take out"), st.integers(1, 63)),
+    st.tuples(st.just("pop checked"), st.integers(0, 4)),
     st.tuples(st.just("clear"), st.just(0)),
 )
 
@@ -52,6 +59,12 @@ async def play_step(session: Any, name: str, argument: int, number: int) -> None
             await session.transform_items(lambda items: items[:argument])
         case "change":
             await session.transform_items(lambda items: [*items[:argument], message(f"{number}/changed")])
+        case "take out":  # by the bits of the argument: whatever stands in those places
+            await session.revise_items(
+                lambda items: [None if argument >> (n % 6) & 1 else item for n, item in enumerate(items)]
+            )
+        case "pop checked":
+            await session.pop_checked(lambda item: item["content"].endswith(f"/{argument}"))
         case "clear":
             await session.clear_session()
 
@@ -82,6 +95,26 @@ async def check_positions(session: RedisSession, given_out: dict[int, Any]) -> N
 )
 def test_positions_are_indexes_with_offsets(indexes: Any, positions: bytes, expected: list[int]) -> None:
     assert positions_of(indexes, positions) == expected
+
+
+@pytest.mark.parametrize(
+    ("removed", "length", "positions", "expected"),
+    [
+        ([], 3, b"", "0:1"),
+        ([0], 3, b"0:100", "0:101"),
+        ([1], 3, b"0:100", "0:100,1:101"),
+        ([2], 3, b"0:100", "0:100,2:101"),
+        ([0, 1, 2], 3, b"0:100", "0:103"),
+        ([1, 3], 6, b"0:100,2:105,4:110", "0:100,1:106,2:112"),
+        ([], 3, b"0:100,3:105", "0:100,3:105"),
+    ],
+)
+def test_positions_stay_where_entries_are_taken_out(
+    removed: list[int], length: int, positions: bytes, expected: str
+) -> None:
+    assert positions_without(removed, length, positions) == expected
+    left = [index for index in range(length + 1) if index not in removed]
+    assert positions_of(range(len(left)), expected.encode()) == positions_of(left, positions)
 
 
 @in_event_loop
@@ -149,6 +182,109 @@ async def test_a_long_read_is_of_one_moment(redis_url: str, prefix: str) -> None
 
 async def read_some(session: RedisSession, times: int) -> list[set[str]]:
     return [set(texts(await session.get_items())) for _ in range(times)]
+
+
+@in_event_loop
+async def test_a_long_read_is_of_one_moment_also_where_items_are_revised(redis_url: str, prefix: str) -> None:
+    """A revision leaves lengths and positions as they are, and yet a reader must notice."""
+    async with RedisSession.from_url("s", url=redis_url, key_prefix=prefix) as session:
+        await session.add_items([message(0) for _ in range(25_000)])
+        before = await session.read_after(0)
+        reading = asyncio.create_task(read_some(session, 8))
+        for number in range(1, 6):
+            await session.revise_items(lambda items, number=number: [message(number) for _ in items])
+        for kinds in await reading:
+            assert len(kinds) == 1, "never of two revisions"
+        after = await session.read_after(0)
+        assert [position for position, _ in after] == [position for position, _ in before]
+        assert {item["content"] for _, item in after} == {"5"}
+        await session.clear_session()
+
+
+@in_event_loop
+async def test_one_item_of_a_long_history_is_revised_alone(prefix: str) -> None:
+    """On a server of its own, which counts what it is asked for."""
+    with RedisServer() as server:
+        async with RedisSession.from_url("s", url=server.url, key_prefix=prefix) as session:
+            await session.add_items([message(n) for n in range(12_000)])
+            server.command("CONFIG", "RESETSTAT")
+            await session.revise_items(
+                lambda items: [*items[:5], None, *items[6:6_000], message("new"), *items[6_001:]]
+            )
+            stats = server.command("INFO", "commandstats")
+            assert stats["cmdstat_lset"]["calls"] == 2
+            assert "cmdstat_rpush" not in stats
+            expected = [str(n) for n in range(12_000) if n != 5]
+            expected[5_999] = "new"
+            assert texts(await session.get_items()) == expected
+
+
+@in_event_loop
+async def test_a_mark_is_never_taken_for_an_entry(redis_url: str, prefix: str) -> None:
+    """Entries that go are marked in the list first; what looks like an earlier mark stays."""
+    client = await make_client(redis_url)
+    async with RedisSession("s", redis_client=client, key_prefix=prefix) as session:
+        await session.add_items([message(n) for n in range(3)])
+        await session.revise_items(lambda items: [items[0], None, items[2]])
+        mark = await client.hget(f"{prefix}:s", "recollect:revision")
+        await client.rpush(f"{prefix}:s:messages", mark)
+        await session.revise_items(lambda items: [None, items[1]])
+        assert await client.lrange(f"{prefix}:s:messages", 0, -1) == [b'{"role":"user","content":"2"}', mark]
+
+
+@in_event_loop
+async def test_a_pop_goes_on_where_another_session_pops_what_was_looked_at(
+    redis_url: str, prefix: str
+) -> None:
+    """Between the look and the taking off, the history becomes another one."""
+    async with RedisSession.from_url("s", url=redis_url, key_prefix=prefix) as session:
+        await session.add_items([message(n) for n in range(4)])
+        seen: list[str] = []
+
+        def accept(item: Any) -> bool:
+            seen.append(item["content"])
+            if len(seen) == 1:
+                in_another_thread(lambda: pop_once(redis_url, prefix))
+            return True
+
+        assert await session.pop_checked(accept) == message(2)
+        assert seen == ["3", "2"]
+        assert texts(await session.get_items()) == ["0", "1"]
+
+
+@in_event_loop
+async def test_a_revision_between_look_and_pop_is_noticed(redis_url: str, prefix: str) -> None:
+    """The length, the newest item and all positions are the same after it."""
+    async with RedisSession.from_url("s", url=redis_url, key_prefix=prefix) as session:
+        await session.add_items([message(n) for n in range(4)])
+        seen: list[str] = []
+
+        def accept(item: Any) -> bool:
+            if item["content"] == "2":
+                in_another_thread(lambda: revise_once(redis_url, prefix))
+            seen.append(item["content"])
+            return item["content"] in ("2", "new")
+
+        assert await session.pop_checked(accept) == message("new")
+        assert seen.count("2") == 1
+        assert texts(await session.get_items()) == ["0", "1"]
+
+
+async def pop_once(url: str, prefix: str) -> None:
+    async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
+        await session.pop_item()
+
+
+async def revise_once(url: str, prefix: str) -> None:
+    async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
+        await session.revise_items(lambda items: [*items[:2], message("new"), *items[3:]])
+
+
+def in_another_thread(make_call: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Bring a call to its end while this event loop stands still."""
+    thread = threading.Thread(target=lambda: asyncio.run(make_call()))
+    thread.start()
+    thread.join()
 
 
 @pytest.mark.parametrize("server", ["redis_url", "cluster_url"])

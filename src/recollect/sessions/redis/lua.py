@@ -41,16 +41,21 @@ local function parse_positions(text)
 end
 """
 
-# The next position to be given out stays what it was.
-_CUT = f"""{_POSITIONS}
+# The next position to be given out stays what it was. Taken from the end, where most cuts are, because a
+# history out of which much was taken has many pairs.
+_CUT = """
 local function cut_positions(text, old_length, new_length)
-  local kept, offset = {{}}, 1
-  for _, step in ipairs(parse_positions(text)) do
-    if step[1] <= old_length then offset = step[2] end
-    if step[1] < new_length then kept[#kept + 1] = string.format('%.0f:%.0f', step[1], step[2]) end
+  local kept, offset = #text, nil
+  while kept > 0 do
+    local ending = string.sub(text, math.max(1, kept - 63), kept)
+    local index, found = string.match(',' .. ending, '^.*,(%d+):(%d+)$')
+    if not index then break end
+    if not offset and tonumber(index) <= old_length then offset = tonumber(found) end
+    if tonumber(index) < new_length then break end
+    kept = (offset and new_length == 0) and 0 or math.max(0, kept - #index - #found - 2)
   end
-  kept[#kept + 1] = string.format('%.0f:%.0f', new_length, offset + old_length - new_length)
-  return table.concat(kept, ',')
+  local last = string.format('%.0f:%.0f', new_length, (offset or 1) + old_length - new_length)
+  return kept > 0 and string.sub(text, 1, kept) .. ',' .. last or last
 end
 """
 
@@ -121,7 +126,7 @@ if not entry then return false end
 local length = redis.call('LLEN', KEYS[2])
 touch(ARGV[1], ARGV[2])
 if fields[1] then
-  redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(fields[2], length + 1, length))
+  redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(fields[2] or '', length + 1, length))
 end
 return {{entry, length}}
 """)
@@ -171,7 +176,7 @@ local kept, length = tonumber(ARGV[4]), redis.call('LLEN', KEYS[2])
 if kept < length then
   local positions = redis.call('HGET', KEYS[1], 'recollect:positions')
   redis.call('LTRIM', KEYS[2], -length, kept - length - 1)
-  redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(positions, length, kept))
+  redis.call('HSET', KEYS[1], 'recollect:positions', cut_positions(positions or '', length, kept))
 end
 push(5)
 touch(ARGV[1], ARGV[2])

