@@ -18,6 +18,7 @@ from .report import format_block, format_overview, write_json
 SUITES = {
     "sessions": "benchmarks.sessions.suite",
     "advanced": "benchmarks.advanced.suite",
+    "encryption": "benchmarks.encryption.suite",
     "strategies": "benchmarks.strategies.suite",
     "redis": "benchmarks.redis.suite",
     "postgres": "benchmarks.postgres.suite",

@@ -22,6 +22,7 @@ RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in pac
 # Names whose modules may load what an extra brings.
 OF_EXTRAS = {
     "AdvancedSQLAlchemySession",
+    "EncryptedSession",
     "OpenAIConversationsSession",
     "RedisSession",
     "SQLAlchemySession",
@@ -65,6 +66,10 @@ def test_items_and_errors_import_nothing_of_ours_but_each_other() -> None:
 def test_the_public_surface_is_this_list() -> None:
     assert recollect.__all__ == sorted(
         """
+        AnthropicSummarizer Compact EncryptedSession ExtractiveSummarizer OpenAISummarizer Strategy
+        StrategyEvent StrategySession Summarize Summarizer Summary SummaryFailedError SummaryRequest
+        SummaryUsage Trim WrongKeyError resolve_memory_injection resolve_memory_strategy
+        strategy_from_config strategy_input_filter strategy_to_config view_of
         AdvancedSQLAlchemySession AdvancedSQLiteSession BranchDiff Note Noted PopsChecked UserTurn
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from .errors import SchemaMismatchError as SchemaMismatchError
     from .errors import SessionClosedError as SessionClosedError
     from .errors import StorageError as StorageError
+    from .errors import SummaryFailedError as SummaryFailedError
     from .errors import TransientError as TransientError
     from .errors import UnreachableError as UnreachableError
+    from .errors import WrongKeyError as WrongKeyError
     from .items import Item as Item
     from .items import Pairs as Pairs
     from .items import estimate_tokens as estimate_tokens
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from .sessions.conversations import (
         start_openai_conversations_session as start_openai_conversations_session,
     )
+    from .sessions.encryption import EncryptedSession as EncryptedSession
     from .sessions.history import compress_history as compress_history
     from .sessions.history import export_session as export_session
     from .sessions.history import import_session as import_session
@@ -86,6 +89,25 @@ if TYPE_CHECKING:
     from .sessions.settings import SessionSettings as SessionSettings
     from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
     from .sessions.sqlite import SQLiteSession as SQLiteSession
+    from .strategies.configuration import resolve_memory_injection as resolve_memory_injection
+    from .strategies.configuration import resolve_memory_strategy as resolve_memory_strategy
+    from .strategies.configuration import strategy_from_config as strategy_from_config
+    from .strategies.configuration import strategy_to_config as strategy_to_config
+    from .strategies.events import StrategyEvent as StrategyEvent
+    from .strategies.input_filter import strategy_input_filter as strategy_input_filter
+    from .strategies.session import StrategySession as StrategySession
+    from .strategies.summarizers import AnthropicSummarizer as AnthropicSummarizer
+    from .strategies.summarizers import ExtractiveSummarizer as ExtractiveSummarizer
+    from .strategies.summarizers import OpenAISummarizer as OpenAISummarizer
+    from .strategies.summarizers import Summarizer as Summarizer
+    from .strategies.summarizers import Summary as Summary
+    from .strategies.summarizers import SummaryRequest as SummaryRequest
+    from .strategies.summarizers import SummaryUsage as SummaryUsage
+    from .strategies.values import Compact as Compact
+    from .strategies.values import Strategy as Strategy
+    from .strategies.values import Summarize as Summarize
+    from .strategies.values import Trim as Trim
+    from .strategies.views import view_of as view_of
 
 _PUBLIC = {
     "errors": (
@@ -108,7 +130,9 @@ _PUBLIC = {
         "SchemaMismatchError",
         "SessionClosedError",
         "StorageError",
+        "SummaryFailedError",
         "TransientError",
+        "WrongKeyError",
     ),
     "items": (
         "Item",
@@ -174,6 +198,32 @@ _PUBLIC = {
     "sessions.redis": ("RedisSession",),
     "sessions.sqlalchemy": ("SQLAlchemySession",),
     "sessions.sqlite": ("SQLiteSession",),
+    "strategies.configuration": (
+        "resolve_memory_injection",
+        "resolve_memory_strategy",
+        "strategy_from_config",
+        "strategy_to_config",
+    ),
+    "strategies.events": ("StrategyEvent",),
+    "strategies.input_filter": ("strategy_input_filter",),
+    "strategies.session": ("StrategySession",),
+    "strategies.summarizers": (
+        "AnthropicSummarizer",
+        "ExtractiveSummarizer",
+        "OpenAISummarizer",
+        "Summarizer",
+        "Summary",
+        "SummaryRequest",
+        "SummaryUsage",
+    ),
+    "strategies.values": (
+        "Compact",
+        "Strategy",
+        "Summarize",
+        "Trim",
+    ),
+    "strategies.views": ("view_of",),
+    "sessions.encryption": ("EncryptedSession",),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -5,6 +5,8 @@ RecollectError
 ├── InvalidItemError           something that cannot be stored exactly (also TypeError)
 ├── SessionClosedError         a session was used after close() (also RuntimeError)
 ├── MissingAbilityError        a session cannot do what was asked of it (also TypeError)
+├── WrongKeyError              no key opens what is stored (also ValueError)
+├── SummaryFailedError         there is no summary; the error of the model's client is the cause
 ├── ImportFormatError          a file to import is not what it should be (also ValueError)
 ├── RunLockTimeoutError        another run held the session too long (also TimeoutError)
 ├── ConversationNotCreatedError   a session id was asked for before there is one (also ValueError)
@@ -59,6 +61,18 @@ class MissingAbilityError(RecollectError, TypeError):
         names = ", ".join(f"{method}()" for method in methods)
         super().__init__(f"{type(session).__name__} is not {ability}: it has no {names}")
         self.ability = ability
+
+
+class WrongKeyError(RecollectError, ValueError):
+    """No key that was given opens what a session holds; nothing was changed."""
+
+    def __init__(self, session_id: str, reason: str) -> None:
+        super().__init__(f"session {session_id!r}: {reason}; nothing was changed")
+        self.session_id = session_id
+
+
+class SummaryFailedError(RecollectError):
+    """There is no summary; what the model's client raised, if it did, is the cause."""
 
 
 class ImportFormatError(RecollectError, ValueError):

@@ -148,7 +148,7 @@ async def test_an_error_is_told_as_the_api_tells_it(server: ProviderServer) -> N
     assert caught.value.response.headers["retry-after"] == "1.5"
     assert caught.value.body == {
         "message": "Slow down.",
-        "type": "rate_limit_exceeded",
+        "type": "requests",
         "param": None,
         "code": "rate_limit_exceeded",
     }

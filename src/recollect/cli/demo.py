@@ -16,6 +16,7 @@ from ..extras import require_extra
 from ..items import estimate_tokens, split_turns, text_of
 from ..sessions.history import items_to_messages
 from ..sessions.sqlite import SQLiteSession
+from .long_conversation import show_long_conversation
 
 if TYPE_CHECKING:
     from agents import Agent
@@ -31,6 +32,8 @@ What to try next
   In your own app, swap one import; your database file stays as it is:
       - from agents import SQLiteSession
       + from recollect import SQLiteSession
+  Let the model see less:
+      session = StrategySession(session, Compact(trigger_turns=8))
   See what sessions do:         docs/tutorial.md
   Compare with the SDK's own:   make bench
 """
@@ -44,6 +47,7 @@ def run_demo() -> int:
         for number in range(len(_CONVERSATIONS)):
             subprocess.run([sys.executable, "-m", __name__, str(number), str(path)], check=True)
         asyncio.run(_show_stored(path))
+    show_long_conversation()
     print(_NEXT, end="")
     return 0
 

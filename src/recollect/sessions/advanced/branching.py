@@ -27,7 +27,7 @@ class Place(NamedTuple):
     """Where a session stands: its current branch, and the end of that."""
 
     branch: str
-    is_loose: int  # whether there are items that no branch shows yet
+    is_torn: bool  # whether there are items that no branch shows, or places in it without an item
     last_id: int
     last_sequence: int
     last_turn: int
@@ -60,7 +60,6 @@ class BranchingSession(SQLSession):
         branch_id: str | None = None,
         *,
         at_turn: int | None = None,
-        wrapper: Any = None,  # noqa: ARG002 - the Runner passes its context to sessions that take it
     ) -> Items:
         """The items of a branch, by default the current one, oldest first; with a limit the newest of them.
 
@@ -166,10 +165,10 @@ class BranchingSession(SQLSession):
         if branch is not None:
             check_branch(branch)
         await self._engine.prepare(self._queries.schema)
-        (current, is_loose), *_ = await self._engine.fetch(
+        (current, is_torn), *_ = await self._engine.fetch(
             self._branch_queries.current, (self.session_id,), list[Row]
         )
-        if is_loose:
+        if is_torn:
             await self._engine.write(self._adopt)
         return self.session_id, current if branch is None else branch
 
@@ -217,9 +216,13 @@ class BranchingSession(SQLSession):
             yield Statement(self._branch_queries.add_structure, parameters)
 
     def _adopt(self) -> Script[None]:
-        """Let the main branch show what no branch shows: items that a plain session has written."""
+        """Let the main branch show what no branch shows: items that a plain session has written.
+
+        What the SDK's plain session has removed goes from the structure too.
+        """
         yield from self._lock(make=True)
         yield Statement(self._queries.make_session, (self.session_id,))
+        yield Statement(self._branch_queries.hide_missing, (self.session_id,))
         rows = yield Statement(self._branch_queries.loose_items, (self.session_id,))
         of_main = yield Statement(self._reads.newest, (self.session_id, MAIN, 1))
         if rows and of_main and rows[0][0] < of_main[0][0]:
@@ -228,7 +231,7 @@ class BranchingSession(SQLSession):
             rows = sorted([*rows, *shown], key=lambda row: row[0])
             yield Statement(self._branch_queries.hide_items_after, (self.session_id, MAIN, 0))
         last = yield Statement(self._branch_queries.last, (self.session_id, MAIN))
-        place = Place(MAIN, 0, *last[0]) if last else Place(MAIN, 0, 0, 0, 0)
+        place = Place(MAIN, False, *last[0]) if last else Place(MAIN, False, 0, 0, 0)
         yield from self._add_structure(place, [(row[0], row[1]) for row in rows])
 
     def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:

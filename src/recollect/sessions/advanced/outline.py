@@ -57,10 +57,12 @@ def _tool_of(item: Item) -> str:
         return ""
     if kind in ("tool_search_call", "tool_search_output"):
         return "tool_search"
-    name, owner = _text(item, "name"), _text(item, "server_label") or _text(item, "namespace")
+    name, server = _text(item, "name"), _text(item, "server_label")
+    owner = server or _text(item, "namespace")
     if not name:
         return owner or ("" if is_output(item) or kind not in TOOL_CALLS else kind)
-    return f"{owner}.{name}" if owner and owner != name else name
+    # A namespace of the tool's own name is one that the SDK has made up; a server may have that name too.
+    return f"{owner}.{name}" if owner and (server or owner != name) else name
 
 
 def _text(item: Item, field: str) -> str:

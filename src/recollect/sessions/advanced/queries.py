@@ -49,30 +49,37 @@ class BranchQueries:
             f"coalesce((SELECT branch_id FROM {self._branches} WHERE session_id = ?1 AND is_current = 1),"
             " 'main')"
         )
-        newest = f"(SELECT max(id) FROM {self._messages} WHERE session_id = ?1)"
-        # Whoever writes without structure does so at the end, so a look at the newest item is enough.
-        is_loose = (
-            f"(SELECT count(*) FROM {self._messages} WHERE session_id = ?1 AND id = {newest} AND NOT EXISTS"
-            f" (SELECT 1 FROM {self._structure} s WHERE s.message_id = {self._messages}.id"
-            f" AND {_same_session('s')}))"
+        loose = (
+            f"{self._messages} WHERE session_id = ?1 AND NOT EXISTS (SELECT 1 FROM {self._structure} s"
+            f" WHERE s.message_id = {self._messages}.id AND {_same_session('s')})"
         )
-        self.current = f"SELECT {current}, {is_loose}"
-        self.place = (
-            "SELECT c.branch_id, c.is_loose, coalesce(s.message_id, 0), coalesce(s.sequence_number, 0),"
-            " coalesce(s.branch_turn_number, 0)"
-            f" FROM (SELECT {current} AS branch_id, {is_loose} AS is_loose) c"
+        # Whoever writes without structure does so at the end, or did so before anybody wrote with it.
+        ends = ", ".join(
+            f"(SELECT {end}(id) FROM {self._messages} WHERE session_id = ?1)" for end in ("min", "max")
+        )
+        has_loose = f"EXISTS (SELECT 1 FROM {loose} AND id IN ({ends}))"
+        from_end = (
+            f" FROM (SELECT {current} AS branch_id) c"
             f" LEFT JOIN {self._structure} s ON s.session_id = ?1 AND s.branch_id = c.branch_id"
             f" AND s.message_id = (SELECT max(message_id) FROM {self._structure} last"
             " WHERE last.session_id = ?1 AND last.branch_id = c.branch_id)"
+            f" LEFT JOIN {self._messages} m ON m.session_id = ?1 AND m.id = s.message_id"
         )
+        # The SDK's plain session takes items away from under the structure.
+        self.current = f"SELECT c.branch_id, {has_loose} OR (s.id IS NOT NULL AND m.id IS NULL)"
+        self.place = (
+            f"{self.current}, coalesce(s.message_id, 0), coalesce(s.sequence_number, 0),"
+            f" coalesce(s.branch_turn_number, 0) {from_end}"
+        )
+        self.current += from_end
         self.last = (
             "SELECT message_id, sequence_number, coalesce(branch_turn_number, 0)"
             f" FROM {self._structure} WHERE {self._of_branch} ORDER BY message_id DESC LIMIT 1"
         )
-        self.loose_items = (
-            f"SELECT id, {self._plain.stored} FROM {self._messages} WHERE session_id = ?1 AND NOT EXISTS"
-            f" (SELECT 1 FROM {self._structure} s WHERE s.message_id = {self._messages}.id"
-            f" AND {_same_session('s')}) ORDER BY id"
+        self.loose_items = f"SELECT id, {self._plain.stored} FROM {loose} ORDER BY id"
+        self.hide_missing = (
+            f"DELETE FROM {self._structure} WHERE session_id = ?1 AND NOT EXISTS (SELECT 1"
+            f" FROM {self._messages} m WHERE m.session_id = ?1 AND m.id = {self._structure}.message_id)"
         )
 
     def _add_removals(self) -> None:
@@ -112,7 +119,8 @@ class BranchQueries:
         )
         self.make_current = (
             f"INSERT INTO {branches} (session_id, branch_id, is_current, created_at)"
-            f" VALUES (?1, ?2, 1, {self._plain.now})"
+            " VALUES (CAST(?1 AS VARCHAR), CAST(?2 AS VARCHAR), 1, coalesce((SELECT created_at"
+            f" FROM {structure} WHERE {self._of_branch} ORDER BY message_id LIMIT 1), {self._plain.now}))"
             " ON CONFLICT (session_id, branch_id) DO UPDATE SET is_current = 1"
         )
         self.leave_others = f"UPDATE {branches} SET is_current = 0 WHERE session_id = ?1 AND branch_id <> ?2"

@@ -11,7 +11,7 @@ from ..sql.scripts import Row, Script, Statement
 from ..sql.session import encode_batch, report_corrupt
 from .branching import BranchingSession, as_text, check_branch, check_turn
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
-from .usage import COUNTS, TurnUsage, identity_of, run_id_of
+from .usage import COUNTS, NOTHING, TurnUsage, identity_of, run_id_of, usage_before
 
 
 class AdvancedSession(BranchingSession):
@@ -24,6 +24,22 @@ class AdvancedSession(BranchingSession):
             self._logger = logger
         self._stores_usage = store_usage
 
+    async def get_items(
+        self,
+        limit: int | None = None,
+        branch_id: str | None = None,
+        *,
+        at_turn: int | None = None,
+        wrapper: Any = None,
+    ) -> Items:
+        """The items of a branch, by default the current one, oldest first; with a limit the newest of them.
+
+        `at_turn` gives them as they were at the end of that turn. The Runner passes its context as `wrapper`.
+        """
+        if self._stores_usage and wrapper is not None:
+            usage_before(wrapper)
+        return await super().get_items(limit, branch_id, at_turn=at_turn)
+
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Append a batch to the current branch, whole or not at all.
 
@@ -32,8 +48,8 @@ class AdvancedSession(BranchingSession):
         if not self._stores_usage or wrapper is None or not items:
             return await super().add_items(items)
         self._check_open()
-        usage, run_id = TurnUsage.of_run(wrapper), identity_of(wrapper)
-        return await self._write(partial(self._append_and_count, await encode_batch(items), run_id, usage))
+        run = (identity_of(wrapper), TurnUsage.of_run(wrapper), usage_before(wrapper))
+        return await self._write(partial(self._append_and_count, await encode_batch(items), run))
 
     # --- turns and tools ---
 
@@ -109,17 +125,17 @@ class AdvancedSession(BranchingSession):
         rows = await self._engine.fetch(self._usage_queries.of_turn, (*scope, user_turn_number), list[Row])
         return TurnUsage.of_row(tuple(rows[0])).as_dict() if rows else {}
 
-    def _append_and_count(self, items: list[str], run_id: str, usage: TurnUsage) -> Script[None]:
+    def _append_and_count(self, items: list[str], run: tuple[str, TurnUsage, TurnUsage]) -> Script[None]:
         yield from self._append(items)
-        yield from self._count(run_id, usage)
+        yield from self._count(*run)
 
-    def _count(self, run_id: str, usage: TurnUsage) -> Script[None]:
-        """Add to the current turn what the run has cost since it was last counted."""
+    def _count(self, run_id: str, usage: TurnUsage, before: TurnUsage = NOTHING) -> Script[None]:
+        """Add to the current turn what the run has cost since it was last counted, or was first seen."""
         yield from self._lock(make=True)
         yield Statement(self._queries.make_session, (self.session_id,))
         place = yield from self._place()
         counted = yield Statement(self._usage_queries.run, (self.session_id, run_id))
-        added = usage.since(TurnUsage.from_json(counted[0][0])) if counted else usage
+        added = usage.since(TurnUsage.from_json(counted[0][0]) if counted else before)
         if counted and not any(added.counts):
             return
         turn = (self.session_id, place.branch, place.last_turn)

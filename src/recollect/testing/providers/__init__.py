@@ -4,8 +4,10 @@ It answers real clients over real HTTP, records what they asked, and needs `star
 
     with ProviderServer() as server:
         client = AsyncOpenAI(base_url=server.base_url, api_key=server.api_key)
-        server.fail_next("POST /v1/conversations", Refuse(429, retry_after=1))
+        server.responses.reply("Hello!", ToolCall("weather", {"city": "Paris"}), Reply.json({"a": 1}))
+        server.fail_next("POST /v1/responses", Refuse(429, retry_after=1))
 
+OpenAI: `conversations`, `responses`, `chat` (Chat Completions) and `embeddings`. Anthropic: `messages`.
 Another API is another module with an `Api`: its routes, and the dialect its errors are told in.
 """
 
@@ -17,26 +19,62 @@ except ImportError as error:
         "recollect.testing.providers needs starlette and uvicorn: pip install starlette uvicorn"
     ) from error
 
+from .anthropic_dialect import AnthropicDialect
+from .chat_completions import ChatCompletionsApi
 from .conversations import ConversationsApi
 from .core import Api, ApiError, Dialect, RecordedRequest
-from .faults import CloseAfter, CloseBefore, Delay, Fault, Garble, Hold, Refuse, Truncate
+from .embeddings import EmbeddingsApi, vector_of
+from .faults import (
+    CloseAfter,
+    CloseBefore,
+    Delay,
+    Fault,
+    Filtered,
+    Garble,
+    Hold,
+    Overloaded,
+    Refuse,
+    Stall,
+    TooLong,
+    Truncate,
+    WrongKey,
+)
+from .messages import MessagesApi
 from .openai_dialect import OpenAIDialect
+from .replies import Answer, Reply, Scripted, ToolCall, Usage
+from .responses import ResponsesApi
 from .server import ProviderServer
 
 __all__ = [
+    "Answer",
+    "AnthropicDialect",
     "Api",
     "ApiError",
+    "ChatCompletionsApi",
     "CloseAfter",
     "CloseBefore",
     "ConversationsApi",
     "Delay",
     "Dialect",
+    "EmbeddingsApi",
     "Fault",
+    "Filtered",
     "Garble",
     "Hold",
+    "MessagesApi",
     "OpenAIDialect",
+    "Overloaded",
     "ProviderServer",
     "RecordedRequest",
     "Refuse",
+    "Reply",
+    "ResponsesApi",
+    "Scripted",
+    "Stall",
+    "TooLong",
+    "ToolCall",
     "Truncate",
+    "Usage",
+    "WrongKey",
+    "vector_of",
 ]

@@ -1,6 +1,5 @@
 """OpenAI's Conversations API: conversations, and the items in them."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from ...items import Item
 from .conversation_items import make_id, shown_form, stored_form
-from .core import ApiError, Dialect
+from .core import ApiError, Dialect, json_body
 from .openai_dialect import OpenAIDialect
 
 MAX_ITEMS = 20  # in a request
@@ -79,6 +78,15 @@ class ConversationsApi:
         """All that is stored of a conversation."""
         return list(self._conversations[conversation_id].items)
 
+    def known_items(self, conversation_id: str) -> list[Item]:
+        """All that is stored of a conversation; an `ApiError` if there is none of that id."""
+        return list(self._find(conversation_id).items)
+
+    def append(self, conversation_id: str, items: Sequence[Item]) -> None:
+        """Add what was said to a conversation."""
+        stored = [stored_form(item, f"items[{index}]") for index, item in enumerate(items)]
+        _append(self._find(conversation_id), stored)
+
     def reset(self) -> None:
         """Forget all conversations."""
         self._conversations.clear()
@@ -86,7 +94,7 @@ class ConversationsApi:
     # --- conversations ---
 
     async def _create(self, request: Request) -> JSONResponse:
-        body = await _body(request)
+        body = await json_body(request)
         items = _new_items(body.get("items") or [], at_least=0)
         conversation = Conversation(make_id("conv"), _metadata(body))
         _append(conversation, items)
@@ -97,7 +105,7 @@ class ConversationsApi:
         return self._asked_for(request).resource()
 
     async def _update(self, request: Request) -> JSONResponse:
-        body = await _body(request)
+        body = await json_body(request)
         conversation = self._asked_for(request)
         conversation.metadata = _metadata(body)
         return conversation.resource()
@@ -110,7 +118,7 @@ class ConversationsApi:
     # --- items ---
 
     async def _create_items(self, request: Request) -> JSONResponse:
-        body = await _body(request)
+        body = await json_body(request)
         items = _new_items(body.get("items"), at_least=1)
         _append(self._asked_for(request), items)
         return _page(items, has_more=False, include=_included(request))
@@ -136,7 +144,9 @@ class ConversationsApi:
         return conversation.resource()
 
     def _asked_for(self, request: Request) -> Conversation:
-        conversation_id = request.path_params["conversation_id"]
+        return self._find(request.path_params["conversation_id"])
+
+    def _find(self, conversation_id: str) -> Conversation:
         conversation = self._conversations.get(conversation_id)
         if conversation is None:
             raise ApiError(404, f"Conversation with id '{conversation_id}' not found.")
@@ -144,16 +154,6 @@ class ConversationsApi:
 
 
 # --- what is asked ---
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = json.loads(await request.body() or b"{}")
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        raise ApiError(400, "We could not parse the JSON body of your request.")
-    return body
 
 
 def _new_items(given: Any, at_least: int) -> list[Item]:

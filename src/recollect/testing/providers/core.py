@@ -2,13 +2,14 @@
 
 import json
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -27,17 +28,40 @@ class ApiError(Exception):
     param: str | None = None
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    kind: str | None = None
+    """The provider's type of the error, where it does not follow from the status."""
 
 
 class Dialect(Protocol):
-    """How a provider asks for a key and tells of errors."""
+    """How a provider asks for a key, names a request, and tells of errors."""
+
+    @property
+    def request_id_header(self) -> str:
+        """The header in which every answer names its request."""
+        ...
 
     def key_of(self, headers: Headers) -> str | None:
         """The key that a request carries."""
         ...
 
-    def error_body(self, error: ApiError) -> dict[str, Any]:
+    def error_body(self, error: ApiError, request_id: str | None = None) -> dict[str, Any]:
         """The body of an answer that refuses."""
+        ...
+
+    def wrong_key(self, key: str | None) -> ApiError:
+        """What is said to a key that is wrong, or missing."""
+        ...
+
+    def too_long(self, tokens: int, limit: int) -> ApiError:
+        """What is said to more tokens than the model takes."""
+        ...
+
+    def filtered(self) -> ApiError:
+        """What is said to contents that the provider will not have."""
+        ...
+
+    def overloaded(self) -> ApiError:
+        """What is said to everybody when there are too many."""
         ...
 
 
@@ -102,17 +126,19 @@ class Gate:
         body = await request.body()
         scope["dialect"] = self._dialect_of(request.url.path)
         scope["drop"] = lambda: self._drop(scope["client"])
+        scope["request_id"] = f"req_{secrets.token_hex(12)}"
+        scope["recorded"] = recorded = _recorded(request, body)
         app: ASGIApp = self._answer
-        for fault in reversed(self._record(_recorded(request, body))):
+        for fault in reversed(self._record(recorded)):
             app = fault(app)
-        await app(scope, _repeating(body, receive), send)
+        await app(scope, _repeating(body, receive), _naming_the_request(scope, send))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["dialect"].key_of(Headers(scope=scope)) == self._api_key:
+        key = scope["dialect"].key_of(Headers(scope=scope))
+        if key == self._api_key:
             await self._app(scope, receive, send)
         else:
-            error = ApiError(401, "The API key is missing or wrong.", code="invalid_api_key")
-            await refusal(scope, error)(scope, receive, send)
+            await refusal(scope, scope["dialect"].wrong_key(key))(scope, receive, send)
 
     def _dialect_of(self, path: str) -> Dialect:
         """That of the API whose path it is; of what is nobody's, the first one tells."""
@@ -121,7 +147,19 @@ class Gate:
 
 def refusal(scope: Scope, error: ApiError) -> Response:
     """The answer that tells of an error, in the dialect of what was asked."""
-    return JSONResponse(scope["dialect"].error_body(error), error.status, dict(error.headers))
+    body = scope["dialect"].error_body(error, scope["request_id"])
+    return JSONResponse(body, error.status, dict(error.headers))
+
+
+async def json_body(request: Request) -> dict[str, Any]:
+    """The JSON object that a request holds; an empty one if it holds nothing."""
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise ApiError(400, "We could not parse the JSON body of your request.")
+    return body
 
 
 async def _tell(request: Request, error: Exception) -> Response:
@@ -143,6 +181,18 @@ def _json_or_none(body: bytes) -> Any:
         return json.loads(body)
     except ValueError:
         return None
+
+
+def _naming_the_request(scope: Scope, send: Send) -> Send:
+    """Every answer has a header by which the provider would find the request."""
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            name = scope["dialect"].request_id_header
+            MutableHeaders(scope=message)[name] = scope["request_id"]
+        await send(message)
+
+    return named
 
 
 def _repeating(body: bytes, receive: Receive) -> Receive:

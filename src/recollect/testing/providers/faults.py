@@ -9,7 +9,7 @@ from typing import TypeAlias
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .core import ApiError, RecordedRequest, refusal
+from .core import ApiError, Dialect, RecordedRequest, refusal
 
 Fault: TypeAlias = Callable[[ASGIApp], ASGIApp]
 
@@ -36,6 +36,48 @@ class Refuse:
 
 
 @dataclass(frozen=True)
+class TooLong:
+    """A refusal for more tokens than the model takes, in the provider's words."""
+
+    tokens: int = 150_000
+    limit: int = 128_000
+
+    def __call__(self, _app: ASGIApp) -> ASGIApp:
+        return _refusing(lambda dialect: dialect.too_long(self.tokens, self.limit))
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """A refusal for contents that the provider will not have, in its words."""
+
+    def __call__(self, _app: ASGIApp) -> ASGIApp:
+        return _refusing(lambda dialect: dialect.filtered())
+
+
+@dataclass(frozen=True)
+class WrongKey:
+    """A refusal of the key, right as it may be: it was just revoked."""
+
+    def __call__(self, _app: ASGIApp) -> ASGIApp:
+        return _refusing(lambda dialect: dialect.wrong_key("revoked"))
+
+
+@dataclass(frozen=True)
+class Overloaded:
+    """A refusal of everybody for now, in the provider's words."""
+
+    def __call__(self, _app: ASGIApp) -> ASGIApp:
+        return _refusing(lambda dialect: dialect.overloaded())
+
+
+def _refusing(error: Callable[[Dialect], ApiError]) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await refusal(scope, error(scope["dialect"]))(scope, receive, send)
+
+    return answer
+
+
+@dataclass(frozen=True)
 class Delay:
     """An answer that takes its time."""
 
@@ -57,8 +99,7 @@ class Hold:
 
     def __call__(self, app: ASGIApp) -> ASGIApp:
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            while not self.until.is_set():  # noqa: ASYNC110 - the event is of another thread
-                await asyncio.sleep(0.005)
+            await _wait_for(self.until)
             await app(scope, receive, send)
 
         return answer
@@ -113,6 +154,32 @@ class Truncate:
 
 
 @dataclass(frozen=True)
+class Stall:
+    """An answer that stops after some bytes of its body, until the test lets it go on."""
+
+    until: threading.Event
+    after: int = 0
+
+    def __call__(self, app: ASGIApp) -> ASGIApp:
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            left = self.after
+
+            async def stopping(message: Message) -> None:
+                nonlocal left
+                body = message.get("body", b"")
+                if message["type"] == "http.response.body" and len(body) > left:
+                    await send({"type": "http.response.body", "body": body[:left], "more_body": True})
+                    await _wait_for(self.until)
+                    message = {**message, "body": body[left:]}
+                left = max(left - len(body), 0)
+                await send(message)
+
+            await app(scope, receive, stopping)
+
+        return answer
+
+
+@dataclass(frozen=True)
 class Garble:
     """An answer of status 200 with a body that is not what was asked for; all was done."""
 
@@ -125,6 +192,11 @@ class Garble:
             await Response(self.body, media_type=self.content_type)(scope, receive, send)
 
         return answer
+
+
+async def _wait_for(event: threading.Event) -> None:
+    while not event.is_set():  # noqa: ASYNC110 - the event is of another thread
+        await asyncio.sleep(0.005)
 
 
 async def _ignore(_message: Message) -> None:

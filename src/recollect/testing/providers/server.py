@@ -10,9 +10,13 @@ from typing import Any, Self
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from .chat_completions import ChatCompletionsApi
 from .conversations import ConversationsApi
 from .core import Api, Gate, RecordedRequest
+from .embeddings import EmbeddingsApi
 from .faults import Fault, FaultScript
+from .messages import MessagesApi
+from .responses import ResponsesApi
 
 
 class ProviderServer:
@@ -22,7 +26,17 @@ class ProviderServer:
         self.api_key = api_key
         self._port = port
         self.conversations = ConversationsApi()
-        self._apis: Sequence[Api] = (self.conversations,)
+        self.responses = ResponsesApi(self.conversations)
+        self.chat = ChatCompletionsApi()
+        self.embeddings = EmbeddingsApi()
+        self.messages = MessagesApi()
+        self._apis: Sequence[Api] = (
+            self.conversations,
+            self.responses,
+            self.chat,
+            self.embeddings,
+            self.messages,
+        )
         self._requests: list[RecordedRequest] = []
         self._script = FaultScript()
         self._connections: dict[Any, asyncio.Transport] = {}
@@ -34,10 +48,15 @@ class ProviderServer:
 
     @property
     def base_url(self) -> str:
-        """What clients are given, such as `http://127.0.0.1:40123/v1`."""
+        """What OpenAI's clients are given, such as `http://127.0.0.1:40123/v1`."""
+        return f"{self.root_url}/v1"
+
+    @property
+    def root_url(self) -> str:
+        """What Anthropic's clients are given, such as `http://127.0.0.1:40123`."""
         if self._socket is None:
             raise RuntimeError("the provider server is not running")
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     @property
     def open_connections(self) -> int:

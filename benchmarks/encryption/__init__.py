@@ -1,0 +1,1 @@
+"""Encrypted sessions beside the SDK's, beside plain ones, and beside the driver."""

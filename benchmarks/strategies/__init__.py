@@ -1,0 +1,1 @@
+"""What working memory costs, and what it saves."""

@@ -1,0 +1,183 @@
+"""Reading what is encrypted: what may be read, what is left out, and how nobody waits for it.
+
+Decrypting is work for the interpreter alone: on another thread it takes longer, and holds up the event loop
+for as long as Python lets a thread run. It is done in small blocks instead, and every two milliseconds others
+get their turn. Only a block of very large items goes to a thread.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from time import perf_counter
+
+from ...errors import InvalidItemError, WrongKeyError
+from ...items import Item, encode_items
+from ..collector import collector_held_off
+from ..protocol import Items, Session
+from .envelopes import is_envelope
+from .expiry import earliest, now
+from .vault import BLOCK, SHUT, Opened, Vault
+
+logger = logging.getLogger(__name__)
+
+_LARGE = 400_000  # characters in a block
+_PATIENCE = 0.002  # seconds
+_payload_of = itemgetter("payload")
+_EVERYTHING = 2**31 - 1  # items: a limit that is none, also where settings give one
+
+EXPIRED = "older than the time to live"
+LOCKED = "not opened by any key"
+PLAIN = "not encrypted"
+
+
+@dataclass
+class Readout:
+    """What was read: an entry for each stored item, `None` for those that are left out, and why they are."""
+
+    items: list[Item | None] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    any_opened: bool = False
+
+    def add(self, opened: Opened, since: bytes) -> None:
+        """Add a block, of which items encrypted before a time are left out."""
+        self.any_opened = self.any_opened or any(opened.ciphers)
+        if min(opened.stamps, default=since) >= since and all(opened.items):
+            self.items += opened.items
+            return
+        reasons = [why_left_out(opened, number, since) for number in range(len(opened.stored))]
+        pairs = zip(opened.items, reasons, strict=True)
+        self.items += [item if reason is None else None for item, reason in pairs]
+        self.left_out.update(reason for reason in reasons if reason is not None)
+
+    def readable(self) -> Items:
+        """The items that are there."""
+        return [item for item in self.items if item is not None] if self.left_out else self.items
+
+
+def why_left_out(opened: Opened, number: int, since: bytes) -> str | None:
+    """Why a stored item is not to be read; `None` if it is."""
+    if opened.stamps[number] == SHUT:
+        return LOCKED if is_envelope(opened.stored[number]) else PLAIN
+    if opened.stamps[number] < since:
+        return EXPIRED
+    return LOCKED if opened.items[number] is None else None
+
+
+class Reader:
+    """Reads and writes the encrypted items of one session."""
+
+    def __init__(self, wrapped: Session, vault: Vault, session_id: str, ttl: float | None) -> None:
+        self.wrapped = wrapped
+        self.vault = vault
+        self.ttl = ttl
+        self._session_id = session_id
+        self._reported: Counter[str] = Counter()
+
+    async def seal(self, items: Items) -> list[Item]:
+        """Envelopes for items. One that cannot be stored exactly is refused."""
+        if not isinstance(items, list | tuple) or len(items) <= BLOCK:
+            return await self._seal_block(encode_items(items))
+        envelopes: list[Item] = []
+        patience = _Patience()
+        for start in range(0, len(items), BLOCK):
+            envelopes += await self._seal_block(_encoded_from(start, items[start : start + BLOCK]))
+            await patience.rest()
+        return envelopes
+
+    async def _seal_block(self, texts: list[str]) -> list[Item]:
+        plaintexts, stamps = [text.encode() for text in texts], [now()] * len(texts)
+        if sum(map(len, plaintexts)) > _LARGE:
+            return await asyncio.to_thread(self.vault.seal, plaintexts, stamps)
+        return self.vault.seal(plaintexts, stamps)
+
+    async def open(self, stored: Items) -> Readout:
+        """What may be read of stored items."""
+        since = earliest(self.ttl)
+        readout = Readout()
+        if len(stored) <= BLOCK and not _is_large(stored):
+            readout.add(self.vault.open(stored), since)
+            return readout
+        # Envelopes are let go of block by block: to free very many of them at once would take long, too.
+        blocks = [stored[start : start + BLOCK] for start in range(0, len(stored), BLOCK)][::-1]
+        del stored
+        patience = _Patience()
+        with collector_held_off():
+            while blocks:
+                readout.add(await self._open_block(blocks.pop()), since)
+                await patience.rest()
+        return readout
+
+    async def _open_block(self, block: list[Item]) -> Opened:
+        return await asyncio.to_thread(self.vault.open, block) if _is_large(block) else self.vault.open(block)
+
+    async def look(self, read: Callable[[int | None], Awaitable[Items]], limit: int | None) -> Readout:
+        """At least `limit` readable items: a wider look is taken where others stand between."""
+        width = limit
+        while True:
+            readout = await self.open(await read(width))
+            found = len(readout.items) - readout.left_out.total()
+            if limit is None or width is None or found >= limit or len(readout.items) < width:
+                await self.check(readout)
+                return readout
+            width *= 2
+
+    async def check(self, readout: Readout) -> None:
+        """Say what was left out. Where no key fits anything at all, that is an error."""
+        if readout.left_out[LOCKED] and not readout.any_opened:
+            everything = await self.open(await self.wrapped.get_items(_EVERYTHING))
+            if not everything.any_opened:
+                raise WrongKeyError(self._session_id, "no key opens any of its items")
+        self._report(readout.left_out)
+
+    def open_all(self, stored: list[Item]) -> Opened:
+        """As `open`, within a call that may not wait, and with what has expired."""
+        with collector_held_off():
+            opened = self.vault.open(stored)
+        if not any(opened.ciphers) and any(map(is_envelope, stored)):
+            raise WrongKeyError(self._session_id, "no key opens any of its items")
+        return opened
+
+    def wrong_key(self, reason: str) -> WrongKeyError:
+        """The error of this session for a reason."""
+        return WrongKeyError(self._session_id, reason)
+
+    def _report(self, left_out: Counter[str]) -> None:
+        """Log how many are left out, if they are more than before; expired ones only the first time."""
+        for reason, count in left_out.items():
+            known = self._reported[reason]
+            if count > known and not (reason == EXPIRED and known):
+                self._reported[reason] = count
+                logger.warning("session %r: %d items left out, %s", self._session_id, count, reason)
+
+
+def _encoded_from(start: int, items: Sequence[Item]) -> list[str]:
+    """The texts of some items of a batch; one that is refused is named by its number in the batch."""
+    try:
+        return encode_items(items)
+    except InvalidItemError as error:
+        raise InvalidItemError(error.reason, start + (error.index or 0)) from error
+
+
+class _Patience:
+    """Lets others have their turn when something has taken long enough."""
+
+    def __init__(self) -> None:
+        self._until = perf_counter() + _PATIENCE
+
+    async def rest(self) -> None:
+        """Wait for the others if it is time to."""
+        if perf_counter() > self._until:
+            await asyncio.sleep(0)
+            self._until = perf_counter() + _PATIENCE
+
+
+def _is_large(stored: Sequence[Item]) -> bool:
+    """Whether to decrypt these would take long, few as they are."""
+    try:
+        return sum(map(len, map(_payload_of, stored))) > _LARGE
+    except (KeyError, TypeError):  # not all are envelopes
+        payloads = (each.get("payload") for each in stored)
+        return sum(len(payload) for payload in payloads if isinstance(payload, str)) > _LARGE

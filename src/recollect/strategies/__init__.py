@@ -1,0 +1,1 @@
+"""Working memory: what the model sees of a history."""

@@ -1,0 +1,177 @@
+"""Finding what a view is made of: the last cut, what comes after it, and whether it has to move on."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from ..items import Item, Tokenizer, estimate_tokens, is_user_message
+from ..sessions.collector import collector_held_off
+from ..sessions.protocol import Session
+from .anchors import Anchor, Mark, note_key
+from .cut import Cut, find_cut, limits_of
+from .log import Log
+from .notes import AnchorNotes, Kept
+from .sizes import Sizes, tokens_behind
+from .values import Compact, Strategy
+from .windows import Window
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+_TRIES = 4
+_LONG = 2000  # items: working on more of them would hold up the event loop
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at a session found."""
+
+    key: str
+    window: Window
+    """What comes after the cut."""
+    kept: Kept
+    before: Window | None = None
+    """The same before the cut moved, if it did in this look, and was kept."""
+    is_kept: bool = True
+    """Not where another moved the cut at the same time."""
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """Where the cut is; `None` where nothing was cut."""
+        return self.kept.anchor
+
+
+class Looker:
+    """Looks at one session for one strategy, and remembers where the cut was."""
+
+    def __init__(self, session: Session, strategy: Strategy, tokenizer: Tokenizer | None) -> None:
+        self.log = Log(session, whole=isinstance(strategy, Compact))
+        self.notes = AnchorNotes(session)
+        self._session = session
+        self._strategy = strategy
+        self._limits = limits_of(strategy)
+        self._tokenizer = tokenizer
+        self._sizes = Sizes(strategy, tokenizer)
+        self._remembered: tuple[str, Kept] | None = None
+        self._key_of: tuple[str | None, str] | None = None
+        self._turns_seen: int | None = None
+        self._tokens_seen = 0
+        self._has_warned = False
+
+    async def look(self) -> Look:
+        """Where the cut is and what comes after it; the cut moves on if it has to, and that is kept."""
+        key = await self._key()
+        look = await self._look_once(key)
+        for _ in range(_TRIES):
+            if look.is_kept:
+                self.remember(key, look.kept)
+                break
+            self._remembered = None  # others moved the cut meanwhile: see what they kept
+            look = await self._look_once(key)
+        self._turns_seen = len(look.window.starts)
+        return look
+
+    def remember(self, key: str, kept: Kept) -> None:
+        """What was kept now."""
+        self._remembered = key, kept
+
+    def forget(self) -> None:
+        """The session is not what it was."""
+        self._remembered = self._turns_seen = None
+
+    async def void(self) -> None:
+        """What is kept must not be used any more, by nobody."""
+        self.forget()
+        key = await self._key()
+        kept = await self.notes.get(key)
+        if kept.version:
+            await self.notes.put(key, Anchor(0, Mark()), kept.version)
+
+    def will_be_cut(self, added: list[Item]) -> bool:
+        """Whether, as far as is known here, these items make the cut move on."""
+        if self._turns_seen is None:
+            return False
+        self._turns_seen += sum(map(is_user_message, added))
+        if self._limits.tokens is not None:
+            self._tokens_seen += estimate_tokens(added, self._tokenizer)
+            if self._tokens_seen > self._limits.tokens:
+                return True
+        return self._limits.turns is not None and self._turns_seen > self._limits.turns
+
+    async def _look_once(self, key: str) -> Look:
+        kept, window = await self._read(key)
+        cut = await self._find_cut(window, kept.anchor)
+        if cut.turns and not window.has_positions and self.log.reads_tails:
+            window = await self.log.read_from_start()  # now with the positions that an anchor needs
+            cut = await self._find_cut(window, None)
+        if not cut.turns:
+            return Look(key, window, kept)
+        anchor = await self._move(window, kept.anchor, cut)
+        moved = await self.notes.put(key, anchor, kept.version)
+        if moved is None:
+            return Look(key, window.after(cut.turns), Kept(anchor, kept.version), is_kept=False)
+        return Look(key, window.after(cut.turns), moved, before=window)
+
+    async def _read(self, key: str) -> tuple[Kept, Window]:
+        """What is kept and fits, and what comes after it."""
+        if self._remembered is not None and self._remembered[0] == key:
+            kept = self._remembered[1]
+            if kept.anchor is None:
+                return kept, await self._read_uncut()
+            if (window := await self.log.read_after(kept.anchor)) is not None:
+                return kept, window
+        kept = await self.notes.get(key)
+        if kept.anchor is not None and (window := await self.log.read_after(kept.anchor)) is not None:
+            return kept, window
+        return Kept(None, kept.version), await self._read_uncut()
+
+    async def _read_uncut(self) -> Window:
+        """Everything, in the quickest way that tells what is needed: positions let sizes be remembered."""
+        by_size = self._limits.tokens is not None
+        return await (self.log.read_from_start() if by_size else self.log.read_whole())
+
+    async def _find_cut(self, window: Window, anchor: Anchor | None) -> Cut:
+        if self._limits.tokens is None:
+            return find_cut(self._sizes.unknown(window), self._limits)
+        sizes = await in_thread_if_long(len(window.items), lambda: self._sizes.of_turns(window))
+        always = estimate_tokens(window.head, self._tokenizer) + (anchor.behind if anchor else 0)
+        cut = find_cut(sizes, self._limits, always=always, is_cut=anchor is not None)
+        self._note_size(cut, self._limits.tokens)
+        return cut
+
+    def _note_size(self, cut: Cut, budget: int) -> None:
+        self._tokens_seen = cut.tokens or 0
+        if self._tokens_seen > budget and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "what a view keeps is about %d tokens, more than its budget of %d", self._tokens_seen, budget
+            )
+
+    async def _move(self, window: Window, anchor: Anchor | None, cut: Cut) -> Anchor:
+        anchor = anchor or Anchor(len(window.head), Mark())
+        passed = window.items[: window.start_of(cut.turns)]
+        mark = await in_thread_if_long(len(passed), lambda: window.mark_after(cut.turns, anchor.cut))
+        behind = anchor.behind
+        if self._limits.tokens is not None:
+            behind += tokens_behind(passed, self._strategy, self._tokenizer)
+        return replace(anchor, cut=mark, behind=behind, trigger=cut.trigger or anchor.trigger)
+
+    async def _key(self) -> str:
+        """Under what key the anchor of the current branch is kept."""
+        ask: Any = getattr(self._session, "current_branch", None)
+        branch: str | None = await ask() if callable(ask) else None
+        if self._key_of is None or self._key_of[0] != branch:
+            self._key_of = branch, note_key(self._strategy, branch)
+        return self._key_of[1]
+
+
+async def in_thread_if_long(items: int, work: Callable[[], T]) -> T:
+    """The outcome of some work on so many items; where they are many, the event loop goes on meanwhile."""
+    return work() if items < _LONG else await asyncio.to_thread(_undisturbed, work)
+
+
+def _undisturbed(work: Callable[[], T]) -> T:
+    with collector_held_off():
+        return work()

@@ -1,0 +1,19 @@
+"""Summarizers for working memory: of OpenAI-compatible and Anthropic models, and one that needs no model.
+
+A summarizer is any async callable that takes a `SummaryRequest` and returns a text or a `Summary`.
+"""
+
+from .anthropic import AnthropicSummarizer
+from .extractive import ExtractiveSummarizer
+from .openai import OpenAISummarizer
+from .protocol import Summarizer, Summary, SummaryRequest, SummaryUsage
+
+__all__ = [
+    "AnthropicSummarizer",
+    "ExtractiveSummarizer",
+    "OpenAISummarizer",
+    "Summarizer",
+    "Summary",
+    "SummaryRequest",
+    "SummaryUsage",
+]

@@ -1,0 +1,19 @@
+"""A Redis server for these tests, started once, or named by the environment."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from recollect.testing.servers.redis import RedisServer
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A Redis server: `RECOLLECT_TEST_REDIS_URL`, or one of our own."""
+    given = os.environ.get("RECOLLECT_TEST_REDIS_URL")
+    if given:
+        yield given
+        return
+    with RedisServer() as server:
+        yield server.url
