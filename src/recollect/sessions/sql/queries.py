@@ -57,12 +57,14 @@ class Queries(ABC):
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.schema = session_schema(tables)
-        sessions, messages = f'"{tables.sessions}"', f'"{tables.messages}"'
-        metadata, batches, leases = f'"{tables.metadata}"', f'"{tables.batches}"', f'"{tables.leases}"'
-        notes = f'"{tables.notes}"'
+        self._say_history(f'"{tables.sessions}"', f'"{tables.messages}"')
+        self._say_metadata(f'"{tables.metadata}"')
+        self._say_batches_and_notes(f'"{tables.batches}"', f'"{tables.notes}"')
+        self._say_leases(f'"{tables.leases}"')
+        self._say_catalog(f'"{tables.sessions}"', f'"{tables.messages}"', f'"{tables.metadata}"')
 
+    def _say_history(self, sessions: str, messages: str) -> None:
         self.history = self.reads(f"FROM {messages} WHERE session_id = ?1", position="id", scope=1)
-
         self.make_session = (
             f"INSERT INTO {sessions} (session_id, created_at, updated_at) VALUES (?1, {self.now}, {self.now})"
             " ON CONFLICT (session_id) DO NOTHING"
@@ -82,6 +84,7 @@ class Queries(ABC):
         self.delete_item = f"DELETE FROM {messages} WHERE session_id = ?1 AND id = ?2"
         self.delete_session = f"DELETE FROM {sessions} WHERE session_id = ?1"
 
+    def _say_batches_and_notes(self, batches: str, notes: str) -> None:
         self.remember_batch = (
             f"INSERT INTO {batches} (session_id, batch_id, created_at) VALUES (?1, ?2, {self.epoch})"
             " ON CONFLICT (session_id, batch_id) DO NOTHING RETURNING 1"
@@ -89,7 +92,13 @@ class Queries(ABC):
         self.forget_old_batches = (
             f"DELETE FROM {batches} WHERE session_id = ?1 AND created_at < {self.epoch} - 86400"
         )
+        self.get_note = f"SELECT version, data FROM {notes} WHERE session_id = ?1 AND note_key = ?2"
+        self.add_note = f"INSERT INTO {notes} (session_id, note_key, version, data) VALUES (?1, ?2, 1, ?3)"
+        self.change_note = (
+            f"UPDATE {notes} SET version = version + 1, data = ?3 WHERE session_id = ?1 AND note_key = ?2"
+        )
 
+    def _say_metadata(self, metadata: str) -> None:
         self.get_metadata = f"SELECT user_id, agent_id, title, data FROM {metadata} WHERE session_id = ?1"
         insert_metadata = (
             f"INSERT INTO {metadata} (session_id, user_id, agent_id, title, data) VALUES (?1, ?2, ?3, ?4, ?5)"
@@ -101,6 +110,7 @@ class Queries(ABC):
             " title = excluded.title, data = excluded.data"
         )
 
+    def _say_leases(self, leases: str) -> None:
         self.take_lease = (
             f"INSERT INTO {leases} (session_id, owner, expires_at) VALUES (?1, ?2, {self.epoch} + ?3)"
             " ON CONFLICT (session_id) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at"
@@ -109,12 +119,7 @@ class Queries(ABC):
         self.drop_old_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND expires_at < {self.epoch}"
         self.drop_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND owner = ?2"
 
-        self.get_note = f"SELECT version, data FROM {notes} WHERE session_id = ?1 AND note_key = ?2"
-        self.add_note = f"INSERT INTO {notes} (session_id, note_key, version, data) VALUES (?1, ?2, 1, ?3)"
-        self.change_note = (
-            f"UPDATE {notes} SET version = version + 1, data = ?3 WHERE session_id = ?1 AND note_key = ?2"
-        )
-
+    def _say_catalog(self, sessions: str, messages: str, metadata: str) -> None:
         self.list_sessions = (
             "SELECT s.session_id, s.created_at, s.updated_at,"
             f" (SELECT count(*) FROM {messages} m WHERE m.session_id = s.session_id),"
