@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +23,13 @@ from recollect import (
 from recollect.sessions.advanced.sqlite import AdvancedSQLiteSession
 from recollect.sessions.encryption import EncryptedSession
 from recollect.sessions.protocol import require_ability
+from recollect.strategies.anchors import Anchor, Mark
 from recollect.strategies.events import StrategyEvent
 from recollect.strategies.session import StrategySession
 from recollect.strategies.summarizers import SummaryRequest
 from recollect.strategies.values import Compact, Strategy, Summarize, Trim
 from recollect.strategies.views import view_of
+from recollect.strategies.windows import split_at
 from recollect.testing.contract import in_event_loop
 
 from .generated import history
@@ -286,6 +289,49 @@ async def test_items_that_were_revised_behind_the_cut(tmp_path: Path) -> None:
     await session.revise_items(lambda items: [None if n < 4 else item for n, item in enumerate(items)])
     await session.add_items(turn(6))
     assert (await session.get_items())[1]["content"] == "2 3 4"
+
+
+@every_strategy
+@in_event_loop
+async def test_a_last_covered_item_that_is_another_now(tmp_path: Path, strategy: Strategy) -> None:
+    """It stands where it stood; only what it says tells."""
+    inner = SQLiteSession("s", tmp_path / "s.db")
+    session = StrategySession(inner, strategy, summarizer=tell_ids)
+    await session.add_items(turns(1, 12))
+    await session.get_items()
+
+    def rewrite(items: list[Item]) -> list[Item | None]:
+        return [None if item == turn(2)[0] else {**item, "status": "completed"} for item in items]
+
+    await inner.revise_items(rewrite)
+    items = [item for item in rewrite(turns(1, 12)) if item is not None]
+    assert await session.get_items() == expected_view(items, strategy)
+
+
+@in_event_loop
+async def test_the_end_of_a_history_may_change_between_reads(tmp_path: Path) -> None:
+    """What was seen of a window is remembered, and must be forgotten where it is gone."""
+    inner = SQLiteSession("s", tmp_path / "s.db")
+    session = StrategySession(inner, Trim(6, 2))
+    chance = random.Random(3)
+    await session.add_items(turns(1, 7))
+    for number in range(8, 200):
+        await session.get_items()
+        for _ in range(chance.randrange(3)):
+            await session.pop_item()
+        for item in chance.sample(turn(number), chance.randrange(4)):
+            await session.add_items([item])
+        assert await session.get_items() == await StrategySession(inner, Trim(6, 2)).get_items()
+
+
+def test_a_cut_is_found_by_what_is_before_it() -> None:
+    items = turns(1, 5)
+    mark = Mark().extended(3, 12, turns(1, 3))
+    window = split_at(items, Anchor(0, mark))
+    assert window is not None
+    assert window.items == turns(4, 5)
+    assert split_at(turns(2, 6), Anchor(0, mark)) is None
+    assert split_at([], Anchor(0, mark)) is None
 
 
 @in_event_loop

@@ -370,6 +370,21 @@ async def test_an_undo_of_what_it_covers_makes_it_void(tmp_path: Path) -> None:
     assert [request.previous for request in scribe.requests] == [None, None]
 
 
+@in_event_loop
+async def test_turns_that_changed_before_they_were_summarized(tmp_path: Path) -> None:
+    """What the cut was made over is not there any more: it is made again, over what is."""
+    inner, scribe = SQLiteSession("s", tmp_path / "s.db"), Scribe()
+    failing = StrategySession(inner, STRATEGY, summarizer=raise_error)
+    await failing.add_items(turns(1, 5))
+    await failing.get_items()
+    await inner.revise_items(lambda items: [None if n < 4 else item for n, item in enumerate(items)])
+    session = StrategySession(inner, STRATEGY, summarizer=scribe)
+    assert await session.get_items() == turns(2, 5), "four turns are not too many"
+    await session.add_items(turn(6))
+    assert told(await session.get_items()) == "2 3 4"
+    assert scribe.requests[-1].items == turns(2, 4)
+
+
 async def anchor_of(session: Any, strategy: Summarize) -> tuple[str, Note, Anchor]:
     key = note_key(strategy, None)
     note = await session.get_note(key)

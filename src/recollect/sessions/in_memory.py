@@ -2,6 +2,7 @@
 
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
@@ -102,14 +103,15 @@ class InMemorySession(SDKCompaction, SessionABC):
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
         """The first `limit` items after a position (0: from the start), oldest first."""
         self._check_open()
-        return self._decoded([row for row in self._rows if row[0] > position][: check_limit(limit)])
+        rows = self._rows[bisect_right(self._rows, position, key=_position) :]
+        return self._decoded(rows[: check_limit(limit)])
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
         """The last `limit` items before a position (`None`: from the end), oldest first."""
         self._check_open()
         check_limit(limit)
-        before = [row for row in self._rows if position is None or row[0] < position]
-        return self._decoded(_last(before, limit))
+        end = None if position is None else bisect_left(self._rows, position, key=_position)
+        return self._decoded(_last(self._rows[:end], limit))
 
     async def add_batch(self, items: Items, batch_id: str) -> bool:
         """Append a batch unless one of this id was appended before."""
@@ -183,6 +185,10 @@ class InMemorySession(SDKCompaction, SessionABC):
             for position, text in rows
             if (item := decode_item(text)) is not None
         ]
+
+
+def _position(row: tuple[int, str]) -> int:
+    return row[0]
 
 
 def _last(rows: list[tuple[int, str]], count: int) -> list[tuple[int, str]]:

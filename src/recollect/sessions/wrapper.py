@@ -4,14 +4,27 @@ import inspect
 from typing import Any
 
 from .protocol import Items, Session, SessionABC
+from .settings import settings_of
 
 
 class SessionWrapper(SessionABC):
     """The base of sessions that wrap another. It closes the session it wraps when it is closed itself."""
 
+    _own_id: str | None = None
+
     def __init__(self, session: Session) -> None:
-        super().__init__(session.session_id, getattr(session, "session_settings", None))
         self.wrapped = session
+        self.session_settings = settings_of(getattr(session, "session_settings", None))
+        self._closed = False
+
+    @property
+    def session_id(self) -> str:
+        """The wrapped session's, which may be known only after its first call; or one that was set."""
+        return self.wrapped.session_id if self._own_id is None else self._own_id
+
+    @session_id.setter
+    def session_id(self, session_id: str) -> None:
+        self._own_id = session_id
 
     async def get_items(self, limit: int | None = None) -> Items:
         """All items, oldest first; with a limit the newest of them."""

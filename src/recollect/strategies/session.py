@@ -63,7 +63,7 @@ class StrategySession(SessionWrapper):
             self._maker = SummaryMaker(
                 self._looker,
                 strategy,
-                self.session_id,
+                lambda: self.session_id,
                 summarizer=summarizer or _default_summarizer(),
                 timeout=summary_timeout,
                 on_summary=on_summary,

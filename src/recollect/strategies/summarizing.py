@@ -5,6 +5,7 @@ import inspect
 import logging
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import SummaryFailedError
@@ -37,7 +38,7 @@ class SummaryMaker:
         self,
         looker: Looker,
         strategy: Summarize,
-        session_id: str,
+        name: Callable[[], str],
         *,
         summarizer: Summarizer,
         timeout: float,
@@ -46,7 +47,7 @@ class SummaryMaker:
     ) -> None:
         self._looker = looker
         self._strategy = strategy
-        self._session_id = session_id
+        self._name = name  # asked for when it is needed: a session may have none before its first call
         self._summarizer = summarizer
         self._timeout = timeout
         self._on_summary = on_summary
@@ -143,14 +144,14 @@ class SummaryMaker:
     async def _read_stretch(self, claimed: Kept) -> list[Item]:
         stretch = await self._looker.log.read_stretch(claimed.anchor) if claimed.anchor else None
         if not stretch:
-            self._looker.forget()
+            await self._looker.void()  # else every later attempt would fail over the same
             raise SummaryFailedError("the turns to summarize are not what they were")
         return stretch
 
     async def _summarize(self, stretch: list[Item], claimed: Kept) -> StoredSummary:
         assert claimed.anchor is not None
         previous, limit = claimed.anchor.summary, self._strategy.summary_max_tokens
-        request = SummaryRequest(stretch, previous.text if previous else None, limit, self._session_id)
+        request = SummaryRequest(stretch, previous.text if previous else None, limit, self._name())
         answer = self._summarizer(request)
         made = await answer if inspect.isawaitable(answer) else answer
         text = made.text if isinstance(made, Summary) else made
@@ -188,7 +189,7 @@ class SummaryMaker:
         covered = range(anchor.summarized.turns + 1, anchor.cut.turns + 1)
         event = describe_change(
             "summary",
-            self._session_id,
+            self._name(),
             View(shown + len(covered), [*window.head, *told, *stretch, *window.items]),
             View(shown, [*window.head, *summary_items(summary.text, self._strategy), *window.items]),
             trigger=anchor.trigger,

@@ -21,9 +21,10 @@ class Reads:
         self.newest = f"{rows} ORDER BY {position} DESC LIMIT {first}"
         self.after = f"{rows} AND {position} > {first} ORDER BY {position} LIMIT {second}"
         self.before = f"{rows} AND {position} < {first} ORDER BY {position} DESC LIMIT {second}"
-        self.joined = (
-            f"SELECT count(*), {joined} FROM (SELECT {position} AS id, message_data {source}"
-            f" ORDER BY {position} DESC LIMIT {first}) AS newest"
+        in_one_row = f"SELECT count(*), {joined} FROM (SELECT {position} AS id, message_data {source}"
+        self.joined = f"{in_one_row} ORDER BY {position} DESC LIMIT {first}) AS newest"
+        self.joined_after = (
+            f"{in_one_row} AND {position} > {first} ORDER BY {position} LIMIT {second}) AS newest"
         )
 
 

@@ -47,6 +47,7 @@ class SQLSession(SDKCompaction, SessionABC):
         self._reads = self._reads_of(queries)
         self._new_metadata = None if metadata is None else _metadata_columns(metadata)
         self._is_long = False  # the history was found too long or too large to be read in one piece
+        self._long_after = -1  # and what comes after this position, too
 
     # --- the contract ---
 
@@ -95,7 +96,9 @@ class SQLSession(SDKCompaction, SessionABC):
         """The first `limit` items after a position (0: from the start), oldest first."""
         self._check_open()
         check_limit(limit)
-        return await self._window(self._reads.after, (*await self._scope(), position), limit)
+        parameters = (*await self._scope(), position)
+        rows = await self._read_after_in_one_piece(parameters, limit)
+        return await self._window(self._reads.after, parameters, limit) if rows is None else rows
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
         """The last `limit` items before a position (`None`: from the end), oldest first."""
@@ -178,6 +181,19 @@ class SQLSession(SDKCompaction, SessionABC):
         # The next read need not find out again; and what is large must not be read in one step.
         self._is_long = longer or size > _LARGE
         return None if longer else items
+
+    async def _read_after_in_one_piece(
+        self, parameters: tuple[Any, ...], limit: int | None
+    ) -> list[PositionedItem] | None:
+        """What comes after a position as one row; `None` as above."""
+        width = self._queries.short + 1 if limit is None else limit
+        if parameters[-1] <= self._long_after or not 0 < width <= self._queries.short + 1:
+            return None
+        size, rows = await self._engine.fetch(self._reads.joined_after, (*parameters, width), _rows_of_joined)
+        longer = limit is None and rows is not None and len(rows) == width
+        if longer or size > _LARGE:
+            self._long_after = parameters[-1]
+        return None if longer else rows
 
     async def _newest(self, sql: str, parameters: tuple[Any, ...], limit: int) -> list[PositionedItem]:
         return (await self._window(sql, parameters, limit))[::-1]
@@ -299,15 +315,31 @@ async def encode_batch(items: Items) -> list[str]:
 
 def _items_of_joined(rows: list[Row]) -> tuple[int, Items | None]:
     """The size of a joined row and its items, oldest first; `None` if anything is not as it should be."""
+    size, values = _values_of_joined(rows)
+    return size, None if values is None else values[::-2]
+
+
+def _rows_of_joined(rows: list[Row]) -> tuple[int, list[PositionedItem] | None]:
+    """The same with the positions, whichever way the database has put them together."""
+    size, values = _values_of_joined(rows)
+    if values is None:
+        return size, None
+    found = list(map(PositionedItem, values[::2], values[1::2]))
+    is_reversed = bool(found) and found[0].position > found[-1].position
+    return size, found[::-1] if is_reversed else found
+
+
+def _values_of_joined(rows: list[Row]) -> tuple[int, list[Any] | None]:
     count, joined = rows[0]
     if count == 0:
         return 0, []
     values = decode_joined(joined)
     if values is None or len(values) != 2 * count:
         return len(joined), None
-    items = values[::-2]
-    as_it_should_be = all(type(item) is dict for item in items) and all(type(n) is int for n in values[::2])
-    return len(joined), items if as_it_should_be else None
+    as_it_should_be = all(type(item) is dict for item in values[1::2]) and all(
+        type(position) is int for position in values[::2]
+    )
+    return len(joined), values if as_it_should_be else None
 
 
 def _items_of(rows: list[Row]) -> Items:
