@@ -54,3 +54,10 @@ class SessionWrapper(SessionABC):
         outcome = close() if close is not None else None
         if inspect.isawaitable(outcome):
             await outcome
+
+    def _context(self, wrapper: Any) -> dict[str, Any]:
+        """The Runner's context as an argument, where there is one and the wrapped session takes it."""
+        if wrapper is None:
+            return {}
+        takes_it = "wrapper" in inspect.signature(self.wrapped.add_items).parameters
+        return {"wrapper": wrapper} if takes_it else {}

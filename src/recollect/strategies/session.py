@@ -75,26 +75,39 @@ class StrategySession(SessionWrapper):
         """How often a summary should have been made and was not."""
         return self._maker.failures if self._maker else 0
 
-    async def get_items(self, limit: int | None = None) -> Items:
-        """What the strategy shows of the history; with a limit the newest items as they are."""
+    async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> Items:
+        """What the strategy shows of the history; with a limit the newest items as they are.
+
+        The Runner passes its context as `wrapper`, which the wrapped session may want to know of.
+        """
         self._check_open()
         if limit is not None or self.session_settings is not self._own_settings:
             limit = self._effective_limit(limit)
+        context = self._context(wrapper)
         if self.strategy is None or limit is not None:
-            return await self.wrapped.get_items(limit)
+            return await self.wrapped.get_items(limit, **context)
+        if context:
+            await self.wrapped.get_items(0, **context)
         return await self._shown(await self._look())
 
-    async def add_items(self, items: Items) -> None:
+    async def pop_item(self, *, wrapper: Any = None) -> Any:
+        """Remove the newest item and return it, `None` if there is none."""
+        self._check_open()
+        return await self.wrapped.pop_item(**self._context(wrapper))
+
+    async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Append a batch, whole or not at all."""
-        await super().add_items(items)
+        self._check_open()
+        await self.wrapped.add_items(items, **self._context(wrapper))
         if self._maker and self._looker and self._looker.will_be_cut(items):
             self._maker.start()  # so that the summary is there when the next turn asks for it
 
-    async def clear_session(self) -> None:
+    async def clear_session(self, *, wrapper: Any = None) -> None:
         """Remove all items and the session itself."""
+        self._check_open()
         if self._maker:
             await self._maker.give_up()
-        await super().clear_session()
+        await self.wrapped.clear_session(**self._context(wrapper))
         if self._looker:
             self._looker.forget()
 

@@ -51,6 +51,8 @@ class EncryptedSession(Compactable, SessionWrapper):
     session are there, with items in place of envelopes. Where no key fits, a call is a `WrongKeyError`.
     """
 
+    session_id: str = ""  # its own: keys are derived from it, whatever the wrapped session is called
+
     def __init__(
         self,
         session_id: str,
@@ -63,7 +65,6 @@ class EncryptedSession(Compactable, SessionWrapper):
     ) -> None:
         _check_wrappable(underlying_session)
         self.wrapped = underlying_session
-        # Its id is its own: keys are derived from it, whatever the wrapped session is called.
         SessionABC.__init__(self, session_id, getattr(underlying_session, "session_settings", None))
         has_branches = hasattr(underlying_session, "create_branch_from_turn")
         vault = Vault(session_id, master_keys(encryption_key), cipher, has_branches and not hide_structure)
@@ -96,27 +97,34 @@ class EncryptedSession(Compactable, SessionWrapper):
     # --- the contract ---
 
     async def get_items(
-        self, limit: int | None = None, branch_id: str | None = None, at_turn: int | None = None
+        self,
+        limit: int | None = None,
+        branch_id: str | None = None,
+        *,
+        at_turn: int | None = None,
+        wrapper: Any = None,
     ) -> Items:
         """All readable items, oldest first; with a limit the newest of them.
 
         Of a session with branches, those of a branch, and with `at_turn` as they were when that turn ended.
+        The Runner passes its context as `wrapper`, which the wrapped session may want to know of.
         """
         limit = self._effective_limit(limit)
+        context = self._context(wrapper)
         if limit == 0:
-            return []
-        given = {"branch_id": branch_id, "at_turn": at_turn}
+            return await self.wrapped.get_items(0, **context)
+        given = {"branch_id": branch_id, "at_turn": at_turn, **context}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         readout = await self._reader.look(partial(self.wrapped.get_items, **options), limit)
         items = readout.readable()
         return items if limit is None else items[-limit:]
 
-    async def add_items(self, items: Items) -> None:
+    async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Encrypt a batch and append it, whole or not at all."""
         self._check_open()
-        await self.wrapped.add_items(await self._reader.seal(items))
+        await self.wrapped.add_items(await self._reader.seal(items), **self._context(wrapper))
 
-    async def pop_item(self) -> Any:
+    async def pop_item(self, *, wrapper: Any = None) -> Any:  # noqa: ARG002 - it stands in all or in none
         """Remove the newest item and return it, `None` if there is none. Expired ones on the way go too.
 
         Where no key opens the newest item, or it is not encrypted, nothing is removed: `WrongKeyError`.
@@ -124,10 +132,10 @@ class EncryptedSession(Compactable, SessionWrapper):
         self._check_open()
         return await popping.pop_item(self._reader)
 
-    async def clear_session(self, **options: Any) -> None:
+    async def clear_session(self, *, wrapper: Any = None, **options: Any) -> None:
         """Remove all items and the session itself, also what no key opens."""
         self._check_open()
-        await self.wrapped.clear_session(**options)
+        await self.wrapped.clear_session(**options, **self._context(wrapper))
 
     # --- what only encrypted sessions do ---
 
