@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ..postgres.database import by, new_tables, sql
-from .database import Database, FileDatabase, MemoryDatabase, PostgresDatabase
+from .database import Database, FileDatabase, MemoryDatabase, PostgresDatabase, SharedDatabase
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def database(request: pytest.FixtureRequest) -> Database:
 
 
 @pytest.fixture(params=["file", "postgres"])
-def shared_database(request: pytest.FixtureRequest) -> Database:
+def shared_database(request: pytest.FixtureRequest) -> SharedDatabase:
     """Each kind of database that several sessions and processes see."""
-    found: Database = request.getfixturevalue(request.param)
+    found: SharedDatabase = request.getfixturevalue(request.param)
     return found

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recollect import AdvancedSQLAlchemySession, AdvancedSQLiteSession, SQLAlchemySession, SQLiteSession
+import recollect
+from recollect.sessions.sql.scripts import Statement
 
 Item = dict[str, Any]
 
@@ -14,7 +15,7 @@ class MemoryDatabase:
     """A database for each session."""
 
     def open(self, session_id: str = "s", **options: Any) -> Any:
-        return AdvancedSQLiteSession(session_id=session_id, **options)
+        return recollect.AdvancedSQLiteSession(session_id=session_id, **options)
 
 
 @dataclass
@@ -24,10 +25,10 @@ class FileDatabase:
     path: Path
 
     def open(self, session_id: str = "s", **options: Any) -> Any:
-        return AdvancedSQLiteSession(session_id=session_id, db_path=self.path, **options)
+        return recollect.AdvancedSQLiteSession(session_id=session_id, db_path=self.path, **options)
 
     def open_plain(self, session_id: str = "s") -> Any:
-        return SQLiteSession(session_id, self.path)
+        return recollect.SQLiteSession(session_id, self.path)
 
     def arguments(self) -> list[str]:
         """How a process of its own finds it."""
@@ -39,23 +40,26 @@ class PostgresDatabase:
     """Tables of a PostgreSQL server."""
 
     url: str
-    tables: dict[str, str]
+    tables: dict[str, Any]
 
     def open(self, session_id: str = "s", **options: Any) -> Any:
-        return AdvancedSQLAlchemySession.from_url(session_id, url=self.url, **self.tables, **options)
+        return recollect.AdvancedSQLAlchemySession.from_url(
+            session_id, url=self.url, **self.tables, **options
+        )
 
     def open_plain(self, session_id: str = "s") -> Any:
-        return SQLAlchemySession.from_url(session_id, url=self.url, **self.tables)  # type: ignore[arg-type]
+        return recollect.SQLAlchemySession.from_url(session_id, url=self.url, **self.tables)
 
     def arguments(self) -> list[str]:
         """How a process of its own finds it."""
         return [self.url, self.tables["sessions_table"], self.tables["messages_table"]]
 
 
-Database = MemoryDatabase | FileDatabase | PostgresDatabase
+SharedDatabase = FileDatabase | PostgresDatabase
+Database = MemoryDatabase | SharedDatabase
 
 
-def database_of(arguments: list[str]) -> FileDatabase | PostgresDatabase:
+def database_of(arguments: list[str]) -> SharedDatabase:
     """The database that `arguments()` names."""
     if len(arguments) == 1:
         return FileDatabase(Path(arguments[0]))
@@ -93,26 +97,23 @@ def tool_turn(question: str, tool: str, call_id: str) -> list[Item]:
 
 
 async def rows(session: Any, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """The rows of a query, with `{messages}` and the like for the names of tables, past the session."""
-    tables = session._queries.tables
-    names = ("sessions", "messages", "structure", "usage", "branches", "runs", "metadata", "batches", "notes")
-    sql = statement.format(**{name: f'"{getattr(tables, name)}"' for name in names})
-    found = await session._engine.fetch(sql, parameters, list)
+    """The rows of a query past the session, with `{messages}` and the like for the names of tables."""
+    found = await session._engine.fetch(with_names(session, statement), parameters, list)
     return [tuple(row) for row in found]
 
 
 async def change(session: Any, statement: str, *parameters: Any) -> None:
-    """One statement that changes the tables, past the session."""
-    from recollect.sessions.sql.scripts import Statement
-
-    tables = session._queries.tables
-    names = ("sessions", "messages", "structure", "usage", "branches", "runs")
-    sql = statement.format(**{name: f'"{getattr(tables, name)}"' for name in names})
+    """One statement that changes the tables past the session, named likewise."""
 
     def script() -> Any:
-        yield Statement(sql, parameters)
+        yield Statement(with_names(session, statement), parameters)
 
     await session._engine.write(script)
+
+
+def with_names(session: Any, statement: str) -> str:
+    tables = vars(session._queries.tables)
+    return statement.format(**{name: f'"{table}"' for name, table in tables.items()})
 
 
 async def branch_names(session: Any) -> list[str]:

@@ -38,8 +38,8 @@ OWN = [*turns(3), *tool_turn("q4", "t", "c")]
 class Result:
     """What a run gives, as far as usage is concerned."""
 
-    def __init__(self, **counts: int) -> None:
-        self.context_wrapper = RunContextWrapper(None, usage=Usage(**counts))
+    def __init__(self, requests: int) -> None:
+        self.context_wrapper = RunContextWrapper(None, usage=Usage(requests=requests))
 
 
 async def branched(session: Any) -> None:
@@ -67,22 +67,21 @@ CHANGES: dict[str, tuple[Callable[[Any], Awaitable[Any]], list[Item]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", CHANGES)
 @in_event_loop
-async def test_a_change_of_a_branch_is_one_of_that_branch_alone(database: Database, kind: str) -> None:
-    do, expected = CHANGES[kind]
-    async with database.open() as session:
-        await branched(session)
-        before = await histories(session)
-        outlines = [await session.get_conversation_by_turns(name) for name in ("main", "c")]
-        await do(session)
-        assert await histories(session) == {**before, "b": expected}
-        assert outlines == [await session.get_conversation_by_turns(name) for name in ("main", "c")]
-        assert await session.current_branch() == "b"
-        await assert_consistent(session)
-        await session.add_items(turns(7))
-        assert await histories(session) == {**before, "b": [*expected, *turns(7)]}
-        await assert_consistent(session)
+async def test_a_change_of_a_branch_is_one_of_that_branch_alone(database: Database) -> None:
+    for kind, (do, expected) in CHANGES.items():
+        async with database.open(kind) as session:
+            await branched(session)
+            before = await histories(session)
+            outlines = [await session.get_conversation_by_turns(name) for name in ("main", "c")]
+            await do(session)
+            assert await histories(session) == {**before, "b": expected}, kind
+            assert outlines == [await session.get_conversation_by_turns(name) for name in ("main", "c")], kind
+            assert await session.current_branch() == "b", kind
+            await assert_consistent(session)
+            await session.add_items(turns(7))
+            assert await histories(session) == {**before, "b": [*expected, *turns(7)]}, kind
+            await assert_consistent(session)
 
 
 @in_event_loop
@@ -222,7 +221,7 @@ async def test_the_usage_of_a_branch_goes_with_the_branch(database: Database) ->
 async def test_corrupt_rows_never_hide_the_rest(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     async with database.open() as session:
         await session.add_items([said("user", "bad 1"), *turns(1), said("user", "bad 2"), *turns(2)])
-        await session.create_branch_from_turn(5 - 1, "b")
+        await session.create_branch_from_turn(4, "b")
         await session.switch_to_branch("main")
         ids = [row[0] for row in await rows(session, "SELECT id FROM {messages} WHERE session_id = ?1", "s")]
         bad = [sorted(ids)[0], sorted(ids)[3]]

@@ -6,7 +6,17 @@ import pytest
 
 from recollect.testing.contract import HOSTILE_IDS, in_event_loop
 
-from .database import Database, assert_consistent, branch_names, histories, rows, said, tool_turn, turns
+from .database import (
+    Database,
+    SharedDatabase,
+    assert_consistent,
+    branch_names,
+    histories,
+    rows,
+    said,
+    tool_turn,
+    turns,
+)
 
 ODD_NAMES = [*HOSTILE_IDS[:10], "Main", "main ", "x" * 255, "é" * 255, "None", "0"]
 SYSTEM = [{"role": "system", "content": "be brief"}]
@@ -193,9 +203,9 @@ async def test_a_branch_that_is_not_there_is_read_as_empty(database: Database) -
         await session.add_items(tool_turn("q", "t", "c"))
         for name in ("nobody", "", "x" * 1000):
             assert [await read(name) for read in reads_of_a_branch(session)] == [[], [], [], {}, [], None, []]
-        for name in (7, "nul \0", "half \ud83d"):  # no branch can have such a name
+        for unfit in (7, "nul \0", "half \ud83d"):  # no branch can have such a name
             for read in reads_of_a_branch(session):
-                await refused(session, read(name))
+                await refused(session, read(unfit))
 
 
 def reads_of_a_branch(session: Any) -> list[Any]:
@@ -312,7 +322,7 @@ async def test_the_main_branch_is_listed_first_and_also_when_it_is_empty(databas
 
 
 @in_event_loop
-async def test_sessions_have_branches_of_their_own(shared_database: Database) -> None:
+async def test_sessions_have_branches_of_their_own(shared_database: SharedDatabase) -> None:
     async with shared_database.open("one") as one, shared_database.open("two") as two:
         for session in (one, two):
             await session.add_items(turns(1, 2))
@@ -387,6 +397,9 @@ async def test_a_text_is_found_as_it_is_whatever_it_means_elsewhere(database: Da
             upper = await session.find_turns_by_content(f"A{text}B".upper().replace("SS", "ß"))
             assert [found["turn"] for found in upper] == [turn]
         assert await session.find_turns_by_content("content") == [], "a name of a field is no content"
+        await session.add_items([said("user", "long " * 20_000)])
+        (long,) = await session.find_turns_by_content("LONG " * 15_000)
+        assert long["turn"] == len(odd) + 1
 
 
 # --- turns and tools ---

@@ -10,7 +10,8 @@ import pytest
 
 from recollect.testing.contract import in_event_loop
 
-from .database import Database, assert_consistent, branch_names, histories, turns
+from .advanced_worker import NAMES
+from .database import SharedDatabase, assert_consistent, histories, turns
 from .workers import Worker, at_once
 
 
@@ -20,7 +21,7 @@ async def prepare(database: Any, items: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_processes_branch_switch_add_and_pop_at_once(shared_database: Database, count: int) -> None:
+def test_processes_branch_switch_add_and_pop_at_once(shared_database: SharedDatabase, count: int) -> None:
     base = turns(1, 2, 3)
     asyncio.run(prepare(shared_database, base))
     said = at_once([Worker(shared_database, "mix", f"w{n}") for n in range(count)])
@@ -57,23 +58,23 @@ def assert_batches_in_order(texts: list[str]) -> None:
         assert numbers == sorted(numbers)
 
 
-def test_of_those_who_make_a_branch_of_one_name_exactly_one_succeeds(shared_database: Database) -> None:
+def test_of_those_who_make_a_branch_of_one_name_exactly_one_succeeds(shared_database: SharedDatabase) -> None:
     asyncio.run(prepare(shared_database, turns(1, 2)))
-
-    async def name_them() -> None:
-        """So that each branch has a turn to branch from, however many were made before it."""
-        async with shared_database.open() as session:
-            assert sorted(await branch_names(session)) == sorted(["main", *made])
-            await assert_consistent(session)
-
     said = at_once([Worker(shared_database, "race", f"w{n}") for n in range(3)])
     made = [name for names in said for name in names]
-    assert len(made) == len(set(made)), "nobody else was told that it was theirs"
-    asyncio.run(name_them())
+    assert sorted(made) == sorted(f"branch {number}" for number in range(NAMES))
+
+    async def look() -> None:
+        async with shared_database.open() as session:
+            expected = dict.fromkeys(made, turns(1))
+            assert await histories(session) == {"main": turns(1, 2), **expected}
+            await assert_consistent(session)
+
+    asyncio.run(look())
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_branch_is_whole_or_absent_after_kill_9(shared_database: Database, seed: int) -> None:
+def test_a_branch_is_whole_or_absent_after_kill_9(shared_database: SharedDatabase, seed: int) -> None:
     asyncio.run(prepare(shared_database, turns(*range(1, 501))))
     worker = Worker(shared_database, "branches")
     worker.wait_until_ready()

@@ -9,8 +9,8 @@ from recollect import SQLiteSession, undo_items
 from recollect.testing.contract import in_event_loop
 
 from .database import (
-    Database,
     FileDatabase,
+    SharedDatabase,
     assert_consistent,
     change,
     histories,
@@ -24,7 +24,7 @@ from .workers import Worker, at_once
 
 
 @in_event_loop
-async def test_the_current_branch_is_kept_over_closing(shared_database: Database) -> None:
+async def test_the_current_branch_is_kept_over_closing(shared_database: SharedDatabase) -> None:
     async with shared_database.open() as session:
         await session.add_items(turns(1, 2))
         await session.create_branch_from_turn(2, "b")
@@ -39,7 +39,7 @@ async def test_the_current_branch_is_kept_over_closing(shared_database: Database
 
 
 @in_event_loop
-async def test_another_handle_sees_every_change_at_once(shared_database: Database) -> None:
+async def test_another_handle_sees_every_change_at_once(shared_database: SharedDatabase) -> None:
     async with shared_database.open() as one, shared_database.open() as other:
         await one.add_items(turns(1, 2))
         await other.create_branch_from_turn(1, "b")
@@ -53,7 +53,7 @@ async def test_another_handle_sees_every_change_at_once(shared_database: Databas
 
 
 @in_event_loop
-async def test_another_process_sees_the_branch_and_is_seen(shared_database: Database) -> None:
+async def test_another_process_sees_the_branch_and_is_seen(shared_database: SharedDatabase) -> None:
     async with shared_database.open() as session:
         await session.add_items(turns(1, 2))
         await session.create_branch_from_turn(2, "b")
@@ -68,7 +68,7 @@ async def test_another_process_sees_the_branch_and_is_seen(shared_database: Data
 
 
 @in_event_loop
-async def test_a_plain_history_is_adopted(shared_database: Database) -> None:
+async def test_a_plain_history_is_adopted(shared_database: SharedDatabase) -> None:
     history = [said("system", "be brief"), *turns(1), *tool_turn("q2", "add", "c"), *turns(3)]
     async with shared_database.open_plain() as plain:
         await plain.add_items(history)
@@ -95,7 +95,7 @@ READS: dict[str, Any] = {
 
 
 @in_event_loop
-async def test_whatever_is_asked_first_a_plain_history_is_there(shared_database: Database) -> None:
+async def test_whatever_is_asked_first_a_plain_history_is_there(shared_database: SharedDatabase) -> None:
     for name, ask in READS.items():
         async with shared_database.open_plain(name) as plain, shared_database.open(name) as session:
             await plain.add_items(turns(1, 2))
@@ -106,7 +106,7 @@ async def test_whatever_is_asked_first_a_plain_history_is_there(shared_database:
 
 
 @in_event_loop
-async def test_what_a_plain_session_appends_in_between_is_adopted(shared_database: Database) -> None:
+async def test_what_a_plain_session_appends_in_between_is_adopted(shared_database: SharedDatabase) -> None:
     async with shared_database.open() as session, shared_database.open_plain() as plain:
         await session.add_items(turns(1))
         await plain.add_items(turns(2))
@@ -119,7 +119,7 @@ async def test_what_a_plain_session_appends_in_between_is_adopted(shared_databas
 
 
 @in_event_loop
-async def test_what_a_plain_session_appends_goes_to_the_main_branch(shared_database: Database) -> None:
+async def test_what_a_plain_session_appends_goes_to_the_main_branch(shared_database: SharedDatabase) -> None:
     async with shared_database.open() as session, shared_database.open_plain() as plain:
         await session.add_items(turns(1, 2))
         await session.create_branch_from_turn(2, "b")
@@ -132,7 +132,9 @@ async def test_what_a_plain_session_appends_goes_to_the_main_branch(shared_datab
 
 
 @in_event_loop
-async def test_what_our_plain_session_takes_away_is_gone_from_every_branch(shared_database: Database) -> None:
+async def test_what_our_plain_session_takes_away_is_gone_from_every_branch(
+    shared_database: SharedDatabase,
+) -> None:
     async with shared_database.open() as session, shared_database.open_plain() as plain:
         await session.add_items(turns(1, 2))
         await session.create_branch_from_turn(2, "b")
@@ -146,7 +148,7 @@ async def test_what_our_plain_session_takes_away_is_gone_from_every_branch(share
 
 
 @in_event_loop
-async def test_plain_histories_with_rows_that_are_no_items(shared_database: Database) -> None:
+async def test_plain_histories_with_rows_that_are_no_items(shared_database: SharedDatabase) -> None:
     async with shared_database.open_plain() as plain, shared_database.open() as session:
         await plain.add_items([*turns(1), said("user", "bad"), *turns(2)])
         await change(

@@ -23,11 +23,19 @@ from agents.extensions.memory import AdvancedSQLiteSession as SDKSession
 from hypothesis import given
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
-from recollect import AdvancedSQLiteSession
 from recollect.testing.contract import ODD_ITEMS, in_event_loop
 
 from ...histories import CALL_KINDS, call_and_output, handoff, histories, quick
-from .database import FileDatabase, Item, assert_consistent, branch_names, said, tool_turn, turns
+from .database import (
+    FileDatabase,
+    Item,
+    MemoryDatabase,
+    assert_consistent,
+    branch_names,
+    said,
+    tool_turn,
+    turns,
+)
 
 SYSTEM = [said("system", "be brief")]
 CALLS = [item for kind in CALL_KINDS for item in call_and_output(kind, f"call_{kind}", "words")]
@@ -247,8 +255,8 @@ async def test_when_a_branch_of_the_sdk_was_made_is_not_when_we_first_used_it(fi
 @in_event_loop
 async def test_every_kind_of_item_has_the_same_outline() -> None:
     for item in [*TOOLS, *ODD_ITEMS]:
-        theirs = SDKSession(session_id="s", create_tables=True)
-        async with AdvancedSQLiteSession(session_id="s") as ours:
+        theirs: Any = SDKSession(session_id="s", create_tables=True)
+        async with MemoryDatabase().open() as ours:
             for session in (ours, theirs):
                 await session.add_items([said("user", "q"), item])
             assert await ours.get_conversation_by_turns() == await theirs.get_conversation_by_turns(), item
@@ -263,8 +271,8 @@ def test_any_history_has_the_same_outline(items: list[Item]) -> None:
 
     @in_event_loop
     async def compare() -> None:
-        theirs = SDKSession(session_id="s", create_tables=True)
-        async with AdvancedSQLiteSession(session_id="s") as ours:
+        theirs: Any = SDKSession(session_id="s", create_tables=True)
+        async with MemoryDatabase().open() as ours:
             for session in (ours, theirs):
                 await session.add_items(items)
             assert await ours.get_items() == await theirs.get_items()

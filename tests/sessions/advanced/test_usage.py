@@ -141,7 +141,7 @@ async def test_a_stream_stored_before_its_end_and_after(database: Database) -> N
     model = ScriptedModel([step([call("add", a=1, b=2)], 5), step(answer("3"), 7)])
     async with database.open() as session:
         result = Runner.run_streamed(desk(model), "1+2?", session=session, run_config=UNTRACED)
-        seen = []
+        seen: list[Any] = []
         async for _ in result.stream_events():
             await session.store_run_usage(result)
             seen.append(await stored(session))

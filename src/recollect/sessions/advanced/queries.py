@@ -27,9 +27,10 @@ class BranchQueries:
         self._messages, self._structure = f'"{tables.messages}"', f'"{tables.structure}"'
         self._branches = f'"{tables.branches}"'
         self._of_branch = "session_id = ?1 AND branch_id = ?2"
+        # The sum makes PostgreSQL look each item up; it might go through those of all sessions for them.
         shown = (
             f"FROM {self._structure} s JOIN {self._messages} m"
-            " ON m.session_id = s.session_id AND m.id = s.message_id"
+            " ON m.session_id = s.session_id AND m.id = s.message_id + 0"
             " WHERE s.session_id = ?1 AND s.branch_id = ?2"
         )
         self.history = plain.reads(shown, position="s.message_id", scope=2)
@@ -53,10 +54,11 @@ class BranchQueries:
             f"{self._messages} WHERE session_id = ?1 AND NOT EXISTS (SELECT 1 FROM {self._structure} s"
             f" WHERE s.message_id = {self._messages}.id AND {_same_session('s')})"
         )
-        # Whoever writes without structure does so at the end, or did so before anybody wrote with it.
-        ends = ", ".join(
-            f"(SELECT {end}(id) FROM {self._messages} WHERE session_id = ?1)" for end in ("min", "max")
-        )
+        # Whoever writes without structure does so at the end, or did so before anybody wrote with it. In
+        # these words PostgreSQL cannot look for the ends of a large session among all rows of the table.
+        oldest = "(session_id, id) > (?1, 0) ORDER BY session_id, id LIMIT 1"
+        newest = f"(session_id, id) < (?1, {2**62}) ORDER BY session_id DESC, id DESC LIMIT 1"
+        ends = ", ".join(f"(SELECT id FROM {self._messages} WHERE {end})" for end in (oldest, newest))
         has_loose = f"EXISTS (SELECT 1 FROM {loose} AND id IN ({ends}))"
         from_end = (
             f" FROM (SELECT {current} AS branch_id) c"

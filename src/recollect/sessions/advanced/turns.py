@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ...items import Item, text_of
 
 _PREVIEW = 100  # characters
+_LONGEST_PATTERN = 1000  # characters
 
 
 class UserTurn(NamedTuple):
@@ -33,9 +34,11 @@ def matching_turns(turns: Sequence[UserTurn], text: str) -> list[dict[str, Any]]
 def pattern_for(text: str) -> str:
     """A pattern that the stored form of every turn with this text matches, for the database to choose by.
 
-    JSON may write other characters than these in several ways: then the pattern matches everything.
+    JSON may write other characters than these in several ways, and databases refuse patterns that are very
+    long: then the pattern matches everything.
     """
-    if not text.isascii() or not text.isprintable() or '"' in text or "\\" in text:
+    is_plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+    if not is_plain or len(text) > _LONGEST_PATTERN:
         return "%"
     escaped = text.replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"

@@ -82,7 +82,9 @@ class _Reading:
                 finally:
                     cursor.close()
                     self.readers.give_back(connection)
-                return decode(rows)
+                decoded = decode(rows)
+                rows.clear()  # here, and not on the event loop, which freeing them would hold up
+                return decoded
 
         def give_back_unused(future: Future[T]) -> None:
             if future.cancelled():
