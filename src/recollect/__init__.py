@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from .sessions.settings import SessionSettings as SessionSettings
     from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
     from .sessions.sqlite import SQLiteSession as SQLiteSession
+    from .strategies.anchors import StoredSummary as StoredSummary
     from .strategies.configuration import resolve_memory_injection as resolve_memory_injection
     from .strategies.configuration import resolve_memory_strategy as resolve_memory_strategy
     from .strategies.configuration import strategy_from_config as strategy_from_config
@@ -198,6 +199,7 @@ _PUBLIC = {
     "sessions.redis": ("RedisSession",),
     "sessions.sqlalchemy": ("SQLAlchemySession",),
     "sessions.sqlite": ("SQLiteSession",),
+    "strategies.anchors": ("StoredSummary",),
     "strategies.configuration": (
         "resolve_memory_injection",
         "resolve_memory_strategy",

@@ -1,0 +1,182 @@
+"""The transactions of a session whose history has branches, as scripts."""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ...items import Item, decode_item
+from ..sql.queries import Queries, Reads
+from ..sql.scripts import Script, Statement
+from ..sql.session import SQLSession, report_corrupt
+from .outline import outline_of
+from .queries import BranchQueries, UsageQueries, branch_queries_for
+
+MAIN = "main"
+
+
+class Place(NamedTuple):
+    """Where a session stands: its current branch, and the end of that."""
+
+    branch: str
+    is_torn: bool  # whether there are items that no branch shows, or places in it without an item
+    last_id: int
+    last_sequence: int
+    last_turn: int
+
+
+class BranchScripts(SQLSession):
+    """What a session with branches writes otherwise than a plain one, and what it writes of branches."""
+
+    @cached_property
+    def _branch_queries(self) -> BranchQueries:
+        return branch_queries_for(self._queries)[0]
+
+    @cached_property
+    def _usage_queries(self) -> UsageQueries:
+        return branch_queries_for(self._queries)[1]
+
+    def _reads_of(self, queries: Queries) -> Reads:
+        return branch_queries_for(queries)[0].history
+
+    def _scope_within(self) -> Script[tuple[Any, ...]]:
+        place = yield from self._place()
+        return self.session_id, place.branch
+
+    def _place(self) -> Script[Place]:
+        rows = yield Statement(self._branch_queries.place, (self.session_id,))
+        if not rows[0][1]:
+            return Place(*rows[0])
+        yield from self._adopt()
+        rows = yield Statement(self._branch_queries.place, (self.session_id,))
+        return Place(*rows[0])
+
+    def _append(self, encoded: list[str]) -> Script[None]:
+        yield from self._lock(make=True)
+        place = yield from self._place()
+        ids: list[int] = []
+        for statement in self._queries.append(self.session_id, encoded, self._new_metadata):
+            ids += [row[0] for row in (yield statement)]
+        yield from self._add_structure(place, zip(sorted(ids), encoded, strict=True))
+
+    def _add_structure(self, place: Place, rows: Iterable[tuple[int, bytes | str]]) -> Script[None]:
+        """Let a branch show items after those it has."""
+        structure, turn = [], place.last_turn
+        for sequence, (row_id, stored) in enumerate(rows, start=place.last_sequence + 1):
+            outline = outline_of(stored)
+            turn += outline.starts_turn
+            structure.append((row_id, outline.kind, sequence, turn, outline.tool))
+        if structure:
+            parameters = (self.session_id, place.branch, json.dumps(structure))
+            yield Statement(self._branch_queries.add_structure, parameters)
+
+    def _adopt(self) -> Script[None]:
+        """Let the main branch show what no branch shows: items that a plain session has written.
+
+        What the SDK's plain session has removed goes from the structure too.
+        """
+        yield from self._lock(make=True)
+        yield Statement(self._queries.make_session, (self.session_id,))
+        yield Statement(self._branch_queries.hide_missing, (self.session_id,))
+        rows = yield Statement(self._branch_queries.loose_items, (self.session_id,))
+        of_main = yield Statement(self._reads.newest, (self.session_id, MAIN, 1))
+        if rows and of_main and rows[0][0] < of_main[0][0]:
+            # They belong between others, whose turns must be counted again.
+            shown = yield Statement(self._reads.all, (self.session_id, MAIN))
+            rows = sorted([*rows, *shown], key=lambda row: row[0])
+            yield Statement(self._branch_queries.hide_items_after, (self.session_id, MAIN, 0))
+        last = yield Statement(self._branch_queries.last, (self.session_id, MAIN))
+        place = Place(MAIN, False, *last[0]) if last else Place(MAIN, False, 0, 0, 0)
+        yield from self._add_structure(place, [(row[0], row[1]) for row in rows])
+
+    def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
+        yield from self._lock()
+        while (place := (yield from self._place())).last_id:
+            rows = yield Statement(self._branch_queries.item, (self.session_id, place.last_id))
+            item = decode_item(rows[0][0]) if rows else None
+            taken = item is not None and (accept is None or accept(item))
+            yield from self._hide_last(place)
+            if taken:
+                return item
+            if item is None:
+                report_corrupt(place.last_id)
+        return None
+
+    def _hide_last(self, place: Place) -> Script[None]:
+        parameters = (self.session_id, place.branch, place.last_id)
+        yield Statement(self._branch_queries.delete_item, parameters)
+        yield Statement(self._branch_queries.hide_item, parameters)
+        yield Statement(self._usage_queries.forget_gone_turns, parameters[:2])
+
+    def _remove_after(self, scope: tuple[Any, ...], position: int) -> Script[None]:
+        yield Statement(self._branch_queries.delete_items_after, (*scope, position))
+        yield Statement(self._branch_queries.hide_items_after, (*scope, position))
+
+    def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
+        yield from super()._transform(change)
+        # Only now: turns after the first change were removed, and written again.
+        yield Statement(self._usage_queries.forget_gone_turns, (yield from self._scope_within()))
+
+    def _clear(self, all_branches: bool = False) -> Script[None]:
+        yield from self._lock()
+        scope = yield from self._scope_within()
+        others = yield Statement(self._branch_queries.other_branches, (self.session_id,))
+        if all_branches or not others:
+            yield from super()._clear()
+        else:
+            yield from self._remove_after(scope, 0)
+            yield Statement(self._usage_queries.forget_branch, scope)
+
+    def _branch_off(self, turn: int, name: str | None) -> Script[str]:
+        yield from self._lock()
+        source = yield from self._scope_within()
+        starts = yield Statement(self._branch_queries.turn_start, (*source, turn))
+        if not starts:
+            raise ValueError(f"branch {source[1]!r} has no user turn {turn}")
+        branch = yield from self._free_name(turn, name)
+        yield from self._make_current(branch)
+        yield Statement(self._branch_queries.copy_before, (*source, branch, starts[0][0]))
+        return branch
+
+    def _free_name(self, turn: int, name: str | None) -> Script[str]:
+        made = f"branch_from_turn_{turn}_{int(time.time())}"
+        candidate, number = name or made, 1
+        while (yield from self._exists(candidate)):
+            if name is not None:
+                raise ValueError(f"there is already a branch {name!r}")
+            number += 1
+            candidate = f"{made}_{number}"
+        return candidate
+
+    def _exists(self, branch: str) -> Script[bool]:
+        if branch == MAIN:
+            return True
+        return bool((yield Statement(self._branch_queries.exists, (self.session_id, branch))))
+
+    def _switch(self, branch: str) -> Script[None]:
+        yield from self._lock()
+        yield from self._place()
+        if not (yield from self._exists(branch)):
+            raise unknown(branch)
+        yield from self._make_current(branch)
+
+    def _make_current(self, branch: str) -> Script[None]:
+        if branch != MAIN:
+            yield Statement(self._branch_queries.make_current, (self.session_id, branch))
+        yield Statement(self._branch_queries.leave_others, (self.session_id, branch))
+
+    def _delete_branch(self, branch: str, force: bool) -> Script[None]:
+        yield from self._lock()
+        place = yield from self._place()
+        if not (yield from self._exists(branch)):
+            raise unknown(branch)
+        if branch == place.branch and not force:
+            raise ValueError(f"branch {branch!r} is current: switch to another first, or use force=True")
+        yield from self._remove_after((self.session_id, branch), 0)
+        yield Statement(self._usage_queries.forget_branch, (self.session_id, branch))
+        yield Statement(self._branch_queries.forget_branch, (self.session_id, branch))
+
+
+def unknown(branch: object) -> ValueError:
+    return ValueError(f"there is no branch {branch!r}")
