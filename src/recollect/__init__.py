@@ -54,6 +54,10 @@ if TYPE_CHECKING:
         start_openai_conversations_session as start_openai_conversations_session,
     )
     from .sessions.encryption import EncryptedSession as EncryptedSession
+    from .sessions.events import ConversationEvent as ConversationEvent
+    from .sessions.events import EventLog as EventLog
+    from .sessions.events import event_of as event_of
+    from .sessions.events import project_new_session_items as project_new_session_items
     from .sessions.history import compress_history as compress_history
     from .sessions.history import export_session as export_session
     from .sessions.history import import_session as import_session
@@ -97,6 +101,10 @@ if TYPE_CHECKING:
     from .strategies.events import StrategyEvent as StrategyEvent
     from .strategies.input_filter import strategy_input_filter as strategy_input_filter
     from .strategies.session import StrategySession as StrategySession
+    from .strategies.summaries import ConversationSummary as ConversationSummary
+    from .strategies.summaries import ConversationSummaryStore as ConversationSummaryStore
+    from .strategies.summaries import build_injected_instructions as build_injected_instructions
+    from .strategies.summaries import inject_memory as inject_memory
     from .strategies.summarizers import AnthropicSummarizer as AnthropicSummarizer
     from .strategies.summarizers import ExtractiveSummarizer as ExtractiveSummarizer
     from .strategies.summarizers import OpenAISummarizer as OpenAISummarizer
@@ -217,6 +225,13 @@ _PUBLIC = {
         "Summary",
         "SummaryRequest",
         "SummaryUsage",
+    ),
+    "sessions.events": ("ConversationEvent", "EventLog", "event_of", "project_new_session_items"),
+    "strategies.summaries": (
+        "ConversationSummary",
+        "ConversationSummaryStore",
+        "build_injected_instructions",
+        "inject_memory",
     ),
     "strategies.values": (
         "Compact",

@@ -4,20 +4,30 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, MetaData, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from recollect import AdvancedSQLAlchemySession
+import recollect.migrations
+from recollect import AdvancedSQLAlchemySession, MissingTablesError
 from recollect.migrations import VERSION_TABLE, migrate
+from recollect.sessions.events import EventLog
+from recollect.sessions.sql.schema import Schema
+from recollect.sessions.sql.session_schema import session_schema
 from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
-from recollect.sessions.sqlalchemy.schema import describe
+from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop, message, texts
+
+ADVANCED = session_schema(Tables(advanced=True))
+EVERYTHING: tuple[Schema, ...] = (ADVANCED, EventLog.schema, ConversationSummaryStore.schema)
 
 
 @pytest.fixture
@@ -40,8 +50,8 @@ def run(url: str, *statements: str) -> None:
     asyncio.run(execute())
 
 
-async def differences(url: str, tables: Tables | None = None) -> list[Any]:
-    """What a database lacks of the described schema, or has beyond it."""
+async def differences(url: str, *schemas: Schema) -> list[Any]:
+    """What a database lacks of the described schemas, or has beyond them; of all, if none is given."""
 
     def compare(connection: Connection) -> list[Any]:
         options = {
@@ -52,7 +62,10 @@ async def differences(url: str, tables: Tables | None = None) -> list[Any]:
         found: list[Any] = compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
         return found
 
-    metadata = describe(tables or Tables(advanced=True))
+    metadata = MetaData()
+    for schema in schemas or EVERYTHING:
+        for table in schema.describe().sorted_tables:
+            table.to_metadata(metadata)
     engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
     async with engine.connect() as connection:
         found = await connection.run_sync(compare)
@@ -63,20 +76,68 @@ async def differences(url: str, tables: Tables | None = None) -> list[Any]:
 @in_event_loop
 async def test_the_migrations_give_the_described_schema(empty_database: str) -> None:
     assert await differences(empty_database) != [], "the comparison sees what is missing"
-    assert await migrate(empty_database) == (None, "0002")
+    assert await migrate(empty_database) == (None, "0003")
     assert await differences(empty_database) == []
-    assert await migrate(empty_database) == ("0002", "0002"), "a second time does nothing"
+    assert await migrate(empty_database) == ("0003", "0003"), "a second time does nothing"
 
 
 @in_event_loop
 async def test_create_tables_gives_the_described_schema(empty_database: str) -> None:
     async with SQLAlchemySession.from_url("s", url=empty_database, create_tables=True) as session:
         await session.add_items([message("a")])
-    assert await differences(empty_database, Tables()) == []
-    assert await differences(empty_database) != []
+    assert await differences(empty_database, session_schema(Tables())) == []
+    assert await differences(empty_database, ADVANCED) != []
     async with AdvancedSQLAlchemySession.from_url("s", url=empty_database, create_tables=True) as session:
         assert texts(await session.get_items()) == ["a"]
+    assert await differences(empty_database, ADVANCED) == []
+
+
+@pytest.mark.parametrize("kind", [EventLog, ConversationSummaryStore])
+@in_event_loop
+async def test_create_tables_of_a_store_gives_the_described_schema(
+    empty_database: str, kind: type[EventLog] | type[ConversationSummaryStore]
+) -> None:
+    assert await differences(empty_database, kind.schema) != []
+    async with kind(empty_database, create_tables=True) as store:
+        assert await store.delete("nothing") == 0
+    assert await differences(empty_database, kind.schema) == []
+
+
+@in_event_loop
+async def test_stores_work_on_a_migrated_database_and_keep_what_they_had(empty_database: str) -> None:
+    async with EventLog(empty_database, create_tables=True) as log:
+        await log.append("c", [message("kept")])
+    await migrate(empty_database)
+    async with EventLog(empty_database) as log, ConversationSummaryStore(empty_database) as summaries:
+        assert [event.text for event in await log.read("c")] == ["kept"]
+        assert (await summaries.add("c", "a summary")).version == 1
+
+
+@in_event_loop
+async def test_a_step_back_removes_the_events_and_summaries_alone(empty_database: str) -> None:
+    await migrate(empty_database)
+    await downgrade(empty_database, "0002")
+    assert await differences(empty_database, ADVANCED) == []
+    async with EventLog(empty_database) as log:
+        with pytest.raises(MissingTablesError):
+            await log.count("c")
+    assert await migrate(empty_database) == ("0002", "0003")
     assert await differences(empty_database) == []
+
+
+async def downgrade(url: str, revision: str) -> None:
+    """Take the last steps back, as Alembic does it."""
+
+    def run_steps(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(recollect.migrations.__file__).parent))
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+
+    engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
+    async with engine.begin() as connection:
+        await connection.run_sync(run_steps)
+    await engine.dispose()
 
 
 @in_event_loop
@@ -91,19 +152,19 @@ async def test_a_database_of_create_tables_can_be_migrated_and_keeps_its_history
 @in_event_loop
 async def test_migrations_at_once_wait_for_each_other(empty_database: str) -> None:
     results = await asyncio.gather(*(migrate(empty_database) for _ in range(4)))
-    assert sorted(results, key=str) == [("0002", "0002")] * 3 + [(None, "0002")]
+    assert sorted(results, key=str) == [("0003", "0003")] * 3 + [(None, "0003")]
 
 
-def recollect(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "recollect", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_the_command_migrates_and_says_so(empty_database: str) -> None:
-    first = recollect("migrate", empty_database)
-    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0002\n")
-    second = recollect("migrate", empty_database)
-    assert (second.returncode, second.stdout) == (0, "already at 0002\n")
+    first = run_command("migrate", empty_database)
+    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0003\n")
+    second = run_command("migrate", empty_database)
+    assert (second.returncode, second.stdout) == (0, "already at 0003\n")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +176,7 @@ def test_the_command_migrates_and_says_so(empty_database: str) -> None:
     ],
 )
 def test_the_command_says_what_is_wrong_with_a_url(url: str, said: str) -> None:
-    ended = recollect("migrate", url)
+    ended = run_command("migrate", url)
     assert ended.returncode == 1
     assert said in ended.stderr
     assert "secret" not in ended.stderr

@@ -262,11 +262,31 @@ AbilityT = TypeVar("AbilityT")
 
 def require_ability(session: object, ability: type[AbilityT]) -> AbilityT:
     """The session as something with the ability; `MissingAbilityError` if it has it not."""
-    methods = [name for name in vars(ability) if not name.startswith("_")]
-    missing = [name for name in methods if not callable(getattr(session, name, None))]
+    missing = [name for name in _methods_of(ability) if own_method(session, name) is None]
     if missing:
         raise MissingAbilityError(session, ability.__name__, missing)
     return cast(AbilityT, session)
+
+
+def with_ability(session: object, ability: type[AbilityT]) -> AbilityT | None:
+    """The session as something with the ability, `None` if it has it not."""
+    has_all = all(own_method(session, name) for name in _methods_of(ability))
+    return cast(AbilityT, session) if has_all else None
+
+
+def own_method(session: object, name: str) -> Callable[..., Any] | None:
+    """A method of the session, `None` if it has none.
+
+    Wrappers of others may hand on what they do not know to the session inside. Around encryption, that
+    would store contents in clear: such a method is not theirs.
+    """
+    method = getattr(session, name, None)
+    is_own = isinstance(session, SessionABC) or getattr(method, "__self__", session) is session
+    return method if callable(method) and is_own else None
+
+
+def _methods_of(ability: type) -> list[str]:
+    return [name for name in vars(ability) if not name.startswith("_")]
 
 
 __all__ = [
@@ -287,5 +307,7 @@ __all__ = [
     "SessionMetadata",
     "SessionPage",
     "SessionSettings",
+    "own_method",
     "require_ability",
+    "with_ability",
 ]

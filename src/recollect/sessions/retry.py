@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ..errors import TransientError
-from .protocol import Items, Session
+from .protocol import Items, Session, own_method
 from .wrapper import SessionWrapper
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class RetryingSession(SessionWrapper):
     async def add_items(self, items: Items) -> None:
         """Append a batch, whole or not at all, and once."""
         self._check_open()
-        add_batch = getattr(self.wrapped, "add_batch", None)
+        add_batch = own_method(self.wrapped, "add_batch")
         if add_batch is None or not items:
             await self._retry(lambda: self.wrapped.add_items(items), repeatable=False)
         else:
@@ -76,9 +76,9 @@ class RetryingSession(SessionWrapper):
 
     def __getattr__(self, name: str) -> Any:
         """The abilities of the wrapped session, tried again as far as that is safe."""
-        if name not in _ABILITIES:
+        method = own_method(self.wrapped, name) if name in _ABILITIES else None
+        if method is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        method = getattr(self.wrapped, name)
 
         async def retried(*args: Any, **kwargs: Any) -> Any:
             self._check_open()

@@ -3,7 +3,7 @@
 from itertools import takewhile
 
 from ..items import Item, is_user_message
-from ..sessions.protocol import Positioned, PositionedItem, Session
+from ..sessions.protocol import Positioned, PositionedItem, Session, with_ability
 from .anchors import Anchor, digest
 from .scans import Scan
 from .windows import Positions, Window, end_of_head, split_history
@@ -16,8 +16,7 @@ class Log:
         """`whole`: the view shows the turns behind the cut, too, so that everything is read in any case."""
         self._session = session
         self._seen: tuple[int, PositionedItem | None, Scan] = (0, None, Scan())
-        is_positioned = all(callable(getattr(session, name, None)) for name in ("read_after", "read_before"))
-        self._positioned: Positioned | None = session if is_positioned and not whole else None  # type: ignore[assignment]
+        self._positioned = None if whole else with_ability(session, Positioned)
 
     @property
     def reads_tails(self) -> bool:

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass, field
 
 from ..errors import RecollectError
-from ..sessions.protocol import Noted, Session
+from ..sessions.protocol import Noted, Session, with_ability
 from .anchors import Anchor
 
 logger = logging.getLogger(__name__)
@@ -45,8 +45,7 @@ class AnchorNotes:
     """
 
     def __init__(self, session: Session) -> None:
-        is_noted = all(callable(getattr(session, name, None)) for name in ("get_note", "set_note"))
-        self._notes: Noted | _InProcess = session if is_noted else _InProcess()  # type: ignore[assignment]
+        self._notes: Noted | _InProcess = with_ability(session, Noted) or _InProcess()
 
     async def get(self, key: str) -> Kept:
         """The anchor that is kept, if any, and its version."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..items import Item, Tokenizer
-from ..sessions.protocol import Items, Rewritable, Session, require_ability
+from ..sessions.protocol import Items, Rewritable, Session, own_method, require_ability
 from ..sessions.settings import SessionSettings, limit_of
 from ..sessions.wrapper import SessionWrapper
 from .anchors import Anchor
@@ -142,6 +142,8 @@ class StrategySession(SessionWrapper):
         if name.startswith("_") or name in _NOT_PASSED_ON:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         passed_on = getattr(self.wrapped, name)
+        if callable(passed_on) and own_method(self.wrapped, name) is None:
+            raise AttributeError(f"{type(self.wrapped).__name__!r} object has no {name!r} of its own")
         return partial(self._revise, passed_on) if name == "revise_items" else passed_on
 
     async def _look(self) -> Look:

@@ -1,0 +1,74 @@
+"""How values stand in columns that SQLite and PostgreSQL both have: texts and whole numbers.
+
+A text that PostgreSQL cannot hold, with NUL characters or halves of characters, is stored escaped, behind a
+mark that tells it from others. It comes back as it went in.
+"""
+
+import re
+from datetime import UTC, datetime
+
+from ..protocol import check_text
+
+_ESCAPED = "\x01"
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+def text_to_column(text: str) -> str:
+    """Any text, as every database takes it."""
+    if _UNFIT.search(text) or text.startswith(_ESCAPED):
+        return _ESCAPED + text.encode("unicode_escape").decode()
+    return text
+
+
+def text_from_column(stored: str) -> str:
+    """The text that was stored."""
+    if stored.startswith(_ESCAPED):
+        return stored[1:].encode().decode("unicode_escape")
+    return stored
+
+
+def time_to_column(time: datetime) -> str:
+    """A time in UTC, always as long as any other, so that times can be compared as texts."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def time_from_column(stored: str) -> datetime:
+    """The time that was stored."""
+    return datetime.fromisoformat(stored)
+
+
+# --- what callers give ---
+
+
+def check_id(name: str, value: object) -> str:
+    """A text by which something is found again: not empty, and as every database takes it."""
+    if not check_text(name, value):
+        raise ValueError(f"{name} must not be empty")
+    return str(value)
+
+
+def check_label(name: str, value: object) -> str | None:
+    """A text that may be left out."""
+    return None if value is None else check_text(name, value)
+
+
+def check_count(name: str, value: object) -> int | None:
+    """A whole number from 0 on, that may be left out."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
+    if not 0 <= value < 2**63:
+        raise ValueError(f"{name} must be 0 or more and fit in 64 bits, and it is {value:.3g}")
+    return value
+
+
+def check_time(name: str, value: object) -> datetime | None:
+    """A time that says where it is meant, and that may be left out."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise TypeError(f"{name} must be a datetime, not {type(value).__name__}")
+    if value.tzinfo is None:
+        raise ValueError(f"{name} must have a time zone, such as UTC")
+    return value.astimezone(UTC)

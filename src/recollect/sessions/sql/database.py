@@ -1,0 +1,134 @@
+"""A database by its URL or path, for whatever keeps tables of its own in it."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from ...extras import require_extra
+from ..opening import sqlite_path
+from ..sqlite.connection import EngineOptions
+from ..sqlite.registry import acquire_engine, drop_engine, release_engine
+from .schema import Schema
+from .scripts import Decode, Engine, MakeScript
+
+T = TypeVar("T")
+
+_NOT_SQL = ("memory", "openai", "redis", "unix")
+_SERVED = ("postgresql", "sqlite")
+
+
+class Database:
+    """An engine that others may share, until it is closed. Closing twice is harmless."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        release: Callable[[], AsyncGenerator[None] | None],
+        drop: Callable[[], object],
+    ) -> None:
+        """`release` gives the engine back and returns what is left to close, and `drop` never waits."""
+        self.engine = engine
+        self.closed = False
+        self._release = release
+        self._drop = drop
+
+    def close(self) -> None:
+        """Let go of the engine without waiting; the last to do so closes it soon after."""
+        self._let_go()
+
+    async def aclose(self) -> None:
+        """Let go of the engine, and wait for it to be closed if nobody else uses it."""
+        left = self._let_go()
+        if left is not None:
+            await left.aclose()
+
+    def _let_go(self) -> AsyncGenerator[None] | None:
+        if self.closed:
+            return None
+        self.closed = True
+        return self._release()
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            self._drop()
+
+
+def open_database(
+    url_or_path: str | Path, create_tables: bool = False, engine_kwargs: Mapping[str, Any] | None = None
+) -> Database:
+    """The database at a path, `sqlite:///path`, `:memory:`, or a URL of SQLAlchemy such as `postgresql://…`.
+
+    The engine is the one that sessions there share; `:memory:` is private. Files get their tables by
+    themselves; on a server they come from `recollect migrate`, unless `create_tables` is set.
+    `engine_kwargs` go to SQLAlchemy's `create_async_engine`.
+    """
+    if not isinstance(url_or_path, str | Path):
+        raise TypeError(f"give a path or a URL, not {type(url_or_path).__name__}")
+    url = str(url_or_path)
+    path = sqlite_path(url)
+    if path == "":
+        raise ValueError("give the path of a file, or :memory:")
+    return _open_server(url, create_tables, engine_kwargs) if path is None else _open_file(path)
+
+
+def _open_file(path: str) -> Database:
+    engine = acquire_engine(path, EngineOptions())
+    return Database(engine, partial(release_engine, engine), partial(drop_engine, engine))
+
+
+def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any] | None) -> Database:
+    scheme = url.split("://", 1)[0]
+    if scheme.startswith(_NOT_SQL):
+        raise ValueError(f"this is kept in SQLite and PostgreSQL, not at {scheme}://")
+    require_extra("postgres", "sqlalchemy.ext.asyncio", "a database server")
+    from ..sqlalchemy.shared import acquire_shared, release_shared
+
+    shared = acquire_shared(url, engine_kwargs or {}, create_tables)
+    dialect = shared.url.get_backend_name()
+    if dialect not in _SERVED:
+        release_shared(shared)
+        raise ValueError(f"this is kept in SQLite and PostgreSQL, not in {dialect}")
+    return Database(shared, partial(release_shared, shared), partial(release_shared, shared))
+
+
+class SQLStore:
+    """What objects that keep tables of their own share: they are opened by a URL or path, and closed."""
+
+    schema: ClassVar[Schema]
+    """The tables."""
+
+    def __init__(
+        self,
+        url_or_path: str | Path,
+        *,
+        create_tables: bool = False,
+        engine_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._database = open_database(url_or_path, create_tables, engine_kwargs)
+
+    async def _write(self, make_script: MakeScript[T]) -> T:
+        return await (await self._prepared()).write(make_script)
+
+    async def _fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
+        return await (await self._prepared()).fetch(sql, parameters, decode)
+
+    async def _prepared(self) -> Engine:
+        if self._database.closed:
+            raise RuntimeError(f"the {type(self).__name__} is closed")
+        await self._database.engine.prepare(self.schema)
+        return self._database.engine
+
+    def close(self) -> None:
+        """Let go of the database without waiting. Twice is harmless."""
+        self._database.close()
+
+    async def aclose(self) -> None:
+        """Let go of the database. Twice is harmless."""
+        await self._database.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
