@@ -62,4 +62,3 @@ async def _read_after(positioned: Positioned, tail: Sequence[Place]) -> tuple[Re
 async def _read_plainly(session: Session) -> Reading:
     items = await session.get_items(limit=_EVERYTHING)
     return Reading(items, [None] * len(items), is_whole=True)
-
