@@ -64,7 +64,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _build(name: str, directory: Path, quick: bool) -> Suite:
-    suite: Suite = importlib.import_module(SUITES[name]).build(directory, quick)
+    own = directory / name
+    own.mkdir()
+    suite: Suite = importlib.import_module(SUITES[name]).build(own, quick)
     return suite
 
 

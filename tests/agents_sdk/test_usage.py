@@ -7,7 +7,7 @@ import pytest
 from agents import Agent, Runner
 from agents.testing import ScriptedModel, assistant_message
 
-from recollect import AdvancedSQLiteSession, EncryptedSession, StrategySession, Trim
+from recollect import AdvancedSQLiteSession, EncryptedSession, RetryingSession, StrategySession, Trim
 from recollect.testing.contract import in_event_loop
 
 
@@ -23,6 +23,7 @@ AROUND: dict[str, Callable[[Any], Any]] = {
     "alone": lambda session: session,
     "encrypted": encrypted,
     "with a strategy": trimmed,
+    "retrying": RetryingSession,
     "both": lambda session: trimmed(encrypted(session)),
 }
 

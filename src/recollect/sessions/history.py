@@ -25,7 +25,6 @@ from ..items import (
     turn_starts,
 )
 from .protocol import Items, Rewritable, Session, require_ability
-from .settings import limit_of
 
 _SHOWN_OUTPUT = 100
 
@@ -148,9 +147,8 @@ async def import_session(session: Session, path: str | Path, format: Format | No
 
 
 async def _whole_history(session: Session) -> Items:
-    """All items, also where the session's settings give a default limit."""
-    limited = limit_of(getattr(session, "session_settings", None)) is not None
-    return await session.get_items(limit=sys.maxsize if limited else None)
+    """All items, whatever the settings say; asked for with a limit, a strategy shows no view of them."""
+    return await session.get_items(limit=sys.maxsize)
 
 
 def _format_of(path: str | Path, given: Format | None) -> Format:

@@ -87,6 +87,8 @@ class InMemorySession(SDKCompaction, SessionABC):
             for number in removed:
                 del stored[rows[number].position]
             self._rows = list(stored.items())
+            if texts or removed:
+                self._notes = {key: (version + 1, "{}") for key, (version, _) in self._notes.items()}
 
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
         """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""

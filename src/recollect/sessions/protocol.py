@@ -176,7 +176,8 @@ class Rewritable(Protocol):
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
         """Change stored items where they stand: `change` is pure, and gives for each what it becomes.
 
-        `None` removes it. Whatever the session stores is revised, also what a read would not show.
+        `None` removes it. Whatever the session stores is revised, also what a read would not show. Notes are
+        emptied: they may tell of what was there.
         """
         ...
 

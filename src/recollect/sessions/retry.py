@@ -29,6 +29,21 @@ _ABILITIES = {
     "set_note": False,
     "take_lease": True,
     "drop_lease": True,
+    "current_branch": True,
+    "create_branch_from_turn": False,
+    "create_branch_from_content": False,
+    "switch_to_branch": True,
+    "delete_branch": False,
+    "list_branches": True,
+    "diff_branches": True,
+    "read_turns": True,
+    "get_conversation_turns": True,
+    "find_turns_by_content": True,
+    "get_conversation_by_turns": True,
+    "get_tool_usage": True,
+    "store_run_usage": True,
+    "get_session_usage": True,
+    "get_turn_usage": True,
 }
 
 
@@ -49,30 +64,37 @@ class RetryingSession(SessionWrapper):
         self._tries = tries
         self._delay = delay
 
-    async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
-        limit = self._effective_limit(limit)
-        return await self._retry(lambda: self.wrapped.get_items(limit), repeatable=True)
+    async def get_items(self, limit: int | None = None, *, wrapper: Any = None, **options: Any) -> Items:
+        """All items, oldest first; with a limit the newest of them.
 
-    async def add_items(self, items: Items) -> None:
+        The Runner passes its context as `wrapper`, which the wrapped session may want to know of.
+        """
+        limit = self._effective_limit(limit)
+        options |= self._context(wrapper)
+        return await self._retry(lambda: self.wrapped.get_items(limit, **options), repeatable=True)
+
+    async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Append a batch, whole or not at all, and once."""
         self._check_open()
+        context = self._context(wrapper)
         add_batch = own_method(self.wrapped, "add_batch")
         if add_batch is None or not items:
-            await self._retry(lambda: self.wrapped.add_items(items), repeatable=False)
+            await self._retry(lambda: self.wrapped.add_items(items, **context), repeatable=False)
         else:
             batch_id = uuid.uuid4().hex
-            await self._retry(lambda: add_batch(items, batch_id), repeatable=True)
+            await self._retry(lambda: add_batch(items, batch_id, **context), repeatable=True)
 
-    async def pop_item(self) -> Any:
+    async def pop_item(self, *, wrapper: Any = None) -> Any:
         """Remove the newest item and return it, `None` if there is none."""
         self._check_open()
-        return await self._retry(self.wrapped.pop_item, repeatable=False)
+        context = self._context(wrapper)
+        return await self._retry(lambda: self.wrapped.pop_item(**context), repeatable=False)
 
-    async def clear_session(self) -> None:
+    async def clear_session(self, *, wrapper: Any = None, **options: Any) -> None:
         """Remove all items and the session itself."""
         self._check_open()
-        await self._retry(self.wrapped.clear_session, repeatable=True)
+        options |= self._context(wrapper)
+        await self._retry(lambda: self.wrapped.clear_session(**options), repeatable=True)
 
     def __getattr__(self, name: str) -> Any:
         """The abilities of the wrapped session, tried again as far as that is safe."""

@@ -24,14 +24,15 @@ class _Work:
         """Whether it will come to an end: not if its event loop stands still."""
         return not self._done and self.loop.is_running()
 
-    async def wait(self, patience: float) -> None:
-        """Wait for the end, so many seconds at most from when it was started."""
+    async def wait(self, patience: float) -> bool:
+        """Wait for the end, so many seconds at most from when it was started; whether it came."""
         arrived = asyncio.get_running_loop().create_future()
         with self._changing:
             if not self._done:
                 self._waiting.append(_waker(arrived))
         if not self._done:
             await asyncio.wait([arrived], timeout=max(0.0, self.started + patience - time.monotonic()))
+        return self._done
 
     def cancel(self) -> None:
         """Ask it to end, from any thread."""
@@ -69,7 +70,7 @@ class InFlight:
     """Starts a piece of work unless it is being done already."""
 
     def __init__(self, do: Callable[[], Awaitable[None]], patience: float) -> None:
-        """`patience`: what takes more than twice these seconds is given up, and done anew."""
+        """`patience`: what takes more than these seconds is given up, and done anew."""
         self._do = do
         self._patience = patience
         self._work: _Work | None = None
@@ -84,7 +85,7 @@ class InFlight:
             return work
 
     def _is_overdue(self, work: _Work) -> bool:
-        return time.monotonic() - work.started > 2 * self._patience
+        return time.monotonic() - work.started > self._patience
 
     async def finish(self) -> None:
         """Wait for the work, then give it up if it is still being done."""

@@ -120,12 +120,20 @@ class Looker:
             kept = self._remembered[1]
             if kept.anchor is None:
                 return kept, await self._read_uncut()
-            if (window := await self.log.read_after(kept.anchor)) is not None:
+            # A summary is asked for anew each time: it may tell what was removed meanwhile.
+            if kept.anchor.summary is None and (window := await self._read_after(kept.anchor)) is not None:
                 return kept, window
         kept = await self.notes.get(key)
-        if kept.anchor is not None and (window := await self.log.read_after(kept.anchor)) is not None:
+        if kept.anchor is not None and (window := await self._read_after(kept.anchor)) is not None:
             return kept, window
         return Kept(None, kept.version), await self._read_uncut()
+
+    async def _read_after(self, anchor: Anchor) -> Window | None:
+        """What comes after an anchor; `None` if it does not fit, or if an undo took what every cut leaves."""
+        window = await self.log.read_after(anchor)
+        by_turns = self._limits.turns if anchor.trigger == "turns" else None
+        least = self._limits.keep or by_turns or 1
+        return None if window is None or len(window.starts) < least else window
 
     async def _read_uncut(self) -> Window:
         """Everything, in the quickest way that tells what is needed: positions let sizes be remembered."""

@@ -36,6 +36,9 @@ class StrategySession(SessionWrapper):
     `summary_timeout` seconds. If there is none, the view goes without, and the next turn tries again.
     """
 
+    shows_views = True
+    """What wraps it would keep a view for the history."""
+
     def __init__(
         self,
         session: Session,
@@ -75,17 +78,18 @@ class StrategySession(SessionWrapper):
         """How often a summary should have been made and was not."""
         return self._maker.failures if self._maker else 0
 
-    async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> Items:
+    async def get_items(self, limit: int | None = None, *, wrapper: Any = None, **options: Any) -> Items:
         """What the strategy shows of the history; with a limit the newest items as they are.
 
-        The Runner passes its context as `wrapper`, which the wrapped session may want to know of.
+        The Runner passes its context as `wrapper`, which the wrapped session may want to know of. What else
+        that takes, such as a branch or a turn, is answered by it, as it is stored.
         """
         self._check_open()
         if limit is not None or self.session_settings is not self._own_settings:
             limit = self._effective_limit(limit)
         context = self._context(wrapper)
-        if self.strategy is None or limit is not None:
-            return await self.wrapped.get_items(limit, **context)
+        if self.strategy is None or limit is not None or options:
+            return await self.wrapped.get_items(limit, **options, **context)
         if context:
             await self.wrapped.get_items(0, **context)
         return await self._shown(await self._look())
@@ -102,12 +106,12 @@ class StrategySession(SessionWrapper):
         if self._maker and self._looker and self._looker.will_be_cut(items):
             self._maker.start()  # so that the summary is there when the next turn asks for it
 
-    async def clear_session(self, *, wrapper: Any = None) -> None:
+    async def clear_session(self, *, wrapper: Any = None, **options: Any) -> None:
         """Remove all items and the session itself."""
         self._check_open()
         if self._maker:
             await self._maker.give_up()
-        await self.wrapped.clear_session(**self._context(wrapper))
+        await self.wrapped.clear_session(**options, **self._context(wrapper))
         if self._looker:
             self._looker.forget()
 

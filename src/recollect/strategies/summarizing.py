@@ -64,8 +64,12 @@ class SummaryMaker:
 
     async def wait(self) -> None:
         """See to it that a summary is being made, and wait for it; not if the last one took too long."""
-        patience = 0.0 if self._has_hung else self._timeout + _GRACE
-        await self._in_flight.start().wait(patience)
+        work = self._in_flight.start()
+        if self._has_hung:
+            await work.wait(0.0)
+        else:
+            # Only who has waited knows that it hangs: an event loop may stand still between two runs.
+            self._has_hung = not await work.wait(self._timeout + _GRACE)
 
     async def finish(self) -> None:
         """Wait for what is being made, as long as it may take, and give it up then."""
@@ -87,7 +91,6 @@ class SummaryMaker:
                 raise  # we are given up; else it was the summarizer that was cancelled
             self._count_failure("CancelledError")
         except TimeoutError as error:
-            self._has_hung = True
             self._count_failure(type(error).__name__)
         except Exception as error:  # noqa: BLE001 - code of the user, whose faults must not end a run
             self._count_failure(type(error).__name__)

@@ -151,6 +151,13 @@ class BranchQueries:
             f" CAST(value ->> 2 AS BIGINT), {turn}, {turn}, value ->> 4, {created_at}"
             f" FROM {(self._plain.each or '').format('?3')}"
         )
+        self.kinds = f"SELECT message_id, message_type, tool_name FROM {structure} WHERE session_id = ?1"
+        self.shown_branches = f"SELECT DISTINCT branch_id FROM {structure} WHERE session_id = ?1"
+        self.change_kinds = (
+            f"UPDATE {structure} SET message_type = value ->> 1, tool_name = value ->> 2"
+            f" FROM {(self._plain.each or '').format('?2')}"
+            f" WHERE message_id = {row_id} AND {_same_session(structure)}"
+        )
         self.outlines = (
             "SELECT user_turn_number, message_type, tool_name"
             f" FROM {structure} WHERE {self._of_branch} ORDER BY message_id"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...items import Item, decode_item
+from ...items import Item, decode_item, is_user_message
 from ..sql.queries import Queries, Reads
 from ..sql.scripts import Script, Statement
 from ..sql.session import SQLSession, report_corrupt
@@ -114,9 +114,46 @@ class BranchScripts(SQLSession):
         yield Statement(self._branch_queries.hide_items_after, (*scope, position))
 
     def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
-        yield from super()._transform(change)
-        # Only now: turns after the first change were removed, and written again.
-        yield Statement(self._usage_queries.forget_gone_turns, (yield from self._scope_within()))
+        """What the turns that stay have cost goes with them, to the numbers they have then."""
+        turns: list[list[str]] = [[], []]
+
+        def noting(items: list[Item]) -> list[Item]:
+            turns[0] = _user_turns(items)
+            changed = change(items)
+            turns[1] = _user_turns(changed)
+            return changed
+
+        yield from super()._transform(noting)
+        yield from self._move_usage((yield from self._scope_within()), moved_turns(*turns))
+
+    def _move_usage(self, scope: tuple[Any, ...], moved: dict[int, int]) -> Script[None]:
+        rows = yield Statement(self._usage_queries.by_turn, scope)
+        if all(moved.get(turn, turn if turn == 0 else None) == turn for turn, *_ in rows):
+            return
+        yield Statement(self._usage_queries.forget_branch, scope)
+        for turn, *costs in rows:
+            if turn == 0 or turn in moved:
+                yield Statement(self._usage_queries.set_turn, (*scope, moved.get(turn, 0), *costs))
+
+    def _revise(self, change: Callable[[list[Item]], list[Item | None]]) -> Script[None]:
+        """What the structure says of an item says it of the item as it is now."""
+        yield from super()._revise(change)
+        shown = yield Statement(self._branch_queries.kinds, (self.session_id,))
+        known = {row_id: (kind, tool) for row_id, kind, tool in shown}
+        rows = yield Statement(self._queries.history.all, (self.session_id,))
+        outlines = ((row_id, *outline_of(stored)[:2]) for row_id, stored in rows)
+        changed = [[row_id, *now] for row_id, *now in outlines if known.get(row_id, tuple(now)) != tuple(now)]
+        if any(kind == "user" for _, kind, _ in changed):
+            yield from self._count_turns_again()
+        elif changed:
+            yield Statement(self._branch_queries.change_kinds, (self.session_id, json.dumps(changed)))
+
+    def _count_turns_again(self) -> Script[None]:
+        """Items now seem the user's that did not, as where envelopes begin to show their structure."""
+        for (branch,) in (yield Statement(self._branch_queries.shown_branches, (self.session_id,))):
+            rows = yield Statement(self._reads.all, (self.session_id, branch))
+            yield Statement(self._branch_queries.hide_items_after, (self.session_id, branch, 0))
+            yield from self._add_structure(Place(branch, False, 0, 0, 0), [(row[0], row[1]) for row in rows])
 
     def _clear(self, all_branches: bool = False) -> Script[None]:
         yield from self._lock()
@@ -126,6 +163,7 @@ class BranchScripts(SQLSession):
             yield from super()._clear()
         else:
             yield from self._remove_after(scope, 0)
+            yield Statement(self._queries.empty_notes, (self.session_id,))
             yield Statement(self._usage_queries.forget_branch, scope)
 
     def _branch_off(self, turn: int, name: str | None) -> Script[str]:
@@ -136,6 +174,7 @@ class BranchScripts(SQLSession):
             raise ValueError(f"branch {source[1]!r} has no user turn {turn}")
         branch = yield from self._free_name(turn, name)
         yield from self._make_current(branch)
+        yield Statement(self._queries.touch_session, (self.session_id,))
         yield Statement(self._branch_queries.copy_before, (*source, branch, starts[0][0]))
         return branch
 
@@ -176,7 +215,24 @@ class BranchScripts(SQLSession):
         yield from self._remove_after((self.session_id, branch), 0)
         yield Statement(self._usage_queries.forget_branch, (self.session_id, branch))
         yield Statement(self._branch_queries.forget_branch, (self.session_id, branch))
+        yield Statement(self._queries.empty_notes, (self.session_id,))
 
 
 def unknown(branch: object) -> ValueError:
     return ValueError(f"there is no branch {branch!r}")
+
+
+def _user_turns(items: list[Item]) -> list[str]:
+    """What each user turn is known by."""
+    return [repr(item) for item in items if is_user_message(item)]
+
+
+def moved_turns(before: list[str], after: list[str]) -> dict[int, int]:
+    """For each turn that is still there, in order, the number it has now; turns count from 1."""
+    moved, start = {}, 0
+    for number, turn in enumerate(after, start=1):
+        found = next((old for old in range(start, len(before)) if before[old] == turn), None)
+        if found is not None:
+            moved[found + 1] = number
+            start = found + 1
+    return moved

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from ...items import decode_item
-from ..protocol import Items
-from ..sql.scripts import Row, Script, Statement
+from ..protocol import Items, check_text
+from ..sql.scripts import MakeScript, Row, Script, Statement, T
 from ..sql.session import encode_batch, report_corrupt
 from .branching import BranchingSession, as_text, check_branch, check_turn
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
@@ -48,8 +48,16 @@ class AdvancedSession(BranchingSession):
         if not self._stores_usage or wrapper is None or not items:
             return await super().add_items(items)
         self._check_open()
-        run = (identity_of(wrapper), TurnUsage.of_run(wrapper), usage_before(wrapper))
-        return await self._write(partial(self._append_and_count, await encode_batch(items), run))
+        encoded = await encode_batch(items)
+        return await self._write(partial(self._counting, wrapper, partial(self._append, encoded)))
+
+    async def add_batch(self, items: Items, batch_id: str, *, wrapper: Any = None) -> bool:
+        """Append a batch unless one of this id was appended within the last day."""
+        if not self._stores_usage or wrapper is None:
+            return await super().add_batch(items, batch_id)
+        self._check_open()
+        append = partial(self._append_once, await encode_batch(items), check_text("batch_id", batch_id))
+        return await self._write(partial(self._counting, wrapper, append))
 
     # --- turns and tools ---
 
@@ -125,9 +133,11 @@ class AdvancedSession(BranchingSession):
         rows = await self._engine.fetch(self._usage_queries.of_turn, (*scope, user_turn_number), list[Row])
         return TurnUsage.of_row(tuple(rows[0])).as_dict() if rows else {}
 
-    def _append_and_count(self, items: list[str], run: tuple[str, TurnUsage, TurnUsage]) -> Script[None]:
-        yield from self._append(items)
-        yield from self._count(*run)
+    def _counting(self, wrapper: Any, append: MakeScript[T]) -> Script[T]:
+        """Append, and count what the run has cost so far."""
+        appended = yield from append()
+        yield from self._count(identity_of(wrapper), TurnUsage.of_run(wrapper), usage_before(wrapper))
+        return appended
 
     def _count(self, run_id: str, usage: TurnUsage, before: TurnUsage = NOTHING) -> Script[None]:
         """Add to the current turn what the run has cost since it was last counted, or was first seen."""

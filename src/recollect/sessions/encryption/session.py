@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from ...items import Item
 from ..protocol import Items, Rewritable, Session, SessionABC, require_ability
+from ..repair import repair_items
 from ..wrapper import SessionWrapper
 from . import abilities, advanced, changes, popping
 from .compaction import Compactable
@@ -51,6 +52,7 @@ class EncryptedSession(Compactable, SessionWrapper):
     session are there, with items in place of envelopes. Where no key fits, a call is a `WrongKeyError`.
     """
 
+    _has_fitting_key = False  # until something was read with it, or there was nothing to read
     session_id: str = ""  # its own: keys are derived from it, whatever the wrapped session is called
 
     def __init__(
@@ -116,12 +118,18 @@ class EncryptedSession(Compactable, SessionWrapper):
         given = {"branch_id": branch_id, "at_turn": at_turn, **context}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         readout = await self._reader.look(partial(self.wrapped.get_items, **options), limit)
+        self._has_fitting_key = True
         items = readout.readable()
-        return items if limit is None else items[-limit:]
+        if limit is not None:
+            return items[-limit:]
+        # What has expired or cannot be opened may have been half of a pair.
+        return repair_items(items)[0] if readout.left_out.total() else items
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
-        """Encrypt a batch and append it, whole or not at all."""
+        """Encrypt a batch and append it, whole or not at all; never with a key that opens nothing there."""
         self._check_open()
+        if not self._has_fitting_key:
+            await self.get_items(1)
         await self.wrapped.add_items(await self._reader.seal(items), **self._context(wrapper))
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:  # noqa: ARG002 - it stands in all or in none
@@ -214,4 +222,6 @@ def _check_wrappable(session: object) -> None:
             raise TypeError(
                 f"{_UNENCRYPTABLE} cannot be encrypted: OpenAI's Conversations store takes no envelopes"
             )
+        if getattr(type(inner), "shows_views", False):
+            raise TypeError("a strategy goes around the encryption: StrategySession(EncryptedSession(…), …)")
         inner = getattr(inner, "wrapped", None) or getattr(inner, "underlying_session", None)

@@ -196,6 +196,12 @@ for index in string.gmatch(ARGV[6], '%d+') do redis.call('LSET', KEYS[2], index,
 if ARGV[6] ~= '' then redis.call('LREM', KEYS[2], 0, mark) end
 touch(ARGV[1], ARGV[2])
 redis.call('HSET', KEYS[1], 'recollect:positions', ARGV[5], 'recollect:revision', mark)
+for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if string.sub(field, 1, 15) == 'recollect:note:' then
+    local version = string.match(redis.call('HGET', KEYS[1], field), '^(%d+) ') or '0'
+    redis.call('HSET', KEYS[1], field, string.format('%d', version + 1) .. ' {{}}')
+  end
+end
 return 1
 """)
 

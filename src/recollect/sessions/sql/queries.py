@@ -95,6 +95,7 @@ class Queries(ABC):
         )
         self.get_note = f"SELECT version, data FROM {notes} WHERE session_id = ?1 AND note_key = ?2"
         self.add_note = f"INSERT INTO {notes} (session_id, note_key, version, data) VALUES (?1, ?2, 1, ?3)"
+        self.empty_notes = f"UPDATE {notes} SET version = version + 1, data = '{{}}' WHERE session_id = ?1"
         self.change_note = (
             f"UPDATE {notes} SET version = version + 1, data = ?3 WHERE session_id = ?1 AND note_key = ?2"
         )

@@ -242,7 +242,9 @@ class SQLSession(SDKCompaction, SessionABC):
         texts, removed = revise([row.item for row in before], change)
         changed = {before[number].position: text for number, text in texts.items()}
         gone = [before[number].position for number in removed]
-        yield from run_all(self._queries.revise(self.session_id, changed, gone))
+        if changed or gone:
+            yield from run_all(self._queries.revise(self.session_id, changed, gone))
+            yield Statement(self._queries.empty_notes, (self.session_id,))
 
     def _clear(self) -> Script[None]:
         yield from self._lock()

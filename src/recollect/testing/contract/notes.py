@@ -108,10 +108,24 @@ class NotesContract(ContractBase):
         await session.add_items([message("a")])
         assert await session.set_note("summary", {"n": 1}, 0)
         await session.replace_items([message("b")])
-        await session.revise_items(lambda _: [message("c")])
         await session.replace_items([])
         assert await session.get_note("summary") == Note(1, {"n": 1})
         assert texts(await session.get_items()) == []
+        await close(session)
+
+    @in_event_loop
+    @needs(Noted)
+    @needs(Rewritable)
+    async def test_a_revision_empties_notes_which_may_tell_of_what_was_there(self) -> None:
+        session: Any = await self.open_session("s")
+        await session.add_items([message("a secret")])
+        assert await session.set_note("summary", {"text": "a secret"}, 0)
+        await session.revise_items(lambda _: [message("redacted")])
+        note = await session.get_note("summary")
+        assert note is None or note.data == {}
+        assert not await session.set_note("summary", {"text": "a secret"}, 1), (
+            "who knew it then knows it no more"
+        )
         await close(session)
 
     @in_event_loop
