@@ -528,7 +528,8 @@ async def test_compress_never_leaves_an_orphan(items: list[Item], target: int, p
     session = await session_of(items)
     counts = await compress_history(session, target, preserve_system)
     kept = await session.get_items()
-    systems = [item for item in items if preserve_system and item.get("role") == "system"]
+    instructions = ("system", "developer") if preserve_system else ()
+    systems = [item for item in items if item.get("role") in instructions]
     assert find_orphans(kept) == []
     assert is_subsequence(kept, items)
     assert is_subsequence(systems, kept)

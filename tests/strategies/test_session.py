@@ -268,7 +268,7 @@ async def test_a_history_that_was_cleared(tmp_path: Path, strategy: Strategy) ->
 
 
 @in_event_loop
-async def test_a_repair_and_an_undo_of_the_newest_turn_leave_the_cut(tmp_path: Path) -> None:
+async def test_a_repair_leaves_the_cut_and_an_undo_of_what_a_cut_leaves_voids_it(tmp_path: Path) -> None:
     session = StrategySession(SQLiteSession("s", tmp_path / "s.db"), Trim(4, 2))
     await session.add_items(
         [*turns(1, 5), {"type": "function_call_output", "call_id": "nobody", "output": "x"}]
@@ -277,7 +277,9 @@ async def test_a_repair_and_an_undo_of_the_newest_turn_leave_the_cut(tmp_path: P
     await repair(session)
     assert await session.get_items() == turns(4, 5)
     await undo_turn(session)
-    assert await session.get_items() == turn(4)
+    assert await session.get_items() == turns(1, 4), "as if there had never been more"
+    await session.add_items(turn(6))
+    assert await session.get_items() == [*turn(4), *turn(6)]
 
 
 @in_event_loop

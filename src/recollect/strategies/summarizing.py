@@ -53,7 +53,7 @@ class SummaryMaker:
         self._on_summary = on_summary
         self._tokenizer = tokenizer
         self._owner = uuid.uuid4().hex
-        self._has_hung = False
+        self._has_hung = self._took_too_long = False
         self._in_flight = InFlight(self._make, patience=timeout + _GRACE)
         self.failures = 0
         """How often there was no summary when there should have been one."""
@@ -64,12 +64,13 @@ class SummaryMaker:
 
     async def wait(self) -> None:
         """See to it that a summary is being made, and wait for it; not if the last one took too long."""
-        work = self._in_flight.start()
-        if self._has_hung:
-            await work.wait(0.0)
-        else:
-            # Only who has waited knows that it hangs: an event loop may stand still between two runs.
-            self._has_hung = not await work.wait(self._timeout + _GRACE)
+        work, began = self._in_flight.start(), time.monotonic()
+        self._took_too_long = False
+        done = await work.wait(0.0 if self._has_hung else self._timeout + _GRACE)
+        # Only who has waited for it knows that it hangs: an event loop may stand still between two runs.
+        waited = time.monotonic() - began >= self._timeout
+        if waited and (self._took_too_long or not done):
+            self._has_hung = True
 
     async def finish(self) -> None:
         """Wait for what is being made, as long as it may take, and give it up then."""
@@ -91,6 +92,7 @@ class SummaryMaker:
                 raise  # we are given up; else it was the summarizer that was cancelled
             self._count_failure("CancelledError")
         except TimeoutError as error:
+            self._took_too_long = True
             self._count_failure(type(error).__name__)
         except Exception as error:  # noqa: BLE001 - code of the user, whose faults must not end a run
             self._count_failure(type(error).__name__)

@@ -49,7 +49,9 @@ async def test_histories_of_both_ciphers_and_several_keys_are_read(cipher: Any) 
     inner = InMemorySession("s")
     expected = []
     for number in range(40):
-        writer = encrypted(inner, ["one", "two", "three"][number % 7 % 3], cipher=CIPHERS[number % 5 % 2])
+        keys = ["one", "two", "three"]
+        first = keys.pop(number % 7 % 3)
+        writer = encrypted(inner, [first, *keys], cipher=CIPHERS[number % 5 % 2])
         await writer.add_items([*ODD_ITEMS, message(number)])
         expected += [*ODD_ITEMS, message(number)]
     reader = encrypted(inner, ["three", "one", "two"], cipher=cipher)

@@ -118,7 +118,6 @@ class Queries(ABC):
             " ON CONFLICT (session_id) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at"
             f" WHERE {leases}.owner = excluded.owner OR {leases}.expires_at < {self.epoch} RETURNING 1"
         )
-        self.drop_old_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND expires_at < {self.epoch}"
         self.drop_lease = f"DELETE FROM {leases} WHERE session_id = ?1 AND owner = ?2"
 
     def _say_catalog(self, sessions: str, messages: str, metadata: str) -> None:

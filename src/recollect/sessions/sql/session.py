@@ -250,8 +250,6 @@ class SQLSession(SDKCompaction, SessionABC):
         yield from self._lock()
         yield Statement(self._queries.delete_items_after, (self.session_id, 0))
         yield Statement(self._queries.delete_session, (self.session_id,))
-        # A lease that holds outlives the session: a run may clear it, and must keep its lock.
-        yield Statement(self._queries.drop_old_lease, (self.session_id,))
 
     def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
         """Rewrite from the first item that differs: an undo of one turn touches one turn."""
