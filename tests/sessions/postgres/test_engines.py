@@ -42,7 +42,10 @@ def tables(postgres_url: str, tables: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def nobody_connected(postgres_url: str) -> Callable[[], bool]:
-    return lambda: wait_until(lambda: count_connections(postgres_url) == 0)
+    """Whether all connections end soon. Those that tests before this one left to be collected are gone."""
+    gc.collect()
+    assert wait_until(lambda: count_connections(postgres_url) == 0, 60), "a test left a connection behind"
+    return lambda: wait_until(lambda: count_connections(postgres_url) == 0, 20)
 
 
 # --- one for each URL ---
