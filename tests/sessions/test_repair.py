@@ -182,6 +182,7 @@ async def test_a_history_that_a_model_accepts_stays_as_it_is(items: list[Item]) 
 @in_event_loop
 async def test_repair_loses_nothing_that_is_added_meanwhile(tmp_path: Path) -> None:
     async with SQLiteSession("s", tmp_path / "s.db") as session:
+        await session.get_items()  # the file is open: from now on, calls are taken in the order they are made
         adding = [session.add_items([output(f"orphan {n}"), message(n)]) for n in range(20)]
         repairing = [repair(session) for _ in range(20)]
         calls: list[Any] = [call for pair in zip(adding, repairing, strict=True) for call in pair]
