@@ -693,6 +693,7 @@ async def test_undo_loses_nothing_that_is_added_meanwhile(tmp_path: Path) -> Non
 @in_event_loop
 async def test_compress_loses_nothing_that_is_added_meanwhile(tmp_path: Path) -> None:
     async with SQLiteSession("s", tmp_path / "s.db") as session:
+        await session.get_items()  # the file is open: from now on, calls are taken in the order they are made
         adding = [session.add_items([message(n)]) for n in range(30)]
         compressing = [compress_history(session, 4) for _ in range(30)]
         calls: list[Any] = [call for pair in zip(adding, compressing, strict=True) for call in pair]
