@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from recollect.testing.servers.postgres import PostgresServer
+from recollect.testing.servers.redis import RedisServer
 
 
 @pytest.fixture(scope="session")
@@ -16,4 +17,15 @@ def postgres_url() -> Iterator[str]:
         yield given
         return
     with PostgresServer() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A Redis server: `RECOLLECT_TEST_REDIS_URL`, or one of our own."""
+    given = os.environ.get("RECOLLECT_TEST_REDIS_URL")
+    if given:
+        yield given
+        return
+    with RedisServer() as server:
         yield server.url

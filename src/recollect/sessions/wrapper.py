@@ -1,6 +1,7 @@
 """A session around another: passes everything through, for subclasses to override what they change."""
 
 import inspect
+from functools import cached_property
 from typing import Any
 
 from .protocol import Items, Session, SessionABC
@@ -57,7 +58,8 @@ class SessionWrapper(SessionABC):
 
     def _context(self, wrapper: Any) -> dict[str, Any]:
         """The Runner's context as an argument, where there is one and the wrapped session takes it."""
-        if wrapper is None:
-            return {}
-        takes_it = "wrapper" in inspect.signature(self.wrapped.add_items).parameters
-        return {"wrapper": wrapper} if takes_it else {}
+        return {} if wrapper is None or not self._takes_context else {"wrapper": wrapper}
+
+    @cached_property
+    def _takes_context(self) -> bool:
+        return "wrapper" in inspect.signature(self.wrapped.add_items).parameters

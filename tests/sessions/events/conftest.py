@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ..postgres.database import by, sql
-from ..redis.conftest import prefix, redis_url
+from ..redis.conftest import prefix
 from .databases import Somewhere
 
-__all__ = ["prefix", "redis_url"]
+__all__ = ["prefix"]
 
 _numbers = itertools.count()
 

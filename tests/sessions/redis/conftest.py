@@ -6,18 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect.testing.servers.redis import RedisCluster, RedisServer
-
-
-@pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
-    """A Redis server: `RECOLLECT_TEST_REDIS_URL`, or one of our own."""
-    given = os.environ.get("RECOLLECT_TEST_REDIS_URL")
-    if given:
-        yield given
-        return
-    with RedisServer() as server:
-        yield server.url
+from recollect.testing.servers.redis import RedisCluster
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,6 @@ class EncryptedSession(Compactable, SessionWrapper):
     """
 
     _has_fitting_key = False  # until something was read with it, or there was nothing to read
-    session_id: str = ""  # its own: keys are derived from it, whatever the wrapped session is called
 
     def __init__(
         self,
@@ -67,6 +66,7 @@ class EncryptedSession(Compactable, SessionWrapper):
     ) -> None:
         _check_wrappable(underlying_session)
         self.wrapped = underlying_session
+        # Its id is its own: keys are derived from it, whatever the wrapped session is called.
         SessionABC.__init__(self, session_id, getattr(underlying_session, "session_settings", None))
         has_branches = hasattr(underlying_session, "create_branch_from_turn")
         vault = Vault(session_id, master_keys(encryption_key), cipher, has_branches and not hide_structure)
