@@ -132,13 +132,15 @@ class BranchQueries:
             f" SELECT session_id, message_id, CAST(?3 AS VARCHAR), {_COPIED} FROM {structure}"
             f" WHERE {self._of_branch} AND message_id < ?4 ORDER BY message_id"
         )
+        # Times are whole seconds: of two branches of one second the one whose rows are older comes first.
         self.list = (
             "SELECT branch_id, sum(items), sum(turns), max(is_current),"
             " coalesce(min(made_at), min(created_at)) AS first FROM ("
-            " SELECT branch_id, 1 AS items, CASE WHEN message_type = 'user' THEN 1 ELSE 0 END AS turns,"
+            " SELECT id, branch_id, 1 AS items, CASE WHEN message_type = 'user' THEN 1 ELSE 0 END AS turns,"
             f" 0 AS is_current, NULL AS made_at, created_at FROM {structure} WHERE session_id = ?1"
-            " UNION ALL SELECT branch_id, 0, 0, is_current, created_at, created_at"
-            f" FROM {branches} WHERE session_id = ?1) AS rows GROUP BY branch_id ORDER BY first, branch_id"
+            f" UNION ALL SELECT {2**62}, branch_id, 0, 0, is_current, created_at, created_at"
+            f" FROM {branches} WHERE session_id = ?1) AS rows GROUP BY branch_id"
+            " ORDER BY branch_id <> 'main', first, min(id), branch_id"
         )
 
     def _add_structure(self) -> None:
