@@ -9,15 +9,21 @@ from importlib import import_module
 TYPE_CHECKING = False  # what type checkers take as true, without the cost of importing `typing`
 if TYPE_CHECKING:
     from .errors import AccessDeniedError as AccessDeniedError
+    from .errors import ConflictError as ConflictError
     from .errors import ConnectionLostError as ConnectionLostError
     from .errors import ConversationNotCreatedError as ConversationNotCreatedError
     from .errors import DatabaseBusyError as DatabaseBusyError
     from .errors import DiskFullError as DiskFullError
+    from .errors import EmbeddingError as EmbeddingError
+    from .errors import ExtractionError as ExtractionError
     from .errors import ImportFormatError as ImportFormatError
     from .errors import InvalidItemError as InvalidItemError
+    from .errors import LeaseLostError as LeaseLostError
     from .errors import MissingAbilityError as MissingAbilityError
     from .errors import MissingExtraError as MissingExtraError
     from .errors import MissingTablesError as MissingTablesError
+    from .errors import ModelRefusedError as ModelRefusedError
+    from .errors import ModelUnavailableError as ModelUnavailableError
     from .errors import NotADatabaseError as NotADatabaseError
     from .errors import PartialBatchError as PartialBatchError
     from .errors import ReadOnlyError as ReadOnlyError
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from .errors import SummaryFailedError as SummaryFailedError
     from .errors import TransientError as TransientError
     from .errors import UnreachableError as UnreachableError
+    from .errors import UnusableAnswerError as UnusableAnswerError
     from .errors import WrongKeyError as WrongKeyError
     from .items import Item as Item
     from .items import Pairs as Pairs
@@ -40,6 +47,22 @@ if TYPE_CHECKING:
     from .items import pair_calls as pair_calls
     from .items import split_turns as split_turns
     from .items import text_of as text_of
+    from .memory.conversation import Conversation as Conversation
+    from .memory.conversation import Message as Message
+    from .memory.entry import Entry as Entry
+    from .memory.entry import Evidence as Evidence
+    from .memory.manager import ConversationManager as ConversationManager
+    from .memory.memory import Memory as Memory
+    from .memory.models import AnthropicExtractor as AnthropicExtractor
+    from .memory.models import OpenAIExtractor as OpenAIExtractor
+    from .memory.offline import OfflineExtractor as OfflineExtractor
+    from .memory.pipeline.runner import RunOptions as RunOptions
+    from .memory.pipeline.stages import Extractor as Extractor
+    from .memory.run import Coverage as Coverage
+    from .memory.run import Run as Run
+    from .memory.run import RunFailure as RunFailure
+    from .memory.run import RunStage as RunStage
+    from .memory.store import MemoryStore as MemoryStore
     from .sessions.advanced.branching import BranchDiff as BranchDiff
     from .sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession as AdvancedSQLAlchemySession
     from .sessions.advanced.sqlite import AdvancedSQLiteSession as AdvancedSQLiteSession
@@ -120,6 +143,13 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "errors": (
+        "ConflictError",
+        "EmbeddingError",
+        "ExtractionError",
+        "LeaseLostError",
+        "ModelRefusedError",
+        "ModelUnavailableError",
+        "UnusableAnswerError",
         "AccessDeniedError",
         "ConnectionLostError",
         "MissingTablesError",
@@ -241,6 +271,30 @@ _PUBLIC = {
     ),
     "strategies.views": ("view_of",),
     "sessions.encryption": ("EncryptedSession",),
+    "memory.conversation": (
+        "Conversation",
+        "Message",
+    ),
+    "memory.entry": (
+        "Entry",
+        "Evidence",
+    ),
+    "memory.manager": ("ConversationManager",),
+    "memory.memory": ("Memory",),
+    "memory.models": (
+        "AnthropicExtractor",
+        "OpenAIExtractor",
+    ),
+    "memory.offline": ("OfflineExtractor",),
+    "memory.pipeline.runner": ("RunOptions",),
+    "memory.pipeline.stages": ("Extractor",),
+    "memory.run": (
+        "Coverage",
+        "Run",
+        "RunFailure",
+        "RunStage",
+    ),
+    "memory.store": ("MemoryStore",),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 

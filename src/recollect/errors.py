@@ -7,6 +7,13 @@ RecollectError
 ├── MissingAbilityError        a session cannot do what was asked of it (also TypeError)
 ├── WrongKeyError              no key opens what is stored (also ValueError)
 ├── SummaryFailedError         there is no summary; the error of the model's client is the cause
+├── ExtractionError            a stage of the pipeline has no answer; the client's error is the cause
+│   ├── UnusableAnswerError    the model answered what cannot be read; asking again may help
+│   ├── ModelUnavailableError  it did not answer, now; asking later may help
+│   └── ModelRefusedError      it will not answer this, however often it is asked
+├── EmbeddingError             there are no vectors, or none that can be used
+├── LeaseLostError             another worker has taken over a run; nothing more was written for it
+├── ConflictError              what is stored is not what the caller takes it for (also ValueError)
 ├── ImportFormatError          a file to import is not what it should be (also ValueError)
 ├── RunLockTimeoutError        another run held the session too long (also TimeoutError)
 ├── ConversationNotCreatedError   a session id was asked for before there is one (also ValueError)
@@ -73,6 +80,42 @@ class WrongKeyError(RecollectError, ValueError):
 
 class SummaryFailedError(RecollectError):
     """There is no summary; what the model's client raised, if it did, is the cause."""
+
+
+class ExtractionError(RecollectError):
+    """A stage of the pipeline has no answer; what the model's client raised, if it did, is the cause."""
+
+    def __init__(self, reason: str, raw_response: str = "") -> None:
+        super().__init__(reason)
+        self.raw_response = raw_response
+        """What the model said, word for word, as far as it said anything."""
+
+
+class UnusableAnswerError(ExtractionError):
+    """The model answered what cannot be read as an answer; it may do better when it is asked again."""
+
+
+class ModelUnavailableError(ExtractionError):
+    """The model did not answer: no connection, no time, too many requests, or a fault on its side."""
+
+    retry_after: float | None = None
+    """Seconds after which the provider wants to be asked again, if it said so."""
+
+
+class ModelRefusedError(ExtractionError):
+    """The model will not answer, however often it is asked: a wrong key, an unknown model, a refusal."""
+
+
+class EmbeddingError(RecollectError):
+    """There are no vectors, or none that can be used; what the client raised, if it did, is the cause."""
+
+
+class LeaseLostError(RecollectError):
+    """A worker took too long, and another has taken over its run; nothing more was written for it."""
+
+
+class ConflictError(RecollectError, ValueError):
+    """What is stored is not what the caller takes it for; nothing was changed."""
 
 
 class ImportFormatError(RecollectError, ValueError):

@@ -17,6 +17,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import recollect.migrations
 from recollect import AdvancedSQLAlchemySession, MissingTablesError
+from recollect.memory.database.access import MemoryDatabase
+from recollect.memory.store import MemoryStore
 from recollect.migrations import VERSION_TABLE, migrate
 from recollect.sessions.events import EventLog
 from recollect.sessions.sql.schema import Schema
@@ -27,7 +29,12 @@ from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop, message, texts
 
 ADVANCED = session_schema(Tables(advanced=True))
-EVERYTHING: tuple[Schema, ...] = (ADVANCED, EventLog.schema, ConversationSummaryStore.schema)
+EVERYTHING: tuple[Schema, ...] = (
+    ADVANCED,
+    EventLog.schema,
+    ConversationSummaryStore.schema,
+    MemoryDatabase.schema,
+)
 
 
 @pytest.fixture
@@ -76,9 +83,9 @@ async def differences(url: str, *schemas: Schema) -> list[Any]:
 @in_event_loop
 async def test_the_migrations_give_the_described_schema(empty_database: str) -> None:
     assert await differences(empty_database) != [], "the comparison sees what is missing"
-    assert await migrate(empty_database) == (None, "0003")
+    assert await migrate(empty_database) == (None, "0004")
     assert await differences(empty_database) == []
-    assert await migrate(empty_database) == ("0003", "0003"), "a second time does nothing"
+    assert await migrate(empty_database) == ("0004", "0004"), "a second time does nothing"
 
 
 @in_event_loop
@@ -104,6 +111,27 @@ async def test_create_tables_of_a_store_gives_the_described_schema(
 
 
 @in_event_loop
+async def test_create_tables_of_long_term_memory_gives_the_described_schema(empty_database: str) -> None:
+    assert await differences(empty_database, MemoryDatabase.schema) != []
+    async with MemoryStore(empty_database, create_tables=True, workers=0) as store:
+        assert await store.get_memory("agent", "user") is None
+    assert await differences(empty_database, MemoryDatabase.schema) == []
+
+
+@in_event_loop
+async def test_long_term_memory_works_on_a_migrated_database(empty_database: str) -> None:
+    async with MemoryStore(empty_database, workers=0) as store:
+        with pytest.raises(MissingTablesError):
+            await store.get_memory("agent", "user")
+    await migrate(empty_database)
+    async with MemoryStore(empty_database, workers=0) as store:
+        await store.add_entry("agent", "user", "profile", "The user sails.")
+        memory = await store.get_memory("agent", "user")
+    assert memory is not None
+    assert memory.profile_content == ["The user sails."]
+
+
+@in_event_loop
 async def test_stores_work_on_a_migrated_database_and_keep_what_they_had(empty_database: str) -> None:
     async with EventLog(empty_database, create_tables=True) as log:
         await log.append("c", [message("kept")])
@@ -121,7 +149,7 @@ async def test_a_step_back_removes_the_events_and_summaries_alone(empty_database
     async with EventLog(empty_database) as log:
         with pytest.raises(MissingTablesError):
             await log.count("c")
-    assert await migrate(empty_database) == ("0002", "0003")
+    assert await migrate(empty_database) == ("0002", "0004")
     assert await differences(empty_database) == []
 
 
@@ -152,7 +180,7 @@ async def test_a_database_of_create_tables_can_be_migrated_and_keeps_its_history
 @in_event_loop
 async def test_migrations_at_once_wait_for_each_other(empty_database: str) -> None:
     results = await asyncio.gather(*(migrate(empty_database) for _ in range(4)))
-    assert sorted(results, key=str) == [("0003", "0003")] * 3 + [(None, "0003")]
+    assert sorted(results, key=str) == [("0004", "0004")] * 3 + [(None, "0004")]
 
 
 def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -162,9 +190,9 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_migrates_and_says_so(empty_database: str) -> None:
     first = run_command("migrate", empty_database)
-    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0003\n")
+    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0004\n")
     second = run_command("migrate", empty_database)
-    assert (second.returncode, second.stdout) == (0, "already at 0003\n")
+    assert (second.returncode, second.stdout) == (0, "already at 0004\n")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ..extras import require_extra
 from ..items import estimate_tokens, split_turns, text_of
 from ..sessions.history import items_to_messages
 from ..sessions.sqlite import SQLiteSession
+from .learned import show_learned
 from .long_conversation import show_long_conversation
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _SESSION = "demo"
 _CONVERSATIONS = (
     ("Hello! My name is Ada and I live in Lisbon.", "What should I wear today?"),
-    ("Do you still know who I am?", "Thank you!"),
+    ("Do you still know who I am?", "I started a pottery class yesterday, and I love it.", "Thank you!"),
 )
 _NEXT = """
 What to try next
@@ -34,6 +35,8 @@ What to try next
       + from recollect import SQLiteSession
   Let the model see less:
       session = StrategySession(session, Compact(trigger_turns=8))
+  Let it learn about your users:
+      ConversationManager().record_conversation(agent_id=…, user_id=…, messages=[…])
   See what sessions do:         docs/tutorial.md
   Compare with the SDK's own:   make bench
 """
@@ -44,10 +47,10 @@ def run_demo() -> int:
     require_extra("agents", "agents.testing", "the demo")
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
         path = Path(folder) / "demo.db"
+        show_long_conversation()
         for number in range(len(_CONVERSATIONS)):
             subprocess.run([sys.executable, "-m", __name__, str(number), str(path)], check=True)
         asyncio.run(_show_stored(path))
-    show_long_conversation()
     print(_NEXT, end="")
     return 0
 
@@ -61,6 +64,7 @@ async def _show_stored(path: Path) -> None:
     )
     for message in items_to_messages(items):
         print(f"  {message['role']:>9}  {message['content']}")
+    await show_learned(path, items)
 
 
 async def _converse(number: int, path: Path) -> None:
@@ -114,6 +118,8 @@ def _answer(call: "ModelCall") -> list[Any]:
 def _reply_to(question: str, name: str | None, city: str | None) -> str:
     if "who I am" in question:
         return f"Of course: you are {name}, and you live in {city}." if name else "No, we have not met."
+    if "pottery" in question:
+        return f"Have fun, {name}!"
     return f"Nice to meet you, {name}!" if "Hello" in question else f"You are welcome, {name}."
 
 

@@ -24,11 +24,13 @@ class Database:
     def __init__(
         self,
         engine: Engine,
+        dialect: str,
         release: Callable[[], AsyncGenerator[None] | None],
         drop: Callable[[], object],
     ) -> None:
         """`release` gives the engine back and returns what is left to close, and `drop` never waits."""
         self.engine = engine
+        self.dialect = dialect
         self.closed = False
         self._release = release
         self._drop = drop
@@ -74,7 +76,7 @@ def open_database(
 
 def _open_file(path: str) -> Database:
     engine = acquire_engine(path, EngineOptions())
-    return Database(engine, partial(release_engine, engine), partial(drop_engine, engine))
+    return Database(engine, "sqlite", partial(release_engine, engine), partial(drop_engine, engine))
 
 
 def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any] | None) -> Database:
@@ -89,7 +91,7 @@ def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any]
     if dialect not in _SERVED:
         release_shared(shared)
         raise ValueError(f"this is kept in SQLite and PostgreSQL, not in {dialect}")
-    return Database(shared, partial(release_shared, shared), partial(release_shared, shared))
+    return Database(shared, dialect, partial(release_shared, shared), partial(release_shared, shared))
 
 
 class SQLStore:

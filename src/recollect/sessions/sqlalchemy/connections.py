@@ -220,7 +220,7 @@ def _pragma(connection: PoolProxiedConnection, pragma: str) -> Any:
 
 
 async def _by_asyncpg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
-    if parameters:
+    if parameters or sql.startswith("SELECT"):
         rows: list[Row] = await driver.fetch(sql, *parameters)
         return rows
     await driver.execute(sql)  # one round trip, also where statements are not prepared

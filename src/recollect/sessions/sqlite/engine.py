@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -171,6 +171,21 @@ class FileEngine:
         """Run a script in a durable transaction, which it may share with others, and return its result."""
         return await self._writer.run(make_script)
 
+    async def vacuum(self) -> None:
+        """Write the file anew, so that nothing of what was deleted is left in it or in its log."""
+        await asyncio.to_thread(self._vacuum)
+
+    def _vacuum(self) -> None:
+        self._writer.pause()  # nobody writes here meanwhile, and a fork waits
+        try:
+            with closing(connect_writer(self.path, self.options)) as connection:
+                wait_for_lock(lambda: connection.execute("VACUUM"), self.options.busy_timeout)
+                wait_for_lock(partial(_empty_log, connection), self.options.busy_timeout)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+        finally:
+            self._writer.resume()
+
     def need(self, needed: bool) -> bool:
         """Say whether any session uses the file, to close it soon if none does; tells whether it is open."""
         is_open = self._writer.is_running or self._reading.readers.is_used
@@ -254,6 +269,15 @@ def _migrate_alone(connection: sqlite3.Connection, schema: Schema, busy_timeout:
     connection.execute("COMMIT")
 
 
+def _empty_log(connection: sqlite3.Connection) -> None:
+    """Move the log into the file and cut it off; while others read from it, that is said as if it were locked."""
+    ((is_busy_now, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if is_busy_now:
+        error = sqlite3.OperationalError("others read from the log")
+        error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+        raise error
+
+
 def _identity_of(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
@@ -286,6 +310,14 @@ class MemoryEngine:
             return _run_in_transaction(connection, make_script)
         finally:
             self._readers.give_back(connection)
+
+    async def vacuum(self) -> None:
+        """Leave nothing of what was deleted in memory."""
+        await in_waiting_thread(self._vacuum)
+
+    def _vacuum(self) -> None:
+        with self._reading.patiently() as connection:
+            connection.execute("VACUUM")
 
     async def _write_in_turn(self, make_script: MakeScript[T]) -> T:
         """Wait for the connection. A cancelled call did not happen, unless it had the connection by then."""

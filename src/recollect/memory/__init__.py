@@ -1,0 +1,1 @@
+"""Long-term memory: what is known about a user, with its evidence."""

@@ -1,0 +1,98 @@
+"""An event loop of our own, in a thread of its own: for workers, and for callers that have none."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_LONGEST_GOODBYE = 5.0  # seconds that calls are given to end when they are cancelled
+
+
+class BackgroundLoop:
+    """A loop that runs in a thread from its first use on, until it is stopped."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._process = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs in this process: a child that was forked has the loop, but not its thread."""
+        return self._loop is not None and self._process == os.getpid()
+
+    def submit(self, call: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a call, without waiting for it."""
+        return asyncio.run_coroutine_threadsafe(call, self._running())
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """What a call gives."""
+        future = self.submit(call)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # who waits no longer wants it no longer
+            raise
+
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Have a function called in the loop, if that runs."""
+        with self._starting:
+            if self._loop is not None and self.is_running:
+                self._loop.call_soon_threadsafe(function)
+
+    def stop(self) -> None:
+        """End the loop and wait for its thread. Twice is harmless."""
+        with self._starting:
+            is_running = self.is_running
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if is_running and loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None or not self.is_running:
+                self._loop = asyncio.new_event_loop()
+                self._process = os.getpid()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name=self._name, daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+
+async def to_its_end(call: Coroutine[Any, Any, T]) -> T:
+    """Run a call to its end even if the caller is cancelled, who hears of that afterwards."""
+    task = asyncio.ensure_future(call)
+    is_cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        _ = task.cancelled() or task.exception()  # marks it as seen
+        raise asyncio.CancelledError
+    return task.result()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, and leave nothing of it behind, as `asyncio.run` does."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:  # a call that will not end is left alone in the end
+            loop.run_until_complete(asyncio.wait(left, timeout=_LONGEST_GOODBYE))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()

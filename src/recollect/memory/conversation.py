@@ -1,0 +1,181 @@
+"""A conversation and its messages, as they are recorded and told."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Self, cast, get_args
+
+from ..sessions.sql.columns import check_id
+from .times import now, read_time, tell_time
+
+Role = Literal["user", "assistant", "system"]
+
+_ROLES = get_args(Role)
+_LONGEST_KEY = 255  # characters
+_PREVIEW = 100  # characters of the first user message, in the summary
+_FIELDS = {"message_id", "role", "content", "message_index", "created_at"}
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    content: str = field(repr=False)
+    message_id: str
+    message_index: int
+    created_at: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message as JSON tells it."""
+        return {
+            "message_id": self.message_id,
+            "role": self.role,
+            "content": self.content,
+            "message_index": self.message_index,
+            "created_at": tell_time(self.created_at),
+        }
+
+
+@dataclass(init=False)
+class Conversation:
+    """What an agent and a user said to each other.
+
+    Messages are given as dicts with `role` and `content`; what else they need is made.
+    """
+
+    agent_id: str
+    user_id: str
+    messages: tuple[Message, ...] = field(repr=False)
+    session_id: str
+    conversation_id: str
+    created_at: datetime
+    memory_id: str | None
+    pipeline_result: dict[str, Any] | None = field(repr=False)
+
+    def __init__(
+        self,
+        agent_id: str,
+        user_id: str,
+        messages: Sequence[Message | Mapping[str, Any]] = (),
+        session_id: str | None = None,
+        conversation_id: str | None = None,
+        created_at: datetime | str | None = None,
+        memory_id: str | None = None,
+        pipeline_result: dict[str, Any] | None = None,
+    ) -> None:
+        self.agent_id = check_id("agent_id", agent_id)
+        self.user_id = check_id("user_id", user_id)
+        self.session_id = str(uuid.uuid4()) if session_id is None else check_id("session_id", session_id)
+        self.conversation_id = check_key("conversation_id", conversation_id) or str(uuid.uuid4())
+        self.created_at = read_time("created_at", created_at) or now()
+        self.memory_id = check_key("memory_id", memory_id)
+        self.pipeline_result = pipeline_result
+        self.messages = read_messages(messages, self.created_at)
+
+    @property
+    def turn_count(self) -> int:
+        """The number of messages."""
+        return len(self.messages)
+
+    @property
+    def summary(self) -> str:
+        """A line that says what the conversation starts with."""
+        return summarize(self.turn_count, self.messages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The conversation as JSON tells it."""
+        return {
+            "conversation_id": self.conversation_id,
+            "agent_id": self.agent_id,
+            "user_id": self.user_id,
+            "session_id": self.session_id,
+            "created_at": tell_time(self.created_at),
+            "turn_count": self.turn_count,
+            "memory_id": self.memory_id,
+            "messages": [message.to_dict() for message in self.messages],
+            "pipeline_result": self.pipeline_result,
+            "summary": self.summary,
+        }
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """A conversation from its JSON: messages as such, in `conversation_data`, or that as a bare list."""
+        if not isinstance(told, Mapping):
+            raise TypeError(f"a conversation must be an object, not {type(told).__name__}")
+        data = told.get("conversation_data", told)
+        messages = data if isinstance(data, list) else data.get("messages", ())
+        return cls(
+            agent_id=told.get("agent_id", ""),
+            user_id=told.get("user_id", ""),
+            messages=messages,
+            session_id=told.get("session_id"),
+            conversation_id=told.get("conversation_id"),
+            created_at=told.get("created_at"),
+            memory_id=told.get("memory_id"),
+            pipeline_result=told.get("pipeline_result"),
+        )
+
+
+def summarize(count: int, messages: Iterable[Message]) -> str:
+    """The automatic summary of a conversation of so many messages, of which the first are given."""
+    if not count:
+        return "Empty conversation"
+    first = next((message.content for message in messages if message.role == "user"), "No user message")
+    return f"Conversation with {count} turns: {first[:_PREVIEW]}..."
+
+
+def check_key(name: str, value: object) -> str | None:
+    """An id that may be left out, short enough for every index."""
+    if value is None:
+        return None
+    if len(check_id(name, value)) > _LONGEST_KEY:
+        raise ValueError(f"{name} must not be longer than {_LONGEST_KEY} characters")
+    return str(value)
+
+
+def read_messages(
+    given: Sequence[Message | Mapping[str, Any]], said_at: datetime, first_index: int = 0
+) -> tuple[Message, ...]:
+    """Messages as they are given, each with an id, its place, and a time."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
+        raise TypeError(f"messages must be a list, not {type(given).__name__}")
+    read = tuple(_read_message(message, place, said_at) for place, message in enumerate(given, first_index))
+    if len({message.message_id for message in read}) < len(read):
+        raise ValueError("two messages have the same message_id")
+    return read
+
+
+def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datetime) -> Message:
+    name = f"message {place}"
+    if isinstance(given, Message):
+        return Message(given.role, given.content, given.message_id, place, given.created_at)
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be an object, not {type(given).__name__}")
+    if unknown := sorted(map(str, given.keys() - _FIELDS)):
+        raise ValueError(f"{name} has fields that are not kept: {', '.join(unknown)}")
+    message_id = check_key(f"message_id of {name}", given.get("message_id"))
+    return Message(
+        _read_role(name, given.get("role")),
+        _read_content(name, given.get("content")),
+        message_id or str(uuid.uuid4()),
+        place,
+        read_time(f"created_at of {name}", given.get("created_at")) or said_at,
+    )
+
+
+def _read_role(name: str, role: object) -> Role:
+    if role not in _ROLES:
+        raise ValueError(f"{name} must have a role, which is one of {', '.join(_ROLES)}")
+    return cast(Role, role)
+
+
+def _read_content(name: str, content: object) -> str:
+    if content is None:
+        raise ValueError(f"{name} must have content")
+    if not isinstance(content, str):
+        raise TypeError(f"content of {name} must be text, not {type(content).__name__}")
+    if not content.strip():
+        raise ValueError(f"content of {name} must not be empty")
+    return content

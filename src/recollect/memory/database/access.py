@@ -1,0 +1,130 @@
+"""The database of long-term memory, as the parts that use it see it."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...sessions.sql.columns import time_to_column
+from ...sessions.sql.database import SQLStore
+from ...sessions.sql.scripts import Decode, MakeScript, Row
+from ..conversation import Message
+from ..entry import Entry
+from ..times import now
+from . import conversations, entries
+from .dialect import dialect_of
+from .entries import EntryQueries
+from .removal import RemovalQueries
+from .runs import QueueQueries
+from .schema import MemorySchema
+
+T = TypeVar("T")
+
+_NEWEST_OF_TERM = 20  # entries that are looked at for each term
+_BEST_OF_TEXT = 8  # entries that are given for each text
+
+
+class MemoryDatabase(SQLStore):
+    """Runs transactions and queries on the tables of long-term memory."""
+
+    schema = MemorySchema()
+
+    def __init__(
+        self,
+        url_or_path: str | Path,
+        *,
+        create_tables: bool = False,
+        engine_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
+        self.dialect = dialect_of(self._database.dialect)
+        self.queue = QueueQueries(self.dialect)
+        self.entries = EntryQueries(self.dialect)
+        self.turns = conversations.by_ids(self.dialect)
+        self.removal = RemovalQueries(self.dialect)
+
+    async def write(self, make_script: MakeScript[T]) -> T:
+        """Run a script in a transaction of its own."""
+        return await self._write(make_script)
+
+    async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
+        """Run one query."""
+        return await self._fetch(sql, parameters, decode)
+
+    async def with_evidence(self, found: Sequence[Entry]) -> list[Entry]:
+        """Entries, with the evidence and the precursors that are stored beside them."""
+        ids = json.dumps([entry.content_id for entry in found])
+        evidence = await self._fetch(self.entries.evidence, (ids,), entries.evidence_from)
+        superseded = await self._fetch(self.entries.superseded, (ids,), entries.superseded_from)
+        return [
+            replace(
+                entry,
+                evidence=tuple(evidence.get(entry.content_id, ())),
+                supersedes=tuple(superseded.get(entry.content_id, ())),
+            )
+            for entry in found
+        ]
+
+    async def entries_by_id(self, tenant: str, ids: Sequence[str]) -> dict[str, Entry]:
+        """Entries with their evidence, by their ids."""
+        key = (tenant, json.dumps(list(ids)))
+        found = await self._fetch(self.entries.by_ids, key, entries.entries_from) if ids else []
+        told = await self.with_evidence([entry for _, entry in found])
+        return {entry.content_id: entry for entry in told}
+
+    async def turns_by_id(
+        self, tenant: str, ids: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[Message, str, str]]:
+        """Messages, each with its conversation and session, by pairs of conversation id and message id."""
+        wanted = json.dumps([json.dumps(list(each)) for each in ids])
+        rows = await self._fetch(self.turns, (tenant, wanted), list) if ids else []
+        return {(row[0], row[2]): (conversations.messages_from([row[2:]])[0], row[0], row[1]) for row in rows}
+
+    async def related(self, memory_id: str, texts: Sequence[str], slots: Iterable[str] = ()) -> list[Entry]:
+        """What a memory holds about the same matters as texts, in the order in which it was learned.
+
+        Entries are found by the terms they share with a text, rare ones first, and by their slots. What it
+        costs does not depend on how much the memory holds.
+        """
+        wanted = [entries.telling_terms(text) for text in texts]
+        terms = sorted({term for each in wanted for term in each})
+        postings = await self._postings(memory_id, terms) if terms else {}
+        places = sorted({place for each in wanted for place in _best(each, postings)})
+        found = await self._found(self.entries.by_positions, memory_id, places)
+        found += await self._found(
+            self.entries.by_slots, memory_id, sorted(set(map(entries.slot_key, slots)))
+        )
+        return list(dict(sorted(found)).values())
+
+    async def _postings(self, memory_id: str, terms: Sequence[str]) -> dict[str, list[int]]:
+        parameters = (json.dumps(terms), memory_id, _NEWEST_OF_TERM)
+        return await self._fetch(self.entries.by_terms, parameters, _postings_from)
+
+    async def _found(self, query: str, memory_id: str, keys: Sequence[Any]) -> list[tuple[int, Entry]]:
+        """The entries that a query finds by keys; where there are none, it is not asked."""
+        if not keys:
+            return []
+        return await self._fetch(query, (memory_id, json.dumps(keys)), entries.entries_from)
+
+
+def _postings_from(rows: list[Row]) -> dict[str, list[int]]:
+    postings: dict[str, list[int]] = {}
+    for term, position in rows:
+        postings.setdefault(term, []).append(position)
+    return postings
+
+
+def _best(terms: Sequence[str], postings: Mapping[str, Sequence[int]]) -> list[int]:
+    """The entries that share most with a text: a term that few have says more than one that many have."""
+    scores: dict[int, float] = {}
+    for term in terms:
+        places = postings.get(term, ())
+        for place in places:
+            scores[place] = scores.get(place, 0.0) + 1 / len(places)
+    return sorted(scores, key=lambda place: (-scores[place], -place))[:_BEST_OF_TEXT]
+
+
+def column_now() -> str:
+    """The time, as columns hold it."""
+    return time_to_column(now())

@@ -1,0 +1,178 @@
+"""The rows of conversations and of their messages."""
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...errors import ConflictError
+from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sessions.sql.rows import insert
+from ...sessions.sql.scripts import Row, Script, Statement, run_all
+from ..conversation import Conversation, Message
+from . import memories
+from .dialect import Dialect
+from .schema import CONVERSATIONS, MESSAGES
+
+_COLUMNS = (
+    "conversation_id, agent_id, user_id, session_id, memory_id, created_at, next_index, pipeline_result,"
+    " closed_at"
+)
+_MESSAGE = "message_id, role, content, message_index, created_at"
+_MAKE = (
+    f"INSERT INTO {CONVERSATIONS.name} (conversation_id, tenant, agent_id, user_id, session_id, memory_id,"
+    " created_at, updated_at, next_index) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    " ON CONFLICT (conversation_id) DO NOTHING RETURNING 1"
+)
+_OWNED = "conversation_id = ?1 AND tenant = ?2"
+# Whoever appends takes the row, so that indexes have no gaps and no doubles.
+_APPEND = (
+    f"UPDATE {CONVERSATIONS.name} SET next_index = next_index + ?3, updated_at = ?4 WHERE {_OWNED}"
+    " RETURNING next_index"
+)
+READ = f"SELECT {_COLUMNS} FROM {CONVERSATIONS.name} WHERE {_OWNED}"
+LIST = (
+    f"SELECT {_COLUMNS} FROM {CONVERSATIONS.name} WHERE memory_id = ?1"
+    " AND (created_at, conversation_id) < (?2, ?3) ORDER BY created_at DESC, conversation_id DESC LIMIT ?4"
+)
+READ_MESSAGES = (
+    f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_index BETWEEN ?2 AND ?3"
+    " ORDER BY message_index"
+)
+FIRST_USER_MESSAGE = (
+    f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND role = 'user'"
+    " ORDER BY message_index LIMIT 1"
+)
+OF_SESSION = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id = ?1 AND session_id = ?2"
+SET_RESULT = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = ?2 WHERE conversation_id = ?1"
+CLOSE = f"UPDATE {CONVERSATIONS.name} SET closed_at = ?3 WHERE {_OWNED} AND closed_at IS NULL RETURNING 1"
+
+
+class ConversationRow(NamedTuple):
+    """A conversation without its messages."""
+
+    conversation_id: str
+    agent_id: str
+    user_id: str
+    session_id: str
+    memory_id: str
+    created_at: str
+    next_index: int
+    pipeline_result: str | None
+    closed_at: str | None
+
+    def with_messages(self, messages: Sequence[Message]) -> Conversation:
+        """The conversation, with its messages."""
+        conversation = Conversation(
+            self.agent_id,
+            self.user_id,
+            (),
+            self.session_id,
+            self.conversation_id,
+            time_from_column(self.created_at),
+            self.memory_id,
+            None if self.pipeline_result is None else json.loads(text_from_column(self.pipeline_result)),
+        )
+        conversation.messages = tuple(messages)  # with their places: one that was erased leaves a gap
+        return conversation
+
+
+def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Script[bool]:
+    """Add a conversation; `False` if the same is there already. Another under its id is a `ConflictError`."""
+    created_at = time_to_column(conversation.created_at)
+    values = (
+        conversation.conversation_id,
+        tenant,
+        conversation.agent_id,
+        conversation.user_id,
+        conversation.session_id,
+        memory_id,
+        created_at,
+        now,
+        conversation.turn_count,
+    )
+    if not (yield Statement(_MAKE, values)):
+        yield from _check_same(tenant, conversation, memory_id)
+        return False
+    yield from add_messages(tenant, memory_id, conversation.conversation_id, conversation.messages)
+    return True
+
+
+def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
+    rows = yield Statement(READ, (conversation.conversation_id, tenant))
+    stored = ConversationRow(*rows[0]) if rows else None
+    if stored is not None and stored.memory_id == memory_id:
+        said = yield Statement(READ_MESSAGES, (stored.conversation_id, 0, conversation.turn_count - 1))
+        if _said(messages_from(said)) == _said(conversation.messages):
+            return
+    raise ConflictError("there is another conversation with this conversation_id")
+
+
+def _said(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in messages]
+
+
+def append(
+    tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message], now: str
+) -> Script[list[Message]]:
+    """Add messages after those that are there, and return them with their places."""
+    rows = yield Statement(_APPEND, (conversation_id, tenant, len(messages), now))
+    first = int(rows[0][0]) - len(messages)
+    placed = [
+        Message(each.role, each.content, each.message_id, first + place, each.created_at)
+        for place, each in enumerate(messages)
+    ]
+    yield from add_messages(tenant, memory_id, conversation_id, placed)
+    return placed
+
+
+def add_messages(
+    tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
+) -> Script[None]:
+    """Add messages at their places."""
+    rows = [
+        {
+            "conversation_id": conversation_id,
+            "tenant": tenant,
+            "memory_id": memory_id,
+            "message_index": message.message_index,
+            "message_id": message.message_id,
+            "role": message.role,
+            "content": text_to_column(message.content),
+            "created_at": time_to_column(message.created_at),
+        }
+        for message in messages
+    ]
+    yield from run_all(insert(MESSAGES, rows))
+    yield Statement(memories.TURNS_CHANGED, (memory_id,))
+
+
+def by_ids(dialect: Dialect) -> str:
+    """The statement that finds messages of a tenant by JSON lists of conversation id and message id."""
+    wanted = dialect.each.format("?2")
+    return (
+        "SELECT said.conversation_id, within.session_id, said.message_id, said.role, said.content,"
+        " said.message_index, said.created_at"
+        f" FROM {wanted} AS wanted JOIN {MESSAGES.name} AS said"
+        f" ON said.conversation_id = {dialect.element.format('wanted.value', 0)}"
+        f" AND said.message_id = {dialect.element.format('wanted.value', 1)}"
+        f" JOIN {CONVERSATIONS.name} AS within ON within.conversation_id = said.conversation_id"
+        " WHERE said.tenant = ?1"
+    )
+
+
+def row_from(rows: list[Row]) -> ConversationRow | None:
+    """The one conversation, if there is one."""
+    return ConversationRow(*rows[0]) if rows else None
+
+
+def rows_from(rows: list[Row]) -> list[ConversationRow]:
+    """The conversations that rows hold."""
+    return [ConversationRow(*row) for row in rows]
+
+
+def messages_from(rows: list[Row]) -> list[Message]:
+    """The messages that rows hold."""
+    return [
+        Message(role, text_from_column(content), message_id, index, time_from_column(created_at))
+        for message_id, role, content, index, created_at in rows
+    ]

@@ -1,0 +1,40 @@
+"""In what SQLite and PostgreSQL differ, as far as long-term memory is concerned."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Pieces of SQL that are not the same everywhere."""
+
+    now: str
+    """The time in seconds, by the database's clock, which all workers share."""
+    skip_locked: str
+    """What passes over rows that others are about to take."""
+    lock: str
+    """What keeps others from changing a row that was selected."""
+    each: str
+    """The elements of a JSON array {} as rows with a column `value`."""
+    element: str
+    """The element {1} of a JSON array {0}, as text."""
+
+
+SQLITE = Dialect(
+    now="((julianday('now') - 2440587.5) * 86400.0)",
+    skip_locked="",
+    lock="",
+    each="(SELECT value FROM json_each({}))",
+    element="json_extract({}, '$[{}]')",
+)
+POSTGRESQL = Dialect(
+    now="CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
+    skip_locked=" FOR UPDATE SKIP LOCKED",
+    lock=" FOR UPDATE",
+    each="(SELECT value FROM json_array_elements_text(CAST({} AS JSON)))",
+    element="(CAST({} AS JSON) ->> {})",
+)
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect of a database, by the name that SQLAlchemy has for it."""
+    return POSTGRESQL if name == "postgresql" else SQLITE

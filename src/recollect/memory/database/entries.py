@@ -1,0 +1,251 @@
+"""The rows of entries, their evidence and their terms."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column
+from ...sessions.sql.rows import insert
+from ...sessions.sql.scripts import Row, Script, Statement, run_all
+from ..entry import ContentType, Entry, Evidence
+from ..terms import terms
+from . import memories
+from .dialect import Dialect
+from .schema import CONTENTS, EVIDENCE, TERMS
+
+_COLUMNS = (
+    "content_id, memory_id, content_type, content_text, content_data, confidence, learned_at, valid_from,"
+    " valid_to, retired_at, superseded_by, position"
+)
+_LIVE = "retired_at IS NULL"
+_AT = "learned_at <= ?3 AND (retired_at IS NULL OR retired_at > ?3)"
+_FROM = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND position > ?2 AND"
+_PAGE = "ORDER BY position LIMIT ?4"
+# The time is ignored where it is not asked for; all take the same parameters.
+READ_LIVE = f"{_FROM} {_LIVE} AND CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
+READ_AS_OF = f"{_FROM} {_AT} {_PAGE}"
+READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
+READ_ALL = f"{_FROM} CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
+_RETIRE = (
+    f"UPDATE {CONTENTS.name} SET retired_at = ?2, superseded_by = ?3,"
+    " valid_to = coalesce(valid_to, CAST(?4 AS VARCHAR))"
+    f" WHERE content_id = ?1 AND {_LIVE} AND memory_id = ?5 RETURNING position"
+)
+_FORGET_TERMS = f"DELETE FROM {TERMS.name} WHERE memory_id = ?1 AND position = ?2"
+_MOST_TERMS = 64  # of an entry
+
+# Words that nearly every entry has: to look them up finds everything, and so nothing.
+_COMMON = frozenset(
+    terms(
+        "the user users a an and or but of to in on at for with from by as is are was were be been has have"
+        " had do does did that this these those it its they them their said says say about not no so than"
+        " then there here will would can could should may might 用户"
+    )
+)
+
+
+@dataclass(frozen=True)
+class NewEntry:
+    """An entry to be written."""
+
+    content_type: ContentType
+    text: str = field(repr=False)
+    confidence: float = 1.0
+    valid_from: str | None = None
+    valid_to: str | None = None
+    slot: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    evidence: tuple[tuple[str, str], ...] = ()
+    """Pairs of conversation id and message id, the best first."""
+    supersedes: tuple[str, ...] = ()
+    content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+@dataclass(frozen=True)
+class Support:
+    """More evidence for an entry that is there, and how it was put there."""
+
+    content_id: str
+    wording: str = field(repr=False)
+    evidence: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a stage does to a memory."""
+
+    added: tuple[NewEntry, ...] = ()
+    supported: tuple[Support, ...] = ()
+    retired: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.supported or self.retired)
+
+
+def change(tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: str) -> Script[None]:
+    """Change a memory. Nothing is overwritten: what is superseded or retired stays, and is told no more."""
+    if not changes:
+        return
+    first = yield from memories.advance(memory_id, now, len(changes.added))
+    placed = list(enumerate(changes.added, first))
+    rows = [_content_row(tenant, memory_id, run_id, entry, place, now) for place, entry in placed]
+    yield from run_all(insert(CONTENTS, rows))
+    evidence = [row for entry in changes.added for row in _evidence_rows(tenant, run_id, entry)]
+    evidence += [row for support in changes.supported for row in _evidence_rows(tenant, run_id, support)]
+    yield from run_all(insert(EVIDENCE, evidence, or_nothing=True))
+    yield from index(tenant, memory_id, [(place, entry.text) for place, entry in placed])
+    for entry in changes.added:
+        for target in entry.supersedes:
+            yield from _retire(memory_id, target, now, entry.content_id, entry.valid_from)
+    for target in changes.retired:
+        yield from _retire(memory_id, target, now, None, None)
+
+
+def index(tenant: str, memory_id: str, texts: Iterable[tuple[int, str]]) -> Script[None]:
+    """Make entries known by their terms, so that they are found when something like them is learned."""
+    rows = [
+        {"memory_id": memory_id, "tenant": tenant, "term": term, "position": place}
+        for place, text in texts
+        for term in telling_terms(text)[:_MOST_TERMS]
+    ]
+    yield from run_all(insert(TERMS, rows, or_nothing=True))
+
+
+def _retire(
+    memory_id: str, content_id: str, now: str, superseded_by: str | None, until: str | None
+) -> Script[None]:
+    rows = yield Statement(_RETIRE, (content_id, now, superseded_by, until, memory_id))
+    for (position,) in rows:
+        yield Statement(_FORGET_TERMS, (memory_id, position))
+
+
+def _content_row(
+    tenant: str, memory_id: str, run_id: str | None, entry: NewEntry, position: int, now: str
+) -> dict[str, Any]:
+    return {
+        "content_id": entry.content_id,
+        "tenant": tenant,
+        "memory_id": memory_id,
+        "position": position,
+        "content_type": entry.content_type,
+        "content_text": text_to_column(entry.text),
+        "content_data": json.dumps(dict(entry.data)),
+        "text_key": text_key(entry.text),
+        "slot": entry.slot and slot_key(entry.slot),
+        "confidence": entry.confidence,
+        "learned_at": now,
+        "valid_from": entry.valid_from,
+        "valid_to": entry.valid_to,
+        "run_id": run_id,
+    }
+
+
+def _evidence_rows(tenant: str, run_id: str | None, of: NewEntry | Support) -> list[dict[str, Any]]:
+    wording = of.text if isinstance(of, NewEntry) else of.wording
+    return [
+        {
+            "content_id": of.content_id,
+            "tenant": tenant,
+            "conversation_id": conversation_id,
+            "message_id": message_id,
+            "source": run_id or "",
+            "place": place,
+            "wording": text_to_column(wording),
+        }
+        for place, (conversation_id, message_id) in enumerate(of.evidence)
+    ]
+
+
+def telling_terms(text: str) -> list[str]:
+    """The terms of a text that tell it from others, each once."""
+    return [term for term in dict.fromkeys(terms(text)) if term not in _COMMON]
+
+
+def slot_key(slot: str) -> str:
+    """What entries are found by that say something about the same."""
+    return text_to_column(slot)[:100]
+
+
+def text_key(text: str) -> str:
+    """The same for texts that differ in spaces and case alone."""
+    return hashlib.sha256(" ".join(text.lower().split()).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# --- reading ---
+
+
+class EntryQueries:
+    """The statements that find entries by many ids at once, in one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        ids = dialect.each.format("?1")
+        self.evidence = (
+            "SELECT content_id, conversation_id, message_id, source"
+            f" FROM {EVIDENCE.name} WHERE content_id IN {ids} ORDER BY content_id, source, place"
+        )
+        self.superseded = (
+            f"SELECT superseded_by, content_id FROM {CONTENTS.name} WHERE superseded_by IN {ids}"
+        )
+        # Of each term the newest entries: so that the cost does not grow with the memory.
+        newest = (
+            f"SELECT position FROM {TERMS.name} WHERE memory_id = ?2 AND term = wanted.value"
+            " ORDER BY position DESC LIMIT 1 OFFSET ?3"
+        )
+        self.by_terms = (
+            f"SELECT found.term, found.position FROM {ids} AS wanted JOIN {TERMS.name} AS found"
+            " ON found.memory_id = ?2 AND found.term = wanted.value"
+            f" AND found.position > coalesce(({newest}), -1)"
+        )
+        places = dialect.each.format("?2")
+        self.by_ids = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE tenant = ?1 AND content_id IN {places}"
+        self.by_positions = (
+            f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
+            f" AND position IN (SELECT CAST(value AS BIGINT) FROM {places} AS wanted)"
+        )
+        slots = dialect.each.format("?2")
+        self.by_slots = (
+            f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE} AND slot IN {slots}"
+        )
+
+
+def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
+    """The entries that rows hold, by their positions, as yet without their evidence."""
+    return [(row[-1], _from_row(row)) for row in rows]
+
+
+def _from_row(row: Row) -> Entry:
+    content_id, memory_id, kind, text, data, confidence, learned, since, until, retired, superseded_by, _ = (
+        row
+    )
+    return Entry(
+        content_id,
+        memory_id,
+        kind,
+        text_from_column(text),
+        time_from_column(learned),
+        confidence,
+        since,
+        until,
+        retired and time_from_column(retired),
+        superseded_by,
+        data=json.loads(data),
+    )
+
+
+def evidence_from(rows: Sequence[Row]) -> dict[str, list[Evidence]]:
+    """Evidence by the ids of entries."""
+    found: dict[str, list[Evidence]] = {}
+    for content_id, conversation_id, message_id, source in rows:
+        found.setdefault(content_id, []).append(Evidence(conversation_id, message_id, source or None))
+    return found
+
+
+def superseded_from(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """What each entry has superseded."""
+    found: dict[str, list[str]] = {}
+    for content_id, superseded in rows:
+        found.setdefault(content_id, []).append(superseded)
+    return found

@@ -1,0 +1,92 @@
+"""The rows of memories: one for each agent and user."""
+
+import hashlib
+import json
+import uuid
+from typing import Any, NamedTuple, Self
+
+from ...sessions.sql.scripts import Row, Script, Statement
+from .schema import MEMORIES
+
+_COLUMNS = "memory_id, tenant, agent_id, user_id, created_at, updated_at, version"
+_MAKE = (
+    f"INSERT INTO {MEMORIES.name} (memory_id, tenant, agent_id, user_id, owner_key, user_key, created_at,"
+    " updated_at, version, next_position, entries_stamp, turns_stamp)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 1, 0, 0, 0) ON CONFLICT (owner_key) DO NOTHING"
+)
+FIND = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE owner_key = ?1"
+READ = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE memory_id = ?1 AND tenant = ?2"
+READ_OWNER = f"SELECT owner_key FROM {MEMORIES.name} WHERE memory_id = ?1"
+LIST = (
+    f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE tenant = ?1 AND memory_id > ?2 ORDER BY memory_id LIMIT ?3"
+)
+OF_USER = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE user_key = ?1 ORDER BY memory_id"
+_ADVANCE = (
+    f"UPDATE {MEMORIES.name} SET version = version + 1, entries_stamp = entries_stamp + 1, updated_at = ?2,"
+    " next_position = next_position + ?3 WHERE memory_id = ?1 RETURNING next_position"
+)
+TURNS_CHANGED = f"UPDATE {MEMORIES.name} SET turns_stamp = turns_stamp + 1 WHERE memory_id = ?1"
+"""To be run by whoever adds or removes messages."""
+
+
+class MemoryRow(NamedTuple):
+    """A memory without its entries."""
+
+    memory_id: str
+    tenant: str
+    agent_id: str
+    user_id: str
+    created_at: str
+    updated_at: str
+    version: int
+
+    @classmethod
+    def new(cls, tenant: str, agent_id: str, user_id: str, now: str, memory_id: str | None = None) -> Self:
+        """A memory that nothing is in yet."""
+        return cls(memory_id or str(uuid.uuid4()), tenant, agent_id, user_id, now, now, 1)
+
+
+def owner_key(tenant: str, agent_id: str, user_id: str) -> str:
+    """What an agent and a user are found by: as long for long names as for short ones."""
+    return _hash(tenant, agent_id, user_id)
+
+
+def user_key(tenant: str, user_id: str) -> str:
+    """What all memories of a user are found by."""
+    return _hash(tenant, user_id)
+
+
+def _hash(*names: str) -> str:
+    return hashlib.sha256(json.dumps(names).encode()).hexdigest()
+
+
+def find_or_make(row: MemoryRow) -> Script[str]:
+    """The id of the memory of an agent and a user, which is made if there is none."""
+    keys = (owner_key(row.tenant, row.agent_id, row.user_id), user_key(row.tenant, row.user_id))
+    rows = yield Statement(FIND, (keys[0],))
+    if not rows:
+        values = (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, row.created_at)
+        yield Statement(_MAKE, values)
+        rows = yield Statement(FIND, (keys[0],))  # which another may have made meanwhile
+    return str(rows[0][0])
+
+
+def advance(memory_id: str, changed_at: str, places: int) -> Script[int]:
+    """Count a change of a memory, and take places for new entries; returns the first of them."""
+    rows = yield Statement(_ADVANCE, (memory_id, changed_at, places))
+    return int(rows[0][0]) - places
+
+
+def rows_from(rows: list[Row]) -> list[MemoryRow]:
+    """The memories that rows hold."""
+    return [MemoryRow(*row) for row in rows]
+
+
+def first_row(rows: list[Row]) -> MemoryRow | None:
+    """The one memory, if there is one."""
+    return MemoryRow(*rows[0]) if rows else None
+
+
+def delete(memory_id: str) -> Script[Any]:
+    """Delete a memory with everything that hangs on it."""
+    yield Statement(f"DELETE FROM {MEMORIES.name} WHERE memory_id = ?1", (memory_id,))

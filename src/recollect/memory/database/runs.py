@@ -1,0 +1,337 @@
+"""The rows of runs and the queue: what is to be learned from which messages, and who is at it.
+
+A memory is worked on by whoever holds its lease, so it is changed by one run at a time, in the order in which
+runs were made. A lease is a time: the row of the queue may be taken again when it is over. Whoever writes for
+a run checks its lease in the same transaction, so a worker that was given up on writes nothing more.
+Every transaction takes the row of the queue first, so that none waits for another that waits for it.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...errors import LeaseLostError
+from ...sessions.sql.columns import text_from_column, text_to_column
+from ...sessions.sql.rows import insert
+from ...sessions.sql.scripts import Row, Script, Statement, run_all
+from ..conversation import Message
+from . import conversations
+from .dialect import Dialect
+from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
+
+_BEFORE = 6  # messages before those of a run, for what they refer to
+_COLUMNS = (
+    "run_id, tenant, memory_id, conversation_id, first_index, last_index, status, attempts, created_at,"
+    " started_at, finished_at, error, model"
+)
+READ = f"SELECT {_COLUMNS} FROM {RUNS.name} WHERE run_id = ?1 AND tenant = ?2"
+LIST = (
+    f"SELECT {_COLUMNS} FROM {RUNS.name} WHERE tenant = ?1 AND (CAST(?2 AS VARCHAR) IS NULL OR status = ?2)"
+    " AND run_id > ?3 ORDER BY run_id LIMIT ?4"
+)
+OF_CONVERSATION = (
+    f"SELECT {_COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2 ORDER BY sequence"
+)
+READ_FAILURES = (
+    f"SELECT attempt, stage, failed_at, error, raw_response FROM {FAILURES.name} WHERE run_id = ?1"
+    " ORDER BY attempt"
+)
+READ_STAGES = (
+    "SELECT stage, model, finished_at, result, raw_response, prompt_tokens, completion_tokens"
+    f" FROM {STAGES.name} WHERE run_id = ?1"
+)
+ANY_OPEN = f"SELECT 1 FROM {RUNS.name} WHERE tenant = ?1 AND status IN ('pending', 'running') LIMIT 1"
+# Each conversation counts once: as failed, if any of its runs is; else as pending, if any is open.
+COVERAGE = (
+    "SELECT state, count(*) FROM (SELECT CASE WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1"
+    " THEN 'failed' WHEN max(is_open) = 1 THEN 'pending' ELSE 'remembered' END AS state"
+    f" FROM {RUNS.name} WHERE tenant = ?1 GROUP BY conversation_id) AS conversations GROUP BY state"
+)
+_NEXT_SEQUENCE = f"SELECT coalesce(max(sequence), 0) + 1 FROM {RUNS.name} WHERE memory_id = ?1"
+_OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id = {RUNS.name}.memory_id)"
+_START_OLDEST = (
+    f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, CAST(?2 AS VARCHAR))"
+    f" WHERE run_id = (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
+    f" ORDER BY sequence LIMIT 1) RETURNING {_COLUMNS},"
+    f" {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')}"
+)
+_HOLD_MEMORY = f"UPDATE {MEMORIES.name} SET version = version WHERE memory_id = ?1"
+_KEEP_STAGE = (
+    f"INSERT INTO {STAGES.name} (run_id, tenant, stage, model, finished_at, result, raw_response,"
+    " prompt_tokens, completion_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    " ON CONFLICT DO NOTHING RETURNING 1"
+)
+_CLOSE = (
+    f"UPDATE {RUNS.name} SET status = 'done', is_open = 0, finished_at = ?2, model = ?3, error = NULL"
+    " WHERE run_id = ?1"
+)
+_COUNT_FAILURE = (
+    f"UPDATE {RUNS.name} SET status = ?2, is_open = ?3, attempts = attempts + 1, finished_at = ?4,"
+    " model = ?5, error = ?6 WHERE run_id = ?1"
+)
+_NEXT_FAILURE = f"(SELECT coalesce(max(attempt), 0) + 1 FROM {FAILURES.name} WHERE run_id = ?1)"
+_KEEP_FAILURE = (
+    f"INSERT INTO {FAILURES.name} (run_id, tenant, attempt, stage, failed_at, error, raw_response)"
+    f" VALUES (?1, ?2, {_NEXT_FAILURE}, ?3, ?4, ?5, ?6)"
+)
+_GIVE_BACK = f"UPDATE {RUNS.name} SET status = 'pending' WHERE run_id = ?1 AND is_open = 1"
+_REOPEN = (
+    f"UPDATE {RUNS.name} SET status = 'pending', is_open = 1, attempts = 0, finished_at = NULL, error = NULL"
+    " WHERE run_id = ?1 AND tenant = ?2 AND status = 'failed' RETURNING memory_id"
+)
+_FORGET_QUEUED = f"DELETE FROM {QUEUE.name} WHERE memory_id = ?1"
+
+
+class RunRow(NamedTuple):
+    """A run, as its row holds it."""
+
+    run_id: str
+    tenant: str
+    memory_id: str
+    conversation_id: str
+    first_index: int
+    last_index: int
+    status: str
+    attempts: int
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    error: str | None
+    model: str | None
+
+
+@dataclass(frozen=True)
+class KeptStage:
+    """A stage that is finished: what it came to, in JSON."""
+
+    stage: str
+    model: str
+    finished_at: str
+    result: Any = field(repr=False)
+    raw_response: str = field(repr=False)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a stage has no answer, and when it is asked for again."""
+
+    stage: str
+    model: str
+    error: str
+    raw_response: str = field(repr=False)
+    again_in: float | None
+    """Seconds; `None` if it is not."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that was taken on, with all that is needed to do it."""
+
+    run: RunRow
+    lease: str
+    agent_id: str
+    user_id: str
+    messages: tuple[Message, ...] = field(repr=False)
+    before: tuple[Message, ...] = field(repr=False)
+    finished: tuple[KeptStage, ...]
+
+
+class QueueQueries:
+    """The statements about the queue, in one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        queue, now = QUEUE.name, dialect.now
+        # The change that changes nothing makes recorders and workers of one memory wait for each other.
+        self.enqueue = (
+            f"INSERT INTO {queue} (memory_id, tenant, available_at) VALUES (?1, ?2, {now})"
+            " ON CONFLICT (memory_id) DO UPDATE SET tenant = excluded.tenant"
+        )
+        due = (
+            f"SELECT memory_id FROM {queue} WHERE available_at <= {now} ORDER BY available_at LIMIT 1"
+            f"{dialect.skip_locked}"
+        )
+        self.take = (
+            f"UPDATE {queue} SET lease = ?1, available_at = {now} + ?2 WHERE memory_id = ({due})"
+            " RETURNING memory_id"
+        )
+        held = "WHERE memory_id = ?1 AND lease = ?2"
+        self.extend = f"UPDATE {queue} SET available_at = {now} + ?3 {held} RETURNING 1"
+        self.release = f"UPDATE {queue} SET available_at = {now} + ?3, lease = NULL {held} RETURNING 1"
+        # Only for who has changed the row before: else a run could be made while this waits for its turn.
+        self.forget_if_done = (
+            f"DELETE FROM {queue} WHERE memory_id = ?1 AND NOT EXISTS"
+            f" (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1)"
+        )
+        self.still_there = (
+            f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
+        )
+        self.seconds_to_next = f"SELECT min(available_at) - {now} FROM {queue}"
+
+
+# --- making runs ---
+
+
+def hold_queue(queries: QueueQueries, tenant: str, memory_id: str) -> Script[None]:
+    """Have a memory in the queue, and keep others from it: before anything else of it is changed.
+
+    Workers take the row of the queue first, too. Who took it later could wait for one who waits for them.
+    """
+    yield Statement(queries.enqueue, (memory_id, tenant))
+
+
+def enqueue(
+    tenant: str,
+    memory_id: str,
+    conversation_id: str,
+    spans: Sequence[tuple[int, int]],
+    now: str,
+) -> Script[list[str]]:
+    """Make a run for each span of messages, in their order; returns their ids. The queue must be held."""
+    rows = yield Statement(_NEXT_SEQUENCE, (memory_id,))
+    made = [
+        {
+            "run_id": str(uuid.uuid4()),
+            "tenant": tenant,
+            "memory_id": memory_id,
+            "conversation_id": conversation_id,
+            "sequence": sequence,
+            "first_index": first,
+            "last_index": last,
+            "status": "pending",
+            "is_open": 1,
+            "attempts": 0,
+            "created_at": now,
+        }
+        for sequence, (first, last) in enumerate(spans, int(rows[0][0]))
+    ]
+    yield from run_all(insert(RUNS, made))
+    return [str(run["run_id"]) for run in made]
+
+
+def reopen(queries: QueueQueries, tenant: str, run_id: str) -> Script[bool]:
+    """Let a failed run be tried again, from the stage at which it failed."""
+    rows = yield Statement(_REOPEN, (run_id, tenant))
+    if rows:
+        yield Statement(queries.enqueue, (rows[0][0], tenant))
+    return bool(rows)
+
+
+# --- doing them ---
+
+
+def take(queries: QueueQueries, lease: str, seconds: float, now: str) -> Script[Task | None]:
+    """Take on the memory that has waited longest, and the oldest of its runs; `None` if nothing is due."""
+    while rows := (yield Statement(queries.take, (lease, seconds))):
+        memory_id = rows[0][0]
+        found = yield Statement(_START_OLDEST, (memory_id, now))
+        if found:
+            *run, agent_id, user_id = found[0]
+            return (yield from _task(RunRow(*run), lease, agent_id, user_id, now))
+        yield Statement(_FORGET_QUEUED, (memory_id,))
+    return None
+
+
+def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Script[Task]:
+    said = yield Statement(
+        conversations.READ_MESSAGES, (run.conversation_id, max(0, run.first_index - _BEFORE), run.last_index)
+    )
+    messages = conversations.messages_from(said)
+    stages: list[Row] = []
+    if run.started_at != now:  # what has just begun has nothing finished
+        stages = yield Statement(READ_STAGES, (run.run_id,))
+    return Task(
+        run,
+        lease,
+        agent_id,
+        user_id,
+        tuple(message for message in messages if message.message_index >= run.first_index),
+        tuple(message for message in messages if message.message_index < run.first_index),
+        tuple(stages_from(stages)),
+    )
+
+
+def extend(queries: QueueQueries, task: Task, seconds: float, alone: bool = False) -> Script[None]:
+    """Hold the lease for longer; raises `LeaseLostError` if another has it, and then nothing is written."""
+    rows = yield Statement(queries.extend, (task.run.memory_id, task.lease, seconds), alone)
+    if not rows:
+        raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
+
+
+def keep_stage(task: Task, kept: KeptStage) -> Script[bool]:
+    """Keep what a stage came to; `False` if it is kept already, with all that it changes."""
+    values = (
+        task.run.run_id,
+        task.run.tenant,
+        kept.stage,
+        kept.model,
+        kept.finished_at,
+        json.dumps(kept.result),
+        text_to_column(kept.raw_response),
+        kept.prompt_tokens,
+        kept.completion_tokens,
+    )
+    return bool((yield Statement(_KEEP_STAGE, values)))
+
+
+def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[set[str]]:
+    """Of the ids of entries those that nobody has deleted, nor will until the transaction ends."""
+    yield Statement(_HOLD_MEMORY, (task.run.memory_id,))
+    rows = yield Statement(queries.still_there, (json.dumps(list(ids)),))
+    return {content_id for (content_id,) in rows}
+
+
+def finish(queries: QueueQueries, task: Task, model: str, result: Any, now: str) -> Script[None]:
+    """End a run that came to a result, and let the next of its memory be taken."""
+    told = text_to_column(json.dumps(result))
+    yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
+    yield Statement(_CLOSE, (task.run.run_id, now, model))
+    yield from release(queries, task, 0)
+    yield Statement(queries.forget_if_done, (task.run.memory_id,))
+
+
+def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Script[None]:
+    """Keep a failure with its cause; the run is tried again later, or it has failed."""
+    yield from release(queries, task, failure.again_in or 0)
+    run, error = task.run, text_to_column(failure.error)
+    is_final = failure.again_in is None
+    status, finished_at = ("failed", now) if is_final else ("pending", None)
+    yield Statement(
+        _COUNT_FAILURE, (run.run_id, status, int(not is_final), finished_at, failure.model, error)
+    )
+    raw = text_to_column(failure.raw_response)
+    yield Statement(_KEEP_FAILURE, (run.run_id, run.tenant, failure.stage, now, error, raw))
+    if is_final:
+        yield Statement(queries.forget_if_done, (run.memory_id,))
+
+
+def give_back(queries: QueueQueries, task: Task) -> Script[None]:
+    """Let another take the run at once."""
+    yield from release(queries, task, 0)
+    yield Statement(_GIVE_BACK, (task.run.run_id,))
+
+
+def release(queries: QueueQueries, task: Task, seconds: float) -> Script[None]:
+    """Give up the lease; the oldest open run of the memory may be taken in so many seconds."""
+    rows = yield Statement(queries.release, (task.run.memory_id, task.lease, seconds))
+    if not rows:
+        raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
+
+
+# --- rows ---
+
+
+def runs_from(rows: list[Row]) -> list[RunRow]:
+    """The runs that rows hold."""
+    return [RunRow(*row) for row in rows]
+
+
+def stages_from(rows: Sequence[Row]) -> list[KeptStage]:
+    """The finished stages that rows hold."""
+    return [
+        KeptStage(stage, model, finished_at, json.loads(result), text_from_column(raw), prompt, completion)
+        for stage, model, finished_at, result, raw, prompt, completion in rows
+    ]

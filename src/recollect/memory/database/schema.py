@@ -1,0 +1,219 @@
+"""The tables of long-term memory.
+
+A memory stands for one agent and one user. Its entries are rows of `memory_contents`, each with the messages
+that it was learned from in `memory_evidence`, and its terms in `memory_terms`, by which it is found when
+something is learned. Its stamps tell whoever holds a copy of its entries or turns that they have changed.
+Conversations are rows with their messages. What is to be learned from them is a run, which keeps each stage
+that is finished. `memory_queue` says when a memory may next be worked on, and by whom.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from ...sessions.sql.description import Column, PartialIndex, Table, create_in_sqlite, describe
+from ...sessions.sql.schema import Schema, Step
+from ...sessions.sql.scripts import Script
+
+
+def _optional(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, required=False) for name in names)
+
+
+def _texts(*names: str) -> tuple[Column, ...]:
+    return tuple(map(Column, names))
+
+
+_TENANT = Column("tenant")
+_VECTOR = (
+    Column("content_vector", "vector", required=False),
+    Column("vector_model", required=False),
+    Column("vector_dimension", "integer", required=False),
+)
+_INDEXED_DIMENSIONS = (384, 512, 1536)  # of the embedders that there are; others are searched without
+# Rows without a vector of the model in use are found at a cost that does not grow with all the others.
+TOLD_ENTRIES = "retired_at IS NULL"
+SPOKEN_MESSAGES = "role <> 'system'"
+
+MEMORIES = Table(
+    "memories",
+    (
+        *_texts("memory_id", "tenant", "agent_id", "user_id", "owner_key", "user_key"),
+        *_texts("created_at", "updated_at"),
+        Column("version", "integer"),
+        Column("next_position", "integer"),
+        Column("entries_stamp", "integer"),
+        Column("turns_stamp", "integer"),
+    ),
+    key=("memory_id",),
+    unique=(("owner_key",),),
+    indexes=(("user_key",),),
+)
+
+CONTENTS = Table(
+    "memory_contents",
+    (
+        Column("content_id"),
+        _TENANT,
+        Column("memory_id", parent="memories.memory_id"),
+        Column("position", "integer"),
+        *_texts("content_type", "content_text", "content_data", "text_key"),
+        *_optional("slot"),
+        Column("confidence", "real"),
+        Column("learned_at"),
+        *_optional("valid_from", "valid_to", "retired_at", "superseded_by", "run_id"),
+        *_VECTOR,
+    ),
+    key=("content_id",),
+    unique=(("memory_id", "position"),),
+    indexes=(
+        ("memory_id", "text_key"),
+        ("memory_id", "slot"),
+        ("superseded_by",),
+        ("run_id",),
+    ),
+    partial=(PartialIndex("to_embed", ("vector_model",), TOLD_ENTRIES),),
+    nearest=_INDEXED_DIMENSIONS,
+)
+
+EVIDENCE = Table(
+    "memory_evidence",
+    (
+        Column("content_id", parent="memory_contents.content_id"),
+        _TENANT,
+        *_texts("conversation_id", "message_id"),
+        Column("source"),
+        Column("place", "integer"),
+        Column("wording"),
+    ),
+    key=("content_id", "source", "conversation_id", "message_id"),
+    indexes=(("conversation_id", "message_id"),),
+)
+
+TERMS = Table(
+    "memory_terms",
+    (
+        Column("memory_id", parent="memories.memory_id"),
+        _TENANT,
+        Column("term"),
+        Column("position", "integer"),
+    ),
+    key=("memory_id", "term", "position"),
+    indexes=(("memory_id", "position"),),
+    by_key=True,
+)
+
+CONVERSATIONS = Table(
+    "conversations",
+    (
+        *_texts("conversation_id", "tenant", "agent_id", "user_id", "session_id"),
+        Column("memory_id", parent="memories.memory_id"),
+        *_texts("created_at", "updated_at"),
+        *_optional("closed_at", "provider_conversation_id", "memory_strategy", "memory_injection"),
+        Column("next_index", "integer"),
+        *_optional("pipeline_result"),
+    ),
+    key=("conversation_id",),
+    indexes=(("memory_id", "created_at"),),
+)
+
+MESSAGES = Table(
+    "conversation_messages",
+    (
+        Column("conversation_id", parent="conversations.conversation_id"),
+        _TENANT,
+        Column("memory_id"),
+        Column("message_index", "integer"),
+        *_texts("message_id", "role", "content", "created_at"),
+        *_VECTOR,
+    ),
+    key=("conversation_id", "message_index"),
+    unique=(("conversation_id", "message_id"),),
+    indexes=(("memory_id",),),
+    partial=(PartialIndex("to_embed", ("vector_model",), SPOKEN_MESSAGES),),
+    nearest=_INDEXED_DIMENSIONS,
+)
+
+RUNS = Table(
+    "memory_runs",
+    (
+        *_texts("run_id", "tenant"),
+        Column("memory_id", parent="memories.memory_id"),
+        Column("conversation_id", parent="conversations.conversation_id"),
+        Column("sequence", "integer"),
+        Column("first_index", "integer"),
+        Column("last_index", "integer"),
+        Column("status"),
+        Column("is_open", "integer"),
+        Column("attempts", "integer"),
+        Column("created_at"),
+        *_optional("started_at", "finished_at", "error", "model"),
+    ),
+    key=("run_id",),
+    unique=(("memory_id", "sequence"),),
+    indexes=(("memory_id", "is_open", "sequence"), ("conversation_id",), ("tenant", "status", "created_at")),
+)
+
+STAGES = Table(
+    "memory_run_stages",
+    (
+        Column("run_id", parent="memory_runs.run_id"),
+        _TENANT,
+        *_texts("stage", "model", "finished_at", "result", "raw_response"),
+        Column("prompt_tokens", "integer"),
+        Column("completion_tokens", "integer"),
+    ),
+    key=("run_id", "stage"),
+)
+
+FAILURES = Table(
+    "memory_run_failures",
+    (
+        Column("run_id", parent="memory_runs.run_id"),
+        _TENANT,
+        Column("attempt", "integer"),
+        *_texts("stage", "failed_at", "error", "raw_response"),
+    ),
+    key=("run_id", "attempt"),
+)
+
+QUEUE = Table(
+    "memory_queue",
+    (
+        Column("memory_id", parent="memories.memory_id"),
+        _TENANT,
+        Column("available_at", "real"),
+        *_optional("lease"),
+    ),
+    key=("memory_id",),
+    indexes=(("available_at",),),
+)
+
+TABLES = (MEMORIES, CONTENTS, EVIDENCE, TERMS, CONVERSATIONS, MESSAGES, RUNS, STAGES, FAILURES, QUEUE)
+
+
+def create_tables() -> Script[None]:
+    """All tables, where they are missing."""
+    yield from create_in_sqlite(TABLES)
+
+
+@dataclass(frozen=True)
+class MemorySchema(Schema):
+    """The schema of long-term memory."""
+
+    @property
+    def scope(self) -> str:
+        """There is one in a database."""
+        return "memory"
+
+    def steps(self) -> Sequence[Step]:
+        """The tables."""
+        return [Step("create_tables", create_tables)]
+
+    def columns(self) -> Mapping[str, Set[str]]:
+        """All of them: nobody else makes these tables."""
+        return {table.name: set(table.column_names) for table in TABLES}
+
+    def describe(self) -> Any:
+        """As SQLAlchemy's `MetaData`."""
+        return describe(TABLES)

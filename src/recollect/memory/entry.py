@@ -1,0 +1,72 @@
+"""What is known about a user: entries, each with its evidence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from .times import tell_time
+
+ContentType = Literal["profile", "event", "mind"]
+
+CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
+
+
+def check_type(given: object) -> ContentType:
+    """A type of entries, as it is given."""
+    if given not in CONTENT_TYPES:
+        raise ValueError(f"content_type must be one of {', '.join(CONTENT_TYPES)}")
+    return given
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A message that an entry was learned from."""
+
+    conversation_id: str
+    message_id: str
+    run_id: str | None
+    """The run of the pipeline that read it there; `None` where a person wrote the entry."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that is known, or was."""
+
+    content_id: str
+    memory_id: str
+    content_type: ContentType
+    text: str = field(repr=False)
+    learned_at: datetime
+    confidence: float = 1.0
+    valid_from: str | None = None
+    """The date since when it is true, or on which it happened: a day, a month or a year."""
+    valid_to: str | None = None
+    """The date on which it stopped being true."""
+    retired_at: datetime | None = None
+    """When it was superseded or retired: from then on it is no longer told."""
+    superseded_by: str | None = None
+    """The entry that took its place."""
+    supersedes: tuple[str, ...] = ()
+    """The entries whose place it took."""
+    evidence: tuple[Evidence, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The structured part: `slot`, `date`, …"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as JSON tells it."""
+        return {
+            "content_id": self.content_id,
+            "memory_id": self.memory_id,
+            "content_type": self.content_type,
+            "content_text": self.text,
+            "content_data": dict(self.data),
+            "confidence": self.confidence,
+            "learned_at": tell_time(self.learned_at),
+            "valid_from": self.valid_from,
+            "valid_to": self.valid_to,
+            "retired_at": self.retired_at and tell_time(self.retired_at),
+            "superseded_by": self.superseded_by,
+            "supersedes": list(self.supersedes),
+            "evidence": [vars(each).copy() for each in self.evidence],
+        }

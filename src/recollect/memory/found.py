@@ -1,0 +1,72 @@
+"""What a search has found, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .conversation import Message
+from .entry import Entry
+
+
+@dataclass(frozen=True)
+class MemoryHit:
+    """An entry that was found."""
+
+    entry: Entry
+    score: float
+    parts: Mapping[str, float]
+    """What the score is made of: `text`, `vector`, `date`, …"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as JSON tells it."""
+        return {"entry": self.entry.to_dict(), "score": self.score, "parts": dict(self.parts)}
+
+
+@dataclass(frozen=True)
+class TurnHit:
+    """A message that was found."""
+
+    message: Message
+    conversation_id: str
+    session_id: str
+    score: float
+    parts: Mapping[str, float]
+    """What the score is made of: `text`, `vector`, `neighbour`, `session`, …"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as JSON tells it."""
+        return {
+            "message": self.message.to_dict(),
+            "conversation_id": self.conversation_id,
+            "session_id": self.session_id,
+            "score": self.score,
+            "parts": dict(self.parts),
+        }
+
+
+@dataclass(frozen=True)
+class MemorySearch:
+    """Entries that were found, the best first."""
+
+    hits: tuple[MemoryHit, ...]
+    warnings: tuple[str, ...] = ()
+    """What kept the search from being as good as it could be."""
+
+
+@dataclass(frozen=True)
+class TurnSearch:
+    """Messages that were found, the best first."""
+
+    hits: tuple[TurnHit, ...]
+    warnings: tuple[str, ...] = ()
+    """What kept the search from being as good as it could be."""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What is remembered about a question, ready to be given to a model."""
+
+    text: str = field(repr=False)
+    entries: tuple[MemoryHit, ...]
+    turns: tuple[TurnHit, ...]
+    warnings: tuple[str, ...] = ()

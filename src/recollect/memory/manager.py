@@ -1,0 +1,74 @@
+"""Long-term memory for synchronous code: the same object, whose calls wait for their outcome."""
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from .background import BackgroundLoop
+from .store import MemoryStore
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _blocking(
+    method: Callable[Concatenate[MemoryStore, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["ConversationManager", P], T]:
+    """A method that waits for what the store's method of that name gives."""
+
+    @wraps(method)
+    def call(manager: "ConversationManager", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return manager._loop.run(method(manager.store, *args, **kwargs))
+
+    return call
+
+
+class ConversationManager:
+    """Records conversations and tells what was learned from them, without `await`.
+
+    It takes what `MemoryStore` takes, and has its methods. They also work where an event loop is running,
+    which then waits; asynchronous code better uses the `MemoryStore`.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.store = MemoryStore(*args, **options)
+        self._loop = BackgroundLoop("recollect-memory")
+
+    record_conversation = _blocking(MemoryStore.record_conversation)
+    append_messages = _blocking(MemoryStore.append_messages)
+    get_conversation = _blocking(MemoryStore.get_conversation)
+    list_conversations = _blocking(MemoryStore.list_conversations)
+
+    get_memory = _blocking(MemoryStore.get_memory)
+    get_memory_by_id = _blocking(MemoryStore.get_memory_by_id)
+    list_memories = _blocking(MemoryStore.list_memories)
+    save_memory = _blocking(MemoryStore.save_memory)
+
+    list_entries = _blocking(MemoryStore.list_entries)
+    get_entry = _blocking(MemoryStore.get_entry)
+    get_history = _blocking(MemoryStore.get_history)
+    add_entry = _blocking(MemoryStore.add_entry)
+    edit_entry = _blocking(MemoryStore.edit_entry)
+    delete_entry = _blocking(MemoryStore.delete_entry)
+
+    get_run = _blocking(MemoryStore.get_run)
+    list_runs = _blocking(MemoryStore.list_runs)
+    list_runs_of = _blocking(MemoryStore.list_runs_of)
+    retry_run = _blocking(MemoryStore.retry_run)
+    coverage = _blocking(MemoryStore.coverage)
+    drain = _blocking(MemoryStore.drain)
+
+    def start(self) -> None:
+        """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
+        self.store.start()
+
+    def close(self) -> None:
+        """End the work, and let go of the database. What is pending goes on when it is opened again."""
+        self._loop.run(self.store.aclose())
+        self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()

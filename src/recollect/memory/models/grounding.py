@@ -1,0 +1,113 @@
+"""From what a model wrote to candidates that stand on messages, and decisions that stand on entries."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..conversation import Message
+from ..pipeline.stages import MOST_EVIDENCE, Candidate, Decision, Excerpt
+from ..similar_words import LIGHT
+from ..terms import terms
+from .parsing import Choice, Draft
+
+_LONGEST = 20_000  # characters of a message that are compared
+_ABOUT_ASSISTANT = re.compile(
+    r"(?:the |this |an )?(?:AI |AI-)?(?:assistant|chatbot|language model)(?:'s|’s)? "
+    r"(?:is|was|are|has|had|can|cannot|could|will|would|should|does|did|said|says|told|tells|asked|asks|offer|"
+    r"suggest|recommend|recall|remember|explain|provide|help|respond|answer|repl|confirm|mention|name)"
+    r"|(?:AI)?(?:助手|助理)(?:是|会|能|可以|说|建议|推荐|记得|回答|表示|提供|帮)",
+    re.IGNORECASE,
+)
+
+
+def numbered_messages(excerpt: Excerpt) -> list[Message]:
+    """The messages that have a number: what the system said is none of the model's business."""
+    return [message for message in excerpt.messages if message.role != "system"]
+
+
+@dataclass(frozen=True)
+class Grounded:
+    """Candidates that stand on what the user said, and how many did not."""
+
+    candidates: tuple[Candidate, ...]
+    without_evidence: int
+    about_assistant: int
+
+
+def ground(drafts: Sequence[Draft], excerpt: Excerpt) -> Grounded:
+    """Candidates with their evidence; an entry that nothing the user said speaks for is none."""
+    sources = _Sources(numbered_messages(excerpt))
+    about_user = [draft for draft in drafts if not _ABOUT_ASSISTANT.match(draft.text)]
+    found = [(draft, sources.evidence_for(draft)) for draft in about_user]
+    candidates = tuple(_candidate(draft, evidence) for draft, evidence in found if evidence)
+    return Grounded(candidates, len(found) - len(candidates), len(drafts) - len(about_user))
+
+
+class _Sources:
+    """The messages that entries may stand on."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self._messages = messages
+
+    def evidence_for(self, draft: Draft) -> list[Message]:
+        """The user's messages that were cited, or else are nearest, and then the others that were cited."""
+        cited = [self._messages[place] for place in draft.cited if place < len(self._messages)]
+        of_user = [message for message in cited if message.role == "user"] or self._nearest(draft.text)
+        others = [message for message in cited if message.role != "user"]
+        return [*of_user, *others][:MOST_EVIDENCE] if of_user else []
+
+    def _nearest(self, text: str) -> list[Message]:
+        wanted = _telling_terms(text)
+        shared = [(len(wanted & its), message) for its, message in self._terms]
+        most = max((count for count, _ in shared), default=0)
+        return [message for count, message in shared if most and count == most]
+
+    @cached_property
+    def _terms(self) -> list[tuple[frozenset[str], Message]]:
+        of_user = (message for message in self._messages if message.role == "user")
+        return [(_telling_terms(message.content), message) for message in of_user]
+
+
+def _telling_terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text[:_LONGEST])) - LIGHT
+
+
+def _candidate(draft: Draft, evidence: list[Message]) -> Candidate:
+    return Candidate(
+        draft.content_type,
+        draft.text,
+        tuple(message.message_id for message in evidence),
+        draft.confidence,
+        draft.valid_from,
+        draft.valid_to,
+        draft.slot,
+        _data_of(draft, evidence[0]),
+    )
+
+
+def _data_of(draft: Draft, source: Message) -> dict[str, Any]:
+    """For an event: its date, and when the user told of it."""
+    if draft.content_type != "event":
+        return {}
+    dated = {} if draft.valid_from is None else {"date": draft.valid_from}
+    return {**dated, "said_on": source.created_at.date().isoformat()}
+
+
+def decide(
+    choices: Sequence[Choice], candidates: Sequence[Candidate], known_ids: Sequence[str]
+) -> Iterator[Decision]:
+    """Decisions on candidates and entries that there are.
+
+    What takes the place of nothing is added, and so is what an entry says already that there is not.
+    """
+    for choice in choices:
+        if choice.candidate >= len(candidates):
+            continue
+        targets = tuple(known_ids[place] for place in choice.targets if place < len(known_ids))
+        is_unfounded = not targets and (choice.action == "supersede" or bool(choice.targets))
+        if is_unfounded or choice.action == "add":
+            yield Decision(choice.candidate, "add")
+        else:
+            yield Decision(choice.candidate, choice.action, targets)

@@ -1,0 +1,230 @@
+"""The dates that an English sentence speaks of.
+
+A cheap pattern finds the phrase and says how precise it is; the library resolves it.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+
+from .library import Tense, resolve
+from .moments import Moment, Precision, first_of, monday_of, tell, tell_span
+from .numerals import NUMBER, number_of
+
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+)
+_WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
+_YEAR = r"(?:19|20)\d\d\b"
+_SEASON = r"(?:spring|summer|fall|autumn|winter)"
+_UNIT = r"(?P<unit>day|week|weekend|month|year)s?"
+_WINTER = 12
+_FIRST_MONTH = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": _WINTER}
+_PERFECT = re.compile(r"['’](?:ve|s)\b|\b(?:have|has|been)\b", re.IGNORECASE)
+
+Found = tuple[date, Precision, str] | None
+
+
+def _day(phrase: str, said_on: date, tense: Tense) -> Found:
+    return _found(resolve(phrase, False, said_on, tense), "day")
+
+
+def _whole_date(match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    found = _day(re.sub(r"(?<=\d)(?:st|nd|rd|th)| of\b|\bthe |,", "", match.group()), said_on, tense)
+    return found and (found[0], "day", "" if re.search(_YEAR, match.group()) else found[2])
+
+
+def _named_day(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
+    phrase = match.group().lower()
+    known = {"last night": "yesterday", "this morning": "today", "tonight": "today", "this evening": "today"}
+    known |= {"this afternoon": "today", "earlier today": "today", "the day before yesterday": "2 days ago"}
+    return _day(known.get(phrase, phrase), said_on, "past")
+
+
+def _weekday(match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    word = (match["which"] or "").lower()
+    tense = "past" if "last" in word or "past" in word else "future" if word == "next" else tense
+    found = _day(match["weekday"].rstrip("."), said_on, tense)
+    if found and found[0] == said_on:  # a day of that name that is over, or to come
+        found = _day(match["weekday"], said_on + timedelta(days=-1 if tense == "past" else 1), tense)
+    return found
+
+
+def _ago(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
+    number, unit = number_of(match["number"]), match["unit"].lower()
+    if unit in ("week", "weekend"):
+        return _span(unit, -number, said_on)
+    return _in_unit(f"{number} {unit}s ago", unit, said_on)
+
+
+def _ahead(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
+    number, unit = number_of(match["number"]), match["unit"].lower()
+    if unit in ("week", "weekend"):
+        return _span(unit, number, said_on)
+    return _in_unit(f"in {number} {unit}s", unit, said_on)
+
+
+def _in_unit(phrase: str, unit: str, said_on: date) -> Found:
+    precision: Precision = "day" if unit == "day" else "month" if unit == "month" else "year"
+    return _found(resolve(phrase, False, said_on, "past"), precision)
+
+
+def _span(unit: str, count: int, said_on: date) -> Found:
+    span: Precision = "weekend" if unit == "weekend" else "week"
+    start = monday_of(said_on) + timedelta(weeks=count, days=5 if unit == "weekend" else 0)
+    return start, span, tell_span(span, count, said_on, False)
+
+
+def _relative_unit(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
+    which, unit = match["which"].lower().removeprefix("the "), match["unit"].lower()
+    count = {"last": -1, "past": -1, "this past": -1, "previous": -1, "next": 1, "coming": 1}.get(which, 0)
+    if unit in ("week", "weekend"):
+        return _span(unit, count, said_on)
+    if not count:
+        precision: Precision = "month" if unit == "month" else "year"
+        return _found(said_on, precision)
+    return _in_unit("in 1 " + unit if count > 0 else "1 " + unit + " ago", unit, said_on)
+
+
+def _season(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
+    which, season = match["which"].lower(), match["season"].lower()
+    month, year = _FIRST_MONTH[season], said_on.year
+    if "last" in which or "past" in which:
+        is_over = said_on.month > (month + 2) % 12
+        year -= (not is_over) + (month == _WINTER)  # a winter ends in the year after it began
+    elif which == "next" and month <= said_on.month:
+        year += 1
+    return date(year, month, 1), "season", f"{season} {year}"
+
+
+def _month(match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    which = (match["which"] or "").lower()
+    tense = "past" if "last" in which else "future" if "next" in which else tense
+    if match["year"]:
+        return _found(resolve(f"1 {match['month']} {match['year']}", False, said_on, tense), "month", "")
+    if len(match["month"]) < 4 and match["month"] not in ("May", "June", "July") and not match["which"]:
+        return None  # "Mar" and "Jan" are names, too
+    return _found(resolve(f"1 {match['month']}", False, said_on, tense), "month")
+
+
+def _day_of_month(match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    day = said_on
+    for _ in range(62):  # back, or ahead, to the next day with that number
+        if day.day == int(match["day"]):
+            return day, "day", tell(day, "day", False)
+        day += timedelta(days=-1 if tense == "past" else 1)
+    return None
+
+
+def _year(match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    return _found(resolve(f"1 January {match['year']}", False, said_on, tense), "year", "")
+
+
+def _lasting(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
+    if match.start() and not _PERFECT.search(match.string):
+        return None  # it lasted so long, and is over
+    number, unit = number_of(match["number"]), match["unit"].lower()
+    found = _in_unit(f"{number} {unit}s ago", unit, said_on)
+    return found and (found[0], found[1], f"since {found[2]}")
+
+
+def _found(day: date | None, precision: Precision, words: str | None = None) -> Found:
+    if day is None:
+        return None
+    return first_of(day, precision), precision, tell(day, precision, False) if words is None else words
+
+
+_Resolver = Callable[[re.Match[str], date, Tense], Found]
+_FLAGS = re.IGNORECASE
+# In this order: the first that fits a place in the sentence is taken.
+_PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
+    (
+        re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? {_YEAR})?"),
+        _whole_date,
+    ),
+    (re.compile(rf"\b{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_YEAR})?"), _whole_date),
+    (
+        re.compile(
+            r"\b(?:the day before yesterday|yesterday|last night|(?:earlier )?today|tonight|tomorrow"
+            r"|this (?:morning|afternoon|evening))\b",
+            _FLAGS,
+        ),
+        _named_day,
+    ),
+    (re.compile(rf"\b(?P<number>{NUMBER}) {_UNIT} (?:ago|back|earlier)\b", _FLAGS), _ago),
+    (re.compile(rf"\b(?:in|within) (?P<number>{NUMBER}) {_UNIT}\b", _FLAGS), _ahead),
+    (re.compile(rf"\b(?P<which>last|this past|past|next|this)\s(?P<season>{_SEASON})\b", _FLAGS), _season),
+    (
+        re.compile(
+            r"\b(?P<which>last|this past|(?:the )?past|(?:the )?previous|(?:the )?next|(?:the )?coming|this) "
+            r"(?P<unit>week|weekend|month|year)\b(?!['’])",
+            _FLAGS,
+        ),
+        _relative_unit,
+    ),
+    (
+        re.compile(
+            rf"\b(?:(?P<which>last|this past|past|this|next) |on )(?P<weekday>{_WEEKDAY})(?!s)\b", _FLAGS
+        ),
+        _weekday,
+    ),
+    (
+        re.compile(
+            rf"\b(?:(?P<which>last|this|next)|in|since|during|of) (?P<month>{_MONTH})(?: (?P<year>{_YEAR}))?"
+        ),
+        _month,
+    ),
+    (re.compile(r"\bon the (?P<day>\d{1,2})(?:st|nd|rd|th)\b", _FLAGS), _day_of_month),
+    (
+        re.compile(
+            rf"\b(?:in|since|during|from|until|of|by|summer|winter|spring|fall) (?P<year>{_YEAR})", _FLAGS
+        ),
+        _year,
+    ),
+    (
+        re.compile(
+            r"\bfor (?:about |around |almost |nearly |over |just under |the (?:past|last) )?"
+            rf"(?P<number>{NUMBER}) (?P<unit>month|year)s?\b",
+            _FLAGS,
+        ),
+        _lasting,
+    ),
+    (re.compile(rf"^(?P<number>{NUMBER}) (?P<unit>month|year)s now\b", _FLAGS), _lasting),
+)
+_MOST = 3  # dates of a sentence
+_FUTURE = re.compile(
+    r"\b(?:will|going to|gonna|next|tomorrow|plan(?:ning|s)?|upcoming|can['’]?t wait|looking forward"
+    r"|hop(?:e|ing) to|coming up|about to|thinking (?:of|about))\b|['’]ll\b"
+    r"|(?:\b(?:am|is|are)|['’](?:m|re)) (?:\w+ )?\w+ing\b",
+    _FLAGS,
+)
+_PAST = re.compile(r"\b(?:was|were|did|had|went|got|took|made|last|ago|yesterday)\b|\w{2,}ed\b", _FLAGS)
+
+
+def moments_in(sentence: str, said_on: date) -> list[Moment]:
+    """The first dates that an English sentence speaks of, in its order."""
+    tense: Tense = "future" if _FUTURE.search(sentence) and not _PAST.search(sentence) else "past"
+    found: list[Moment] = []
+    for pattern, resolver in _PATTERNS:
+        for match in pattern.finditer(sentence):
+            if any(match.start() < other.end and other.start < match.end() for other in found):
+                continue
+            moment = _moment(match, _resolved(resolver, match, said_on, tense))
+            found += [moment] if moment else []
+    return sorted(found, key=lambda moment: moment.start)[:_MOST]
+
+
+def _resolved(resolver: _Resolver, match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    try:
+        return resolver(match, said_on, tense)
+    except (OverflowError, ValueError):  # before the first year, or after the last
+        return None
+
+
+def _moment(match: re.Match[str], found: Found) -> Moment | None:
+    if not found:
+        return None
+    phrase = match.group().rstrip(".")
+    is_since = phrase.lower().startswith("since") or found[2].startswith("since")
+    return Moment(match.start(), match.start() + len(phrase), phrase, *found, is_since=is_since)

@@ -1,0 +1,93 @@
+"""What becomes of each candidate: whether it is added, takes the place of what is known, or adds nothing."""
+
+import re
+from collections.abc import Sequence
+
+from ..entry import Entry
+from ..pipeline.stages import Candidate, Decision
+from ..similarity import Meaning, mean_the_same, meaning_of, says_more
+from .known import Known
+from .slots import Slot, slot_of
+
+_STOPPED = re.compile(
+    r"\b(?:no longer|any ?more|stopped|quit|gave up|not .{0,40} now|used to)\b|不再|再也不|[不没].{0,30}了|戒了?|放弃了?",
+    re.IGNORECASE,
+)
+_STOP_WORDS = frozenset(
+    {"longer", "anymor", "ani", "more", "stop", "quit", "gave", "use", "give", "不再", "再也"}
+)
+_ABOUT_THE_SAME = 0.7  # share of the words of what is known that its denial repeats
+
+
+def decide(candidates: Sequence[Candidate], entries: Sequence[Entry]) -> tuple[Decision, ...]:
+    """A decision for each candidate, in their order."""
+    return tuple(_Deciding(candidates, entries).decisions())
+
+
+class _Deciding:
+    def __init__(self, candidates: Sequence[Candidate], entries: Sequence[Entry]) -> None:
+        self._candidates = candidates
+        self._known = Known()
+        self._new = Known()
+        self._slots: dict[str, list[tuple[str, str]]] = {}
+        self._last_with_slot = {each.slot: place for place, each in enumerate(candidates) if each.slot}
+        for entry in entries:
+            self._take(entry)
+
+    def _take(self, entry: Entry) -> None:
+        if entry.retired_at is not None:
+            return
+        self._known.add(entry.content_id, entry.text)
+        slot = _slot_of(entry)
+        if slot:
+            self._slots.setdefault(slot.name, []).append((entry.content_id, slot.value))
+
+    def decisions(self) -> list[Decision]:
+        return [self._decide(place, candidate) for place, candidate in enumerate(self._candidates)]
+
+    def _decide(self, place: int, candidate: Candidate) -> Decision:
+        meaning = meaning_of(candidate.text)
+        same = self._that_says_it(meaning)
+        if same is not None:
+            return Decision(place, "none", (same,))
+        if self._new.same_as(candidate.text) is not None or self._is_outdated(place, candidate):
+            return Decision(place, "none")
+        self._new.add(str(place), candidate.text)
+        targets = self._in_its_place(candidate) or self._denied(candidate, meaning)
+        return Decision(place, "supersede" if targets else "add", targets)
+
+    def _that_says_it(self, meaning: Meaning) -> str | None:
+        for key, other in self._known.near(meaning):
+            if mean_the_same(meaning, other) or says_more(other, meaning):
+                return key
+        return None
+
+    def _is_outdated(self, place: int, candidate: Candidate) -> bool:
+        """Whether the user said something else of the same later on."""
+        return candidate.slot is not None and self._last_with_slot[candidate.slot] > place
+
+    def _in_its_place(self, candidate: Candidate) -> tuple[str, ...]:
+        slot = slot_of(candidate.text)
+        if slot is None:
+            return ()
+        return tuple(key for key, value in self._slots.get(slot.name, ()) if value != slot.value)
+
+    def _denied(self, candidate: Candidate, meaning: Meaning) -> tuple[str, ...]:
+        """What is known and was said to be no longer, or not, so."""
+        if candidate.content_type == "event" or not (meaning.is_negated or _STOPPED.search(candidate.text)):
+            return ()
+        return tuple(key for key, other in self._known.near(meaning) if _denies(meaning, other))
+
+
+def _denies(meaning: Meaning, known: Meaning) -> bool:
+    words = meaning.words - _STOP_WORDS
+    if known.is_negated or known.dates or not known.words or meaning.names != known.names:
+        return False
+    return len(words & known.words) / len(words | known.words) >= _ABOUT_THE_SAME
+
+
+def _slot_of(entry: Entry) -> Slot | None:
+    name, value = entry.data.get("slot"), entry.data.get("value")
+    if isinstance(name, str) and isinstance(value, str):
+        return Slot(name, value)
+    return slot_of(entry.text)

@@ -1,0 +1,92 @@
+"""The three stages of the pipeline by rule, in English and Chinese: no model, no download, always the same."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from ..conversation import Message
+from ..entry import Entry
+from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
+from ..similarity import mean_the_same, meaning_of, says_more
+from .correcting import corrected
+from .deciding import decide
+from .known import Known
+from .reading import read_message
+
+_AT_ONCE = 20  # messages, before others get their turn
+_TOLD = 50  # candidates that are told in words
+
+
+class OfflineExtractor:
+    """Finds what is worth knowing without a model."""
+
+    model = "offline"
+
+    async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
+        """First-person statements and dated happenings in the user's messages."""
+        found = [each async for each in _read(excerpt) if each.content_type != "mind"]
+        return Answer(Modification(_in_words(found) or "Nothing new.", tuple(found)))
+
+    async def update(
+        self,
+        excerpt: Excerpt,  # noqa: ARG002  # the seam gives it to those who read it again
+        candidates: Sequence[Candidate],
+        known: Sequence[Entry],
+    ) -> Answer[Update]:
+        """Whether each is added, takes the place of what is known, or adds nothing."""
+        return Answer(Update(decide(candidates, known)))
+
+    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
+        """Feelings, wishes and opinions in the user's messages that are not known yet."""
+        found = [each async for each in _read(excerpt) if each.content_type == "mind"]
+        new = _not_known(found, known)
+        return Answer(Mind(_in_words(new), _confidence(new), tuple(new)))
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
+    """What is worth knowing in the user's messages, each thing once."""
+    seen = Known()
+    before = excerpt.before[-1] if excerpt.before else None
+    slotted: Candidate | None = None
+    for number, message in enumerate(excerpt.messages):
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+        for candidate in _candidates_of(message, before, slotted):
+            slotted = candidate if candidate.slot else slotted
+            if seen.same_as(candidate.text) is None:
+                seen.add(f"{number}/{candidate.text}", candidate.text)
+                yield candidate
+        before = message
+
+
+def _candidates_of(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:
+    if message.role != "user":
+        return []
+    correction = corrected(message, slotted)
+    return [correction] if correction else read_message(message, before)
+
+
+def _not_known(candidates: Sequence[Candidate], known: Sequence[Entry]) -> list[Candidate]:
+    index = Known()
+    for entry in known:
+        if entry.retired_at is None:
+            index.add(entry.content_id, entry.text)
+    return [candidate for candidate in candidates if not _is_known(candidate, index)]
+
+
+def _is_known(candidate: Candidate, index: Known) -> bool:
+    meaning = meaning_of(candidate.text)
+    return any(mean_the_same(meaning, other) or says_more(other, meaning) for _, other in index.near(meaning))
+
+
+def _in_words(candidates: Sequence[Candidate]) -> str:
+    return "\n".join(f"- {candidate.text}" for candidate in candidates[:_TOLD])
+
+
+def _confidence(candidates: Sequence[Candidate]) -> float | None:
+    """The mean of what is believed of each; `None` where there is nothing to believe."""
+    if not candidates:
+        return None
+    return round(sum(candidate.confidence for candidate in candidates) / len(candidates), 2)

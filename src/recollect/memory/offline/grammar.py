@@ -1,0 +1,71 @@
+"""What is asked of a sentence, whatever its language."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+from . import chinese, rewriting, signs
+from .chinese_dates import chinese_moments_in
+from .dates import moments_in
+from .moments import Moment
+from .sentences import is_chinese
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """How one language is read."""
+
+    is_chinese: bool
+    moments_in: Callable[[str, date], list[Moment]]
+    third_person_of: Callable[[str], str | None]
+    quoted: Callable[[str], str]
+    is_first_person: Callable[[str], bool]
+    speaks_to_somebody: Callable[[str], bool]
+    injection: re.Pattern[str]
+    order: re.Pattern[str]
+    recalled: re.Pattern[str]
+    question: re.Pattern[str]
+    junk: tuple[re.Pattern[str], ...]
+    done: re.Pattern[str]
+    mind: re.Pattern[str]
+    over: re.Pattern[str]
+
+
+ENGLISH = Grammar(
+    is_chinese=False,
+    moments_in=moments_in,
+    third_person_of=rewriting.third_person_of,
+    quoted=rewriting.quoted,
+    is_first_person=rewriting.is_first_person,
+    speaks_to_somebody=rewriting.speaks_to_somebody,
+    injection=signs.INJECTION,
+    order=signs.ORDER,
+    recalled=signs.RECALLED,
+    question=signs.QUESTION,
+    junk=(signs.COURTESY, signs.REACTION, signs.TO_THE_OTHER),
+    done=signs.DONE,
+    mind=signs.MIND,
+    over=signs.OVER,
+)
+CHINESE = Grammar(
+    is_chinese=True,
+    moments_in=chinese_moments_in,
+    third_person_of=chinese.third_person_of,
+    quoted=chinese.quoted,
+    is_first_person=chinese.is_first_person,
+    speaks_to_somebody=chinese.speaks_to_somebody,
+    injection=chinese.INJECTION,
+    order=chinese.ORDER,
+    recalled=chinese.RECALLED,
+    question=chinese.QUESTION,
+    junk=(chinese.JUNK,),
+    done=chinese.DONE,
+    mind=chinese.MIND,
+    over=chinese.OVER,
+)
+
+
+def grammar_of(sentence: str) -> Grammar:
+    """The grammar of the language that a sentence is in."""
+    return CHINESE if is_chinese(sentence) else ENGLISH

@@ -1,0 +1,40 @@
+"""What is known, so arranged that what says the same is found without looking at all of it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from ..similarity import Meaning, mean_the_same, meaning_of
+
+_MOST_PER_WORD = 60  # the newest that have a word; a word of more than that tells little apart
+_MOST_WORDS = 40
+
+
+class Known:
+    """Texts by their keys, and by their words."""
+
+    def __init__(self) -> None:
+        self._meanings: dict[str, Meaning] = {}
+        self._by_word: defaultdict[str, list[str]] = defaultdict(list)
+
+    def add(self, key: str, text: str) -> None:
+        """Take in a text."""
+        meaning = meaning_of(text)
+        self._meanings[key] = meaning
+        for word in meaning.words:
+            self._by_word[word].append(key)
+
+    def same_as(self, text: str) -> str | None:
+        """The key of a text that says the same."""
+        meaning = meaning_of(text)
+        return next((key for key, other in self.near(meaning) if mean_the_same(meaning, other)), None)
+
+    def near(self, meaning: Meaning) -> Iterator[tuple[str, Meaning]]:
+        """Those that share words with it, the nearest first."""
+        shared: Counter[str] = Counter()
+        for word in sorted(meaning.words, key=self._how_common)[:_MOST_WORDS]:
+            shared.update(self._by_word.get(word, [])[-_MOST_PER_WORD:])
+        for key, _ in shared.most_common():
+            yield key, self._meanings[key]
+
+    def _how_common(self, word: str) -> tuple[int, str]:
+        return len(self._by_word.get(word, [])), word

@@ -1,0 +1,95 @@
+"""How much a message is worth keeping: signs that add up.
+
+The weights were fitted to conversations of which each was left out once, and rounded.
+"""
+
+import re
+
+from .chinese import DONE as DONE_CHINESE
+from .signs import DONE
+
+LEAST = 1.2
+"""What a message must reach for an entry."""
+STRONG = 2.0
+"""What a further sentence of the same message must reach by itself for an entry of its own."""
+DATED = 1.1
+PICTURED = 0.5
+ANSWERS = 0.7
+"""For a message that follows a question, and once more by half if it asked what, where, who, why or how."""
+EACH_WORD = 0.02
+_MOST_WORDS = 60
+
+_KIN = (
+    "mom|mother|mum|dad|father|parents?|sister|brother|son|daughter|kids?|child(?:ren)?|wife|husband|partner|girlfriend|boyfriend"
+    "|fianc[ée]e?|family|grand\\w+|aunt|uncle|cousin|niece|nephew|friends?|dogs?|cats?|pets?|pupp(?:y|ies)|kittens?"
+)
+_MATTERS = (
+    "job|work(?:ed|ing|s)?|company|business|career|degree|school|college|university|class(?:es)?|course|team|project|books?|movies?"
+    "|games?|club|group|charity|trip|vacation|travel\\w*|hik(?:e|ed|ing)|camping|tournament|competition|hospital|doctor|church|gym"
+    "|yoga|paint\\w*|music|songs?|concert|band|guitar|piano|recipe|cook(?:ing|ed)?|bak(?:e|ed|ing)|car|house|apartment|city|town"
+    "|country|park|beach|sport\\w*|hobb(?:y|ies)|allergic|allergy|diet|language|exam|wedding|birthday|moved"
+)
+_NUMBERS = "two|three|four|five|six|seven|eight|nine|ten|once|twice|first|second|third|dozen|couple"
+_SIGNS: tuple[tuple[re.Pattern[str], float], ...] = (
+    (
+        re.compile(r"\b(?:I|I['’]\w+|my|mine)\b|^(?:been|just|started|got|lost|took|went)\b", re.IGNORECASE),
+        0.7,
+    ),
+    # Whoever says "I like tea" says nothing else that could show it to matter.
+    (
+        re.compile(
+            r"^I(?:['’]m| am)? (?:(?:really|also|always|usually|often|now|never|do not|don['’]t|can['’]t) )*(?:like|love|hate"
+            r"|prefer|have|own|play|speak|study|work|live|use|drive|eat|drink|need|want|was born|an?|allergic|from|called"
+            r"|moved|grew up|single|married|vegan|vegetarian|afraid|feel|felt|think|believe|hope|wish|used to|no longer)\b|^(?:I am|I['’]m|My (?:\w+ ){1,3}(?:is|are|was|has|lives|works)) ",
+            re.IGNORECASE,
+        ),
+        0.5,
+    ),
+    (re.compile(r"\b(?:you|your|you['’]\w+)\b", re.IGNORECASE), -0.2),
+    (DONE, 0.7),
+    (re.compile(r"(?<=[a-z,] )(?!I\b)[A-Z][a-z]+|[\"“][^\"”]{2,60}[\"”]"), 0.9),
+    (re.compile(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE), 0.2),
+    (re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE), 0.3),
+    (re.compile(rf"\b(?:{_MATTERS})\b", re.IGNORECASE), 0.4),
+    (re.compile(r"\w+, \w[\w ]{0,30},? (?:and|or) \w"), 0.3),
+)
+_SIGNS_CHINESE: tuple[tuple[re.Pattern[str], float], ...] = (
+    (re.compile("我|咱"), 1.2),
+    (re.compile("[你您]"), -0.2),
+    (DONE_CHINESE, 0.5),
+    (re.compile('[A-Za-z]{2,}|[《“"][^》”"]{1,40}[》”"]'), 0.7),
+    (re.compile("[0-9]|[一二两三四五六七八九十]+[个只次岁年月天本条位名]"), 0.3),
+    (re.compile("[妈爸父母哥弟姐妹妻夫爷奶儿女]|老公|老婆|孩子|朋友|男友|女友|家人|猫|狗"), 0.4),
+    (
+        re.compile(
+            "工作|上班|公司|学校|大学|专业|学习|书|电影|游戏|旅行|旅游|医院|医生|音乐|做饭|跑步|运动|城市|过敏|住|搬|生日|喜欢|爱好"
+        ),
+        0.6,
+    ),
+    (re.compile("[、]"), 0.3),
+)
+_WORD = re.compile(r"\w+")
+_ASKS_FOR_MUCH = re.compile(
+    r"\b(?:what|which|where|who|when|why|how (?:long|many|did|often|old))\b[^.!?]*\?|[什么哪谁为何几多怎].{0,30}[?？]",
+    re.IGNORECASE,
+)
+_ASKS = re.compile("[?？]")
+
+
+def signs_of(sentence: str, is_chinese: bool) -> tuple[float, ...]:
+    """What each sign adds."""
+    given = _SIGNS_CHINESE if is_chinese else _SIGNS
+    return tuple(weight if pattern.search(sentence) else 0.0 for pattern, weight in given)
+
+
+def length_of(sentence: str, is_chinese: bool) -> float:
+    """What the length of a sentence adds."""
+    words = len(sentence) // 2 if is_chinese else len(_WORD.findall(sentence))
+    return EACH_WORD * min(words, _MOST_WORDS)
+
+
+def answers(question: str) -> float:
+    """What it adds that the message before asked something."""
+    if not _ASKS.search(question):
+        return 0.0
+    return ANSWERS * (1.6 if _ASKS_FOR_MUCH.search(question) else 1)

@@ -1,0 +1,84 @@
+"""The sentences of a message, in English and Chinese, and what each begins with that says nothing."""
+
+import re
+from collections.abc import Iterator
+
+_LOOKED_AT = 20_000  # characters of a message; what follows is not read for facts
+_MOST = 120  # sentences of a message
+_LONGEST = 600  # characters of a sentence; what is longer was not said by a person
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200b-\u200f\u2028-\u202e\ufeff\ufffe\uffff]"
+)
+_EMOJI = re.compile("[\u2190-\u21ff\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]|[:;]-?[)(DPp]+(?=\\s|$)")
+_END = re.compile(r"(?<=[.!?…])[\"”’')]{0,2}\s+|(?<=[。！？；])|\n+")
+_ABBREVIATION = re.compile(
+    r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Jr|Sr|vs|etc|e\.g|i\.e|a\.m|p\.m|U\.S|No)\.$", re.IGNORECASE
+)
+_CAPTION = re.compile(r"\[image: ?([^\[\]]{3,300})\]")
+_CJK = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_LETTER = re.compile(r"[A-Za-z]")
+_SPACES = re.compile(r"\s+")
+
+_INTERJECTIONS = (
+    "wow|whoa|woah|woohoo|yay|yeah|yep|yup|yes+|nope|no|oh|ooh|ah|aw+|hey|hi|hello|hiya|haha(?:ha)*|hah|lol|yo"
+    "|ok|okay|alright|sure|of course|definitely|absolutely|totally|exactly|right|true|agreed|indeed|for sure"
+    "|certainly|thanks(?: so much| a lot| again| a ton)?|thank you(?: so much| very much)?|cool|awesome|great"
+    "|nice|amazing|congrats|congratulations|well|so|anyways?|btw|by the way|oh and|also|guess what|you know"
+    "|i mean|to be honest|honestly|actually|speaking of which|as for me|no worries|no problem|good|sorry|hmm+"
+    "|um+|uh|please|fortunately|luckily|sadly|unfortunately|got it|good question|that said|long story short"
+    "|sounds good|glad to hear it|i see|and|but|plus|what['’]s up|lately"
+)
+_NAME = "(?!(?:I|My|We|Our|It|The|This|That|Yesterday|Today|Tomorrow|Last|On|In)\\b)(?!\\w+(?:ly|day)\\b)[A-Z][a-z]{1,14}"
+# A word to begin with, perhaps a name that is spoken to, and a sign that sets it off.
+_OPENING = re.compile(
+    rf"(?i:{_INTERJECTIONS})(?:,? {_NAME})?(?:\s*[,!.:…–—]+\s*|\s+-+\s+)"
+    r"|(?i:please remember(?: that)?|remember that|by the way|btw|anyways?|and|but|so|also|oh|well) "
+    r"|(?i:(?:i )?(?:just )?wanted to (?:let you know|tell you|share|update you|give you (?:the|a) heads up)"
+    r"(?: that| about| on [^-–,.]{1,60})?(?:\s*[-–,:])? )"
+)
+_NAME_CALLED = re.compile(rf"{_NAME}[,!] ?(?=(?i:I|I['’]m|I['’]ve|my|we|it|that|the|this)\b)")
+_OPENING_CHINESE = re.compile(
+    "(?:嗯+|啊|哦|噢|哇|哈+|嘿|嗨|你好|您好|好的|好啊|好|是的|是啊|对啊|对|谢谢你?|多谢|其实|说实话|顺便说一下|对了|另外"
+    "|不过|而且|然后|所以|但是|请记住|记住|请记得|话说|总之|当然|没错|早上好|晚上好)[，,！!。：:、\\s]+|请记住|请记得|其实|说实话"
+)
+
+
+def sentences_of(text: str) -> list[str]:
+    """The first sentences of a message, without what no person reads."""
+    plain = _EMOJI.sub(" ", _CONTROL.sub(" ", _CAPTION.sub("\n", text[:_LOOKED_AT])))
+    found = (_SPACES.sub(" ", piece).strip() for piece in _pieces(plain))
+    spoken = (sentence for sentence in found if 1 < len(sentence) <= _LONGEST)
+    return [sentence for sentence, _ in zip(spoken, range(_MOST), strict=False)]
+
+
+def caption_of(text: str) -> str | None:
+    """What the picture shows that was sent with a message."""
+    match = _CAPTION.search(text[:_LOOKED_AT])
+    return _SPACES.sub(" ", _CONTROL.sub(" ", match.group(1))).strip() if match else None
+
+
+def is_chinese(sentence: str) -> bool:
+    """Whether a sentence is Chinese: a character says about as much as a word of letters."""
+    return 3 * len(_CJK.findall(sentence)) > len(_LETTER.findall(sentence))
+
+
+def without_opening(sentence: str) -> str:
+    """A sentence without greetings, thanks and names spoken to at its start."""
+    opening = _OPENING_CHINESE if is_chinese(sentence) else _OPENING
+    for _ in range(5):
+        match = opening.match(sentence) or _NAME_CALLED.match(sentence)
+        if not match or match.end() == len(sentence):
+            break
+        sentence = sentence[match.end() :]
+    return sentence.lstrip("-–—,.! ")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text, cut where sentences end, but not after an abbreviation."""
+    start = 0
+    for match in _END.finditer(text):
+        piece = text[start : match.end()]
+        if not _ABBREVIATION.search(piece[-8:].rstrip()):
+            yield piece
+            start = match.end()
+    yield text[start:]

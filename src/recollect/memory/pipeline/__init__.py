@@ -1,0 +1,1 @@
+"""From a conversation to what is known: three stages, each kept when it is finished."""

@@ -1,0 +1,44 @@
+"""`pipeline_result`: what a run came to, as conversations tell it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...sessions.sql.columns import time_from_column
+from ..database.runs import KeptStage
+from ..times import tell_time
+from .stages import Stage, Usage
+
+
+def pipeline_result(kept: Mapping[Stage, KeptStage], messages: int) -> dict[str, Any]:
+    """The result of the three stages over so many messages."""
+    update, mind = kept["update"], kept["mind"]
+    updated = bool(update.result["profile_updated"])
+    return {
+        "modification_result": kept["modification"].result["text"],
+        "update_result": {
+            "profile_updated": updated,
+            "raw_llm_response": update.raw_response,
+            "metadata": _metadata(update, "llm_update", "updated_at"),
+        },
+        "mind_result": {
+            "insights": mind.result["insights"],
+            "confidence_score": mind.result["confidence_score"],
+            "raw_llm_response": mind.raw_response,
+            "metadata": _metadata(mind, "llm_theory_of_mind", "analyzed_at"),
+        },
+        "pipeline_metadata": {
+            "execution_time": _told(mind.finished_at),
+            "conversation_length": messages,
+            "llm_model": mind.model,
+            "profile_updated": updated,
+        },
+    }
+
+
+def _metadata(stage: KeptStage, name: str, time: str) -> dict[str, Any]:
+    usage = Usage(stage.prompt_tokens, stage.completion_tokens)
+    return {"stage": name, time: _told(stage.finished_at), "llm_usage": usage.to_dict()}
+
+
+def _told(column: str) -> str:
+    return tell_time(time_from_column(column))

@@ -1,0 +1,81 @@
+"""Runs of the pipeline, as they are told."""
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from .times import tell_time
+
+RunStatus = Literal["pending", "running", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class RunStage:
+    """A stage that is finished."""
+
+    stage: str
+    model: str
+    finished_at: datetime
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True)
+class RunFailure:
+    """An attempt that came to nothing, and what the model said."""
+
+    attempt: int
+    stage: str
+    failed_at: datetime
+    error: str
+    raw_response: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is learned, or to be learned, from some messages of a conversation."""
+
+    run_id: str
+    memory_id: str
+    conversation_id: str
+    first_index: int
+    last_index: int
+    status: RunStatus
+    attempts: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+    model: str | None
+    stages: tuple[RunStage, ...] = ()
+    failures: tuple[RunFailure, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as JSON tells it."""
+        told: dict[str, Any] = _told(asdict(self))
+        return told
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many conversations are remembered, how many are yet to be, and how many could not be."""
+
+    remembered: int = 0
+    pending: int = 0
+    failed: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share of conversations that are remembered; 1 if there are none."""
+        total = self.remembered + self.pending + self.failed
+        return self.remembered / total if total else 1.0
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return tell_time(value)
+    if isinstance(value, dict):
+        return {name: _told(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told(each) for each in value]
+    return value

@@ -1,0 +1,238 @@
+"""What is known: memories, and their entries one by one."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from ...errors import ConflictError
+from ...sessions.settings import check_limit
+from ...sessions.sql.columns import check_id, time_from_column, time_to_column
+from ...sessions.sql.scripts import Script, Statement
+from ..database import entries, memories
+from ..database.access import MemoryDatabase, column_now
+from ..database.entries import Changes, NewEntry
+from ..database.memories import MemoryRow
+from ..database.removal import remove_with_precursors
+from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
+from ..memory import Memory
+from ..times import read_date, read_time
+from .part import Part
+
+_EVERYTHING = 2**62  # rows: no limit at all
+_NO_TIME = ""  # compared with no time at all
+
+
+class Knowledge(Part):
+    """Memories and their entries."""
+
+    async def get_memory(
+        self, agent_id: str, user_id: str, *, as_of: datetime | str | None = None
+    ) -> Memory | None:
+        """What an agent knows about a user, now or as it was known at a time; `None` if there is nothing."""
+        row = await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
+        return None if row is None else await self._told(row, as_of)
+
+    async def get_memory_by_id(self, memory_id: str, *, as_of: datetime | str | None = None) -> Memory | None:
+        """The memory with this id; `None` if there is none."""
+        row = await self._by_id(memory_id)
+        return None if row is None else await self._told(row, as_of)
+
+    async def list_memories(self, *, after: str | None = None, limit: int = 50) -> list[Memory]:
+        """A page of memories, in the order of their ids; `after` is the last id on the page before."""
+        page = (self._tenant, after or "", check_limit(limit))
+        found = await self._database.fetch(memories.LIST, page, memories.rows_from)
+        return [await self._told(row, None) for row in found]
+
+    async def save_memory(self, memory: Memory) -> Memory:
+        """Store a memory as a person has written it, and return it as it is now.
+
+        What it holds more than is stored is added, and what it lacks is deleted for good. Where another has
+        changed the memory since it was read, by its `version`, this is a `ConflictError`.
+        """
+        if not isinstance(memory, Memory):
+            raise TypeError(f"memory must be a Memory, not {type(memory).__name__}")
+        await self._database.write(partial(_save, self._database, self._tenant, memory, column_now()))
+        saved = await self.get_memory(memory.agent_id, memory.user_id)
+        assert saved is not None
+        return saved
+
+    async def list_entries(
+        self,
+        agent_id: str,
+        user_id: str,
+        *,
+        content_type: ContentType | None = None,
+        as_of: datetime | str | None = None,
+        include_retired: bool = False,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """Entries with their evidence, in the order in which they were learned."""
+        if content_type is not None:
+            check_type(content_type)
+        row = await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
+        if row is None:
+            return []
+        found = await self._entries(row.memory_id, as_of, include_retired)
+        wanted = [entry for entry in found if content_type in (None, entry.content_type)]
+        return await self._database.with_evidence(wanted if limit is None else wanted[: check_limit(limit)])
+
+    async def get_entry(self, content_id: str) -> Entry | None:
+        """One entry, also if it is no longer told; `None` if there is none."""
+        key = (check_id("content_id", content_id), self._tenant)
+        found = await self._database.fetch(entries.READ_ONE, key, entries.entries_from)
+        told = await self._database.with_evidence([entry for _, entry in found])
+        return told[0] if told else None
+
+    async def get_history(self, content_id: str) -> list[Entry]:
+        """An entry with what it has superseded, the oldest first."""
+        history: list[Entry] = []
+        waiting = [content_id]
+        while waiting:
+            entry = await self.get_entry(waiting.pop())
+            if entry is not None and entry not in history:
+                history.append(entry)
+                waiting += entry.supersedes
+        return sorted(history, key=lambda entry: entry.learned_at)
+
+    async def add_entry(
+        self,
+        agent_id: str,
+        user_id: str,
+        content_type: ContentType,
+        text: str,
+        *,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
+        confidence: float = 1.0,
+    ) -> Entry:
+        """Write down what a person knows, without any evidence but their word."""
+        check_id("agent_id", agent_id)
+        check_id("user_id", user_id)
+        new = NewEntry(
+            check_type(content_type),
+            _check_statement(text),
+            _check_confidence(confidence),
+            read_date("valid_from", valid_from),
+            read_date("valid_to", valid_to),
+        )
+        made = MemoryRow.new(self._tenant, agent_id, user_id, column_now())
+        await self._database.write(partial(_add, made, new))
+        return await self._written(new)
+
+    async def edit_entry(self, content_id: str, text: str) -> Entry:
+        """Put an entry right: a new one takes its place, and the old one stays in the history."""
+        old = await self.get_entry(content_id)
+        if old is None or old.retired_at is not None:
+            raise ConflictError("there is no entry with this content_id that is still told")
+        new = NewEntry(
+            old.content_type,
+            _check_statement(text),
+            1.0,
+            old.valid_from,
+            old.valid_to,
+            old.data.get("slot"),
+            old.data,
+            tuple((each.conversation_id, each.message_id) for each in old.evidence),
+            (content_id,),
+        )
+        changes = Changes((new,))
+        await self._database.write(
+            lambda: entries.change(self._tenant, old.memory_id, None, changes, column_now())
+        )
+        return await self._written(new)
+
+    async def delete_entry(self, content_id: str) -> int:
+        """Delete an entry for good, with all that it has superseded; returns how many entries went."""
+        entry = await self.get_entry(content_id)
+        if entry is None:
+            return 0
+        return await self._database.write(partial(_delete, self._database, entry, column_now()))
+
+    async def _written(self, new: NewEntry) -> Entry:
+        entry = await self.get_entry(new.content_id)
+        assert entry is not None
+        return entry
+
+    async def _told(self, row: MemoryRow, as_of: datetime | str | None) -> Memory:
+        memory = Memory(
+            row.agent_id,
+            row.user_id,
+            memory_id=row.memory_id,
+            created_at=time_from_column(row.created_at),
+            updated_at=time_from_column(row.updated_at),
+            version=row.version,
+        )
+        for entry in await self._entries(row.memory_id, as_of):
+            getattr(memory, f"{entry.content_type}_content").append(entry.text)
+        return memory
+
+    async def _entries(
+        self, memory_id: str, as_of: datetime | str | None, include_retired: bool = False
+    ) -> list[Entry]:
+        time = read_time("as_of", as_of)
+        query = entries.READ_ALL if include_retired else entries.READ_LIVE
+        if time is not None:
+            query = entries.READ_AS_OF
+        page = (memory_id, -1, _NO_TIME if time is None else time_to_column(time), _EVERYTHING)
+        found = await self._database.fetch(query, page, entries.entries_from)
+        return [entry for _, entry in found]
+
+
+# --- transactions ---
+
+
+def _add(memory: MemoryRow, new: NewEntry) -> Script[None]:
+    memory_id = yield from memories.find_or_make(memory)
+    yield from entries.change(memory.tenant, memory_id, None, Changes((new,)), memory.created_at)
+
+
+def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Script[None]:
+    made = MemoryRow.new(tenant, memory.agent_id, memory.user_id, now, memory.memory_id)
+    made = made._replace(created_at=time_to_column(memory.created_at), version=memory.version)
+    memory_id = yield from memories.find_or_make(made)
+    rows = yield Statement(memories.READ, (memory_id, tenant))
+    if (memory_id, MemoryRow(*rows[0]).version) != (memory.memory_id, memory.version):
+        raise ConflictError("the memory has been changed since it was read, or has another memory_id")
+    held = yield Statement(entries.READ_LIVE, (memory_id, -1, _NO_TIME, _EVERYTHING))
+    known = [entry for _, entry in entries.entries_from(held)]
+    missing, surplus = _differences(memory, known)
+    yield from remove_with_precursors(database.removal, memory_id, surplus)
+    changes = Changes(tuple(missing))
+    if surplus and not changes:
+        yield from memories.advance(memory_id, now, 0)
+    yield from entries.change(tenant, memory_id, None, changes, now)
+
+
+def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry], list[str]]:
+    """What a memory holds beyond what is known, and the ids of what it lacks of that."""
+    wanted: dict[tuple[ContentType, str], None] = {
+        (kind, text): None for kind in CONTENT_TYPES for text in getattr(memory, f"{kind}_content")
+    }
+    held = {(entry.content_type, entry.text) for entry in known}
+    missing = [NewEntry(kind, text) for kind, text in wanted if (kind, text) not in held]
+    surplus = [entry.content_id for entry in known if (entry.content_type, entry.text) not in wanted]
+    return missing, surplus
+
+
+def _delete(database: MemoryDatabase, entry: Entry, now: str) -> Script[int]:
+    yield from memories.advance(entry.memory_id, now, 0)
+    return (yield from remove_with_precursors(database.removal, entry.memory_id, [entry.content_id]))
+
+
+# --- what callers give ---
+
+
+def _check_statement(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"text must be a string, not {type(given).__name__}")
+    if not given.strip():
+        raise ValueError("text must not be empty")
+    return given
+
+
+def _check_confidence(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise TypeError(f"confidence must be a number, not {type(given).__name__}")
+    if not 0 <= given <= 1:
+        raise ValueError(f"confidence must be from 0 to 1, and it is {given:g}")
+    return float(given)

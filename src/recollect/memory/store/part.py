@@ -1,0 +1,26 @@
+"""What the parts of a store share: the database, and whose data it is."""
+
+from collections.abc import Callable
+
+from ..conversation import check_key
+from ..database import memories
+from ..database.access import MemoryDatabase
+from ..database.memories import MemoryRow
+
+
+class Part:
+    """Works on the data of one tenant; `on_work` is called when there is something to learn from."""
+
+    def __init__(self, database: MemoryDatabase, tenant: str, on_work: Callable[[], None]) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._on_work = on_work
+
+    async def _owned(self, agent_id: str, user_id: str) -> MemoryRow | None:
+        """The memory of an agent and a user, without its entries."""
+        key = memories.owner_key(self._tenant, agent_id, user_id)
+        return await self._database.fetch(memories.FIND, (key,), memories.first_row)
+
+    async def _by_id(self, memory_id: str) -> MemoryRow | None:
+        check_key("memory_id", memory_id)
+        return await self._database.fetch(memories.READ, (memory_id, self._tenant), memories.first_row)

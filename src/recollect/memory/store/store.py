@@ -1,0 +1,82 @@
+"""Long-term memory as one object, for asynchronous code."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from ...sessions.sql.columns import check_id
+from ..database.access import MemoryDatabase
+from ..pipeline.runner import Runner, RunOptions
+from ..pipeline.stages import Extractor
+from ..pipeline.workers import Workers
+from .knowledge import Knowledge
+from .recording import Recording
+from .working import Working
+
+_DEFAULT_FILE = "recollect.db"
+
+
+class MemoryStore(Recording, Knowledge, Working):
+    """Records conversations, learns from them, and tells what is known about a user, and why.
+
+    Give it a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL; else it is `RECOLLECT_URL`, or
+    `recollect.db` in the working folder. Learning is done by `workers` in this process, in a thread of their
+    own; with 0 it is left to others on the same database. Without an `extractor` it goes by rule, with no
+    model; one that is given stays the caller's. A store with another `tenant` sees nothing of this one's.
+    """
+
+    def __init__(
+        self,
+        url_or_path: str | Path | None = None,
+        *,
+        extractor: Extractor | None = None,
+        workers: int = 1,
+        options: RunOptions | None = None,
+        tenant: str = "default",
+        create_tables: bool = False,
+        engine_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
+            raise ValueError(f"workers must be a whole number from 0 on, not {workers!r}")
+        check_id("tenant", tenant)
+        database = MemoryDatabase(
+            default_url() if url_or_path is None else url_or_path,
+            create_tables=create_tables,
+            engine_kwargs=engine_kwargs,
+        )
+        self._extractor = extractor
+        self._options = options or RunOptions()
+        self._count = workers
+        self._workers: Workers | None = None
+        super().__init__(database, tenant, self.start)
+
+    def start(self) -> None:
+        """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
+        if self._workers is None:
+            runner = Runner(self._database, self._extractor or _offline(), self._options)
+            self._workers = Workers(self._database, runner, self._count)
+        self._workers.start()
+
+    async def aclose(self) -> None:
+        """End the work, and let go of the database. What is pending goes on when a store is opened again."""
+        if self._workers is not None:
+            self._workers.stop()
+        await self._database.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+
+def default_url() -> str:
+    """Where memory is, if nobody says."""
+    return os.environ.get("RECOLLECT_URL") or _DEFAULT_FILE
+
+
+def _offline() -> Extractor:
+    from ..offline import OfflineExtractor
+
+    return OfflineExtractor()

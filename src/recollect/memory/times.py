@@ -1,0 +1,58 @@
+"""Times and dates, as they are given and as they are told: UTC, ISO 8601 with Z."""
+
+import re
+from datetime import UTC, datetime
+
+from ..sessions.sql.columns import check_time
+
+_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def read_time(name: str, given: object) -> datetime | None:
+    """A time as a `datetime` with a zone, or as ISO 8601 text, which is UTC where it names no zone."""
+    if not isinstance(given, str):
+        return check_time(name, given)
+    try:
+        time = datetime.fromisoformat(given)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be a time in ISO 8601, such as 2024-01-01T10:00:00Z") from error
+
+
+def tell_time(time: datetime) -> str:
+    """A time as it is told in JSON."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def tell_day(time: datetime) -> str:
+    """The day of a time, as `7 May 2024`."""
+    return f"{time.day} {time:%B %Y}"
+
+
+def read_date(name: str, given: object) -> str | None:
+    """A day, a month or a year: `2024-05-07`, `2024-05` or `2024`."""
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be a date as text, not {type(given).__name__}")
+    if not _DATE.fullmatch(given) or not _is_in_calendar(given):
+        raise ValueError(f"{name} must be a date such as 2024-05-07, 2024-05 or 2024")
+    return given
+
+
+def start_of(date: str) -> datetime:
+    """The time at which a day, a month or a year begins."""
+    return datetime.fromisoformat(date + "-01-01"[len(date) - 4 :]).replace(tzinfo=UTC)
+
+
+def _is_in_calendar(date: str) -> bool:
+    try:
+        start_of(date)
+    except ValueError:
+        return False
+    return True

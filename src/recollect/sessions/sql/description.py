@@ -1,0 +1,101 @@
+"""Tables described once: rendered as SQLite's DDL, and told to SQLAlchemy for others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from .scripts import Script, Statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import MetaData
+
+Kind = Literal["text", "integer", "real", "vector"]
+
+_IN_SQLITE = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "vector": "BLOB"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column; `parent` is `table.column`, whose value it holds, and with whose row its own goes."""
+
+    name: str
+    kind: Kind = "text"
+    required: bool = True
+    parent: str | None = None
+
+
+@dataclass(frozen=True)
+class PartialIndex:
+    """An index of some of the rows: those that `where` is true of, a condition that all databases read."""
+
+    name: str
+    columns: tuple[str, ...]
+    where: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, by what finds its rows."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    unique: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
+    partial: tuple[PartialIndex, ...] = ()
+    by_key: bool = False
+    """Whether rows lie in the order of the key, where a database can do that."""
+    nearest: tuple[int, ...] = ()
+    """Dimensions whose vectors have an index that finds the nearest, where a database can do that."""
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns, in their order."""
+        return tuple(column.name for column in self.columns)
+
+    def index_name(self, columns: tuple[str, ...]) -> str:
+        """An index, under a name of our own."""
+        return f"recollect_{self.name}_{'_'.join(columns)}"
+
+    def nearest_name(self, dimension: int) -> str:
+        """The index of the vectors of a dimension."""
+        return self.index_name(("nearest", str(dimension)))
+
+
+def create_in_sqlite(tables: Iterable[Table]) -> Script[None]:
+    """Make the tables and their indexes, where they are missing."""
+    for table in tables:
+        yield Statement(_sqlite_table(table))
+        for columns in table.indexes:
+            name, listed = table.index_name(columns), ", ".join(columns)
+            yield Statement(f"CREATE INDEX IF NOT EXISTS {name} ON {table.name} ({listed})")
+        for index in table.partial:
+            name, listed = table.index_name((index.name,)), ", ".join(index.columns)
+            yield Statement(
+                f"CREATE INDEX IF NOT EXISTS {name} ON {table.name} ({listed}) WHERE {index.where}"
+            )
+
+
+def _sqlite_table(table: Table) -> str:
+    lines = [_sqlite_column(column) for column in table.columns]
+    lines.append(f"PRIMARY KEY ({', '.join(table.key)})")
+    lines += [f"UNIQUE ({', '.join(columns)})" for columns in table.unique]
+    lines += [_sqlite_parent(column.name, column.parent) for column in table.columns if column.parent]
+    ending = " WITHOUT ROWID" if table.by_key else ""
+    return f"CREATE TABLE IF NOT EXISTS {table.name} ({', '.join(lines)}){ending}"
+
+
+def _sqlite_column(column: Column) -> str:
+    return f"{column.name} {_IN_SQLITE[column.kind]}{' NOT NULL' if column.required else ''}"
+
+
+def _sqlite_parent(name: str, parent: str) -> str:
+    table, _, key = parent.partition(".")
+    return f"FOREIGN KEY ({name}) REFERENCES {table} ({key}) ON DELETE CASCADE"
+
+
+def describe(tables: Iterable[Table]) -> "MetaData":
+    """The tables as SQLAlchemy's `MetaData`: what migrations lead to, and `create_tables=True` makes."""
+    from ..sqlalchemy.described import to_metadata
+
+    return to_metadata(tables)
