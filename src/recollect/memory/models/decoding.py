@@ -21,7 +21,7 @@ _TRAILING_COMMA = re.compile(rf'({_STRING}|".*)|,(?=\s*[\]}}])', re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
 _FENCED = re.compile(r"```[\w-]*\s(.*?)```", re.DOTALL)
 _THOUGHTS = re.compile(r"\s*<think>(?:.*?(</think>)|.*)", re.DOTALL)
-_CLOSING = {"[": "]", "{": "}"}
+_MOST_VALUES = 1000
 _DECODER = json.JSONDecoder(strict=False)  # a line break in a text is no reason to refuse it
 _BROKEN = object()
 
@@ -65,7 +65,10 @@ def _unfenced(text: str) -> str:
 
 def _embedded(text: str) -> Iterator[object]:
     position = 0
-    while opening := _OPENING.search(text, position):
+    for _ in range(_MOST_VALUES):
+        opening = _OPENING.search(text, position)
+        if opening is None:
+            return
         position = _end_of(text, opening.start())
         span = text[opening.start() : position]
         value = _decoded(span)
@@ -73,22 +76,19 @@ def _embedded(text: str) -> Iterator[object]:
             yield value
         elif '"' in span:  # without a quotation mark it is prose in brackets
             raise UnusableAnswerError("the JSON in the answer is broken")
+    raise UnusableAnswerError(f"there are more than {_MOST_VALUES} pieces of JSON in the answer")
 
 
 def _end_of(text: str, start: int) -> int:
     """The position after the bracket that closes the one at the start."""
-    awaited: list[str] = []
+    depth = 0
     for match in _STRUCTURE.finditer(text, start):
         found = match[0]
-        if found in _CLOSING:
-            awaited.append(_CLOSING[found])
-        elif found in ("]", "}"):
-            if found != awaited.pop():
-                raise UnusableAnswerError("the JSON in the answer is broken")
-            if not awaited:
-                return match.end()
-        elif found == '"':
+        if found == '"':  # of a string without an end
             break
+        depth += (found in "[{") - (found in "]}")
+        if not depth:
+            return match.end()
     raise UnusableAnswerError("the answer ends in the middle of its JSON")
 
 

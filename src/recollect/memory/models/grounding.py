@@ -1,6 +1,7 @@
 """From what a model wrote to candidates that stand on messages, and decisions that stand on entries."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,15 +60,19 @@ class _Sources:
         return [*of_user, *others][:MOST_EVIDENCE] if of_user else []
 
     def _nearest(self, text: str) -> list[Message]:
-        wanted = _telling_terms(text)
-        shared = [(len(wanted & its), message) for its, message in self._terms]
-        most = max((count for count, _ in shared), default=0)
-        return [message for count, message in shared if most and count == most]
+        """The user's messages that share most terms with a text, in their order."""
+        shared = Counter(place for term in _telling_terms(text) for place in self._places.get(term, ()))
+        most = max(shared.values(), default=0)
+        return [self._messages[place] for place in sorted(shared) if shared[place] == most]
 
     @cached_property
-    def _terms(self) -> list[tuple[frozenset[str], Message]]:
-        of_user = (message for message in self._messages if message.role == "user")
-        return [(_telling_terms(message.content), message) for message in of_user]
+    def _places(self) -> dict[str, list[int]]:
+        """For each term, the places of the user's messages that have it."""
+        places: dict[str, list[int]] = {}
+        for place, message in enumerate(self._messages):
+            for term in _telling_terms(message.content) if message.role == "user" else ():
+                places.setdefault(term, []).append(place)
+        return places
 
 
 def _telling_terms(text: str) -> frozenset[str]:
