@@ -6,9 +6,8 @@ is different that matters: a negation, a number, a date, a name, who it is about
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from .similar_words import (
     CJK_LIGHT,
@@ -25,10 +24,9 @@ from .similar_words import (
 )
 from .terms import stem, terms
 
-T = TypeVar("T")
-
 _CONTAINED = 0.75  # share of the words in common where one text only leaves some out
 _DIFFERENT = 0.85  # the same where each has a word that the other has not
+_TELLING = 3  # words that say something for certain
 _LONGEST = 4000  # characters that are looked at
 _SAID_ON = re.compile(r"\s?[(（](?:said on|说于)[^()（）]{0,40}[)）]")
 _MONTH = "|".join(MONTHS)
@@ -77,12 +75,13 @@ def meaning_of(text: str) -> Meaning:
     if dates:
         plain = _RELATIVE.sub(" ", _DATES.sub(" ", plain))
     plain = _CJK.sub(_cleaned_cjk, plain)
-    order = tuple(_words_of(plain))
+    found = terms(plain)
+    order = tuple(_words_of(found))
     words = frozenset(order)
     return Meaning(
         words=words,
         order=order if words & ORDERED else (),
-        numbers=frozenset(_numbers_of(plain)),
+        numbers=frozenset(_numbers_of(found)),
         dates=dates,
         names=frozenset(stem(name.lower()) for name in _NAME.findall(plain)) - LIGHT,
         is_negated=(len(_NEGATED.findall(plain)) + len(_CJK_NEGATION.findall(plain))) % 2 == 1,
@@ -107,8 +106,9 @@ def mean_the_same(a: Meaning, b: Meaning) -> bool:
 def says_more(longer: Meaning, shorter: Meaning) -> bool:
     """Whether all that the shorter one says is in the longer one, which may also know the date."""
     return (
-        len(shorter.words) > 1
+        len(shorter.words) >= _TELLING
         and shorter.words <= longer.words
+        and len(longer.words) <= 2 * len(shorter.words)
         and shorter.numbers <= longer.numbers
         and shorter.dates <= longer.dates
         and shorter.is_negated == longer.is_negated
@@ -117,16 +117,12 @@ def says_more(longer: Meaning, shorter: Meaning) -> bool:
     )
 
 
-def first_the_same(meaning: Meaning, others: Iterable[tuple[T, Meaning]]) -> T | None:
-    """The first of the others that means the same."""
-    return next((key for key, other in others if mean_the_same(meaning, other)), None)
-
-
-def _words_of(text: str) -> Iterable[str]:
-    for term in terms(text):
+def _words_of(found: Iterable[str]) -> Iterator[str]:
+    for term in found:
         word = SAME.get(term, term)
-        is_number = term in NUMBERS or term[0].isdigit()
-        if not is_number and word not in LIGHT and term not in LIGHT:
+        # Numbers and negations are compared by themselves.
+        is_apart = term in NUMBERS or term[0].isdigit() or term in NEGATIONS or term.endswith("n't")
+        if not is_apart and word not in LIGHT and term not in LIGHT:
             yield word
 
 
@@ -137,15 +133,15 @@ def _cleaned_cjk(match: re.Match[str]) -> str:
     return "".join(character for character in run if character not in CJK_LIGHT)
 
 
-def _numbers_of(text: str) -> Iterable[str]:
-    for term in terms(text):
+def _numbers_of(found: Iterable[str]) -> Iterator[str]:
+    for term in found:
         if term[0].isdigit():
             yield term
         elif term in NUMBERS:
             yield NUMBERS[term]
 
 
-def _dates_of(text: str) -> Iterable[tuple[int, ...]]:
+def _dates_of(text: str) -> Iterator[tuple[int, ...]]:
     for match in _DATES.finditer(text):
         parts = {name[0]: value for name, value in match.groupdict().items() if value}
         month = parts.get("m", "")

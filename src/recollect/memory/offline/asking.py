@@ -17,8 +17,10 @@ _ASKS_FOR_A_NAME_OR_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _SAYS_NOTHING = re.compile(
-    r"^(?:yes|yeah|yep|no|nope|sure|ok(?:ay)?|maybe|not (?:yet|really|sure)|i (?:do|did|am|have|don['’]t|will)|nothing"
-    r"|never mind|thanks?|thank you|of course|definitely|absolutely|是的?|不是?|好的?|嗯+|对|没有|谢谢|不知道|随便)\W*$"
+    r"^(?:yes|yeah|yep|no|nope|sure|ok(?:ay)?|maybe|not (?:yet|really|sure)|i (?:do|did|am|have|don['’]t"
+    r"|will)|nothing"
+    r"|never mind|thanks?|thank you|of course|definitely|absolutely|是的?|不是?|好的?|嗯+|对|没有|谢谢"
+    r"|不知道|随便)(?:\W+(?:thanks?|thank you)\b.*)?\W*$"
     r"|[?？]",
     re.IGNORECASE,
 )

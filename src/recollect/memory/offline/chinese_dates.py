@@ -103,7 +103,8 @@ _Resolver = Callable[[re.Match[str], date], Found]
 _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (
         re.compile(
-            f"(?:(?P<year>(?:19|20)[0-9]{{2}}|前年|去年|今年|明年)年?)?(?P<month>[0-9]{{1,2}}|十[一二]?|[一二三四五六七八九])月"
+            f"(?:(?P<year>(?:19|20)[0-9]{{2}}|前年|去年|今年|明年)年?)?(?P<month>[0-9]{{1,2}}|十[一二]?"
+            f"|[一二三四五六七八九])月"
             f"(?:份|(?P<day>{CHINESE_NUMBER})[日号])?"
         ),
         _whole_date,
@@ -114,13 +115,15 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (re.compile(f"{_WHICH}个?月"), _month),
     (
         re.compile(
-            f"(?P<number>{CHINESE_NUMBER})个?(?P<unit>天|日|周|星期|礼拜|月|年)(?P<side>以前|之前|前|以后|之后|后)"
+            f"(?P<number>{CHINESE_NUMBER})个?(?P<unit>天|日|周|星期|礼拜|月|年)(?P<side>以前|之前|前"
+            f"|以后|之后|后)"
         ),
         _ago,
     ),
     (
         re.compile(
-            "(?P<year>(?:19|20)[0-9]{2}(?=年)|前年|去年|今年(?![0-9一二三四五六七八九十]{1,3}岁)|明年|后年)年?(?:的?(?P<season>[春夏秋冬])[天季])?"
+            "(?P<year>(?:19|20)[0-9]{2}(?=年)|前年|去年|今年(?![0-9一二三四五六七八九十]{1,3}岁)|明年"
+            "|后年)年?(?:的?(?P<season>[春夏秋冬])[天季])?"
         ),
         _year,
     ),

@@ -13,7 +13,8 @@ _LOOKED_AT = 500  # characters: a correction comes first
 _CORRECTION = re.compile(
     r"^(?:(?:actually|no|sorry|oops|wait|correction|scratch that|i misspoke)[,.!:;]? ){1,3}"
     r"(?:it['’]s|it is|i meant?|make that|(?:it|that) should be) (?P<value>[^.,!?]{1,40})[.!]*$"
-    r"|^(?:其实|不对|不|错了|说错了|更正)[，,。：:]? ?(?:应该)?(?:是|我是说)(?P<chinese>[^。，,！!？?]{1,20})[。！!]*$",
+    r"|^(?:其实|不对|不|错了|说错了|更正)[，,。：:]? ?(?:应该)?(?:是|我是说)"
+    r"(?P<chinese>[^。，,！!？?]{1,20})[。！!]*$",
     re.IGNORECASE,
 )
 

@@ -1,7 +1,7 @@
 """What becomes of each candidate: whether it is added, takes the place of what is known, or adds nothing."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..entry import Entry
 from ..pipeline.stages import Candidate, Decision
@@ -10,23 +10,26 @@ from .known import Known
 from .slots import Slot, slot_of
 
 _STOPPED = re.compile(
-    r"\b(?:no longer|any ?more|stopped|quit|gave up|not .{0,40} now|used to)\b|不再|再也不|[不没].{0,30}了|戒了?|放弃了?",
+    r"\b(?:no longer|any ?more|stopped|quit|gave up|not .{0,40} now|used to)\b|不再|再也不"
+    r"|[不没].{0,30}了|戒了?|放弃了?",
     re.IGNORECASE,
 )
 _STOP_WORDS = frozenset(
     {"longer", "anymor", "ani", "more", "stop", "quit", "gave", "use", "give", "不再", "再也"}
 )
+_NEGATION = re.compile("[不没]")
 _ABOUT_THE_SAME = 0.7  # share of the words of what is known that its denial repeats
 
 
-def decide(candidates: Sequence[Candidate], entries: Sequence[Entry]) -> tuple[Decision, ...]:
-    """A decision for each candidate, in their order."""
-    return tuple(_Deciding(candidates, entries).decisions())
+def decide(candidates: Sequence[Candidate], entries: Sequence[Entry]) -> Iterator[Decision]:
+    """A decision for each candidate, in their order, one at a time."""
+    deciding = _Deciding(candidates, entries)
+    for place, candidate in enumerate(candidates):
+        yield deciding.decide(place, candidate)
 
 
 class _Deciding:
     def __init__(self, candidates: Sequence[Candidate], entries: Sequence[Entry]) -> None:
-        self._candidates = candidates
         self._known = Known()
         self._new = Known()
         self._slots: dict[str, list[tuple[str, str]]] = {}
@@ -42,12 +45,9 @@ class _Deciding:
         if slot:
             self._slots.setdefault(slot.name, []).append((entry.content_id, slot.value))
 
-    def decisions(self) -> list[Decision]:
-        return [self._decide(place, candidate) for place, candidate in enumerate(self._candidates)]
-
-    def _decide(self, place: int, candidate: Candidate) -> Decision:
+    def decide(self, place: int, candidate: Candidate) -> Decision:
         meaning = meaning_of(candidate.text)
-        same = self._that_says_it(meaning)
+        same = self._that_says_it(candidate, meaning)
         if same is not None:
             return Decision(place, "none", (same,))
         if self._new.same_as(candidate.text) is not None or self._is_outdated(place, candidate):
@@ -56,9 +56,13 @@ class _Deciding:
         targets = self._in_its_place(candidate) or self._denied(candidate, meaning)
         return Decision(place, "supersede" if targets else "add", targets)
 
-    def _that_says_it(self, meaning: Meaning) -> str | None:
+    def _that_says_it(self, candidate: Candidate, meaning: Meaning) -> str | None:
+        slot = slot_of(candidate.text)
+        for key, value in self._slots.get(slot.name, ()) if slot else ():
+            if slot and value == slot.value and candidate.valid_from is None:
+                return key
         for key, other in self._known.near(meaning):
-            if mean_the_same(meaning, other) or says_more(other, meaning):
+            if mean_the_same(meaning, other) or (slot is None and says_more(other, meaning)):
                 return key
         return None
 
@@ -80,7 +84,7 @@ class _Deciding:
 
 
 def _denies(meaning: Meaning, known: Meaning) -> bool:
-    words = meaning.words - _STOP_WORDS
+    words = {word for word in meaning.words - _STOP_WORDS if not _NEGATION.search(word)}
     if known.is_negated or known.dates or not known.words or meaning.names != known.names:
         return False
     return len(words & known.words) / len(words | known.words) >= _ABOUT_THE_SAME

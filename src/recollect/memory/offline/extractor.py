@@ -1,7 +1,8 @@
-"""The three stages of the pipeline by rule, in English and Chinese: no model, no download, always the same."""
+"""The three stages of the pipeline by rule, in English and Chinese: no model, always the same answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 from ..conversation import Message
 from ..entry import Entry
@@ -13,6 +14,7 @@ from .known import Known
 from .reading import read_message
 
 _AT_ONCE = 20  # messages, before others get their turn
+_BEFORE = 10  # messages before, in which something may stand that is corrected now
 _TOLD = 50  # candidates that are told in words
 
 
@@ -33,7 +35,11 @@ class OfflineExtractor:
         known: Sequence[Entry],
     ) -> Answer[Update]:
         """Whether each is added, takes the place of what is known, or adds nothing."""
-        return Answer(Update(decide(candidates, known)))
+        decisions = []
+        for decision in decide(candidates, known):
+            await _give_way(decision.candidate)
+            decisions.append(decision)
+        return Answer(Update(tuple(decisions)))
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
         """Feelings, wishes and opinions in the user's messages that are not known yet."""
@@ -45,20 +51,32 @@ class OfflineExtractor:
         """Nothing is held."""
 
 
+async def _give_way(number: int) -> None:
+    """Let others have their turn, now and then: all this is work for the processor."""
+    if number % _AT_ONCE == 0:
+        await asyncio.sleep(0)
+
+
 async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
     """What is worth knowing in the user's messages, each thing once."""
     seen = Known()
     before = excerpt.before[-1] if excerpt.before else None
-    slotted: Candidate | None = None
+    slotted = _last_with_slot(excerpt.before[-_BEFORE:])
     for number, message in enumerate(excerpt.messages):
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+        await _give_way(number)
         for candidate in _candidates_of(message, before, slotted):
             slotted = candidate if candidate.slot else slotted
             if seen.same_as(candidate.text) is None:
                 seen.add(f"{number}/{candidate.text}", candidate.text)
                 yield candidate
         before = message
+
+
+def _last_with_slot(before: Sequence[Message]) -> Candidate | None:
+    """What the user said before that could now be corrected; it is not cited, for it was taken in then."""
+    found = [each for message in before if message.role == "user" for each in read_message(message, None)]
+    last = next((candidate for candidate in reversed(found) if candidate.slot), None)
+    return replace(last, evidence=()) if last else None
 
 
 def _candidates_of(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..conversation import Message
 from ..pipeline.stages import Candidate
 from .asking import Asked, answer_to, asked_before
-from .grammar import ENGLISH
+from .grammar import ENGLISH, grammar_of
 from .moments import Moment
 from .salience import DATED, LEAST, PICTURED, STRONG, answers
 from .sentences import caption_of
@@ -44,7 +44,9 @@ def _without_statements(message: Message, asked: Asked | None, said_on: date) ->
     if answer:
         return [_candidate([answer], message, said_on, asked)]
     caption = caption_of(message.content)
-    return [_picture(caption, message, said_on)] if caption and asked else []
+    if not caption or not asked or grammar_of(caption).injection.search(caption):
+        return []
+    return [_picture(caption, message, said_on)]
 
 
 def _score(statements: Sequence[Statement], text: str, before: Message | None) -> float:

@@ -19,20 +19,21 @@ _CONTRACTED = (
     (re.compile(r"\b[Ww]e['’]d\b"), "we would"),
     (re.compile(r"\bgonna\b", re.IGNORECASE), "going to"),
     (re.compile(r"\bwanna\b", re.IGNORECASE), "want to"),
-    (re.compile(r"\bI gotta\b"), "I have to"),
+    (re.compile(r"\bI gotta\b|^gotta\b", re.IGNORECASE), "I have to"),
     (re.compile(r"\bi\b(?!\.)"), "I"),
 )
 _TOKENS = re.compile(r"\s+|[^\W_]+(?:['’-][^\W\d_]+)*|[^\w\s]|_")
 _FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
 _SPEAKING_TO = re.compile(r"\b(?:you|your|yours|yourself|you['’]\w+|u|ur|let['’]s|lets)\b", re.IGNORECASE)
-_INVERTED = re.compile(r"\b(?:am|do|did|have|was|should|can|could|would|will|don['’]t) I\b")
+_INVERTED = re.compile(r"\b(?:am|do|did|have|was|should|can|could|would|will|don['’]t) I\b", re.IGNORECASE)
 _AND_I = re.compile(
     r"^(?:My|Our) ((?:(?!(?:is|was|are|were|has|have|had|and)\b)[\w'’-]+ ){1,3})and I\b", re.IGNORECASE
 )
 _NO_VERBS = "and or but in on at as who with a an the to for from of not when while because by if"
 _NO_VERB = frozenset(_NO_VERBS.split())
 _WITHOUT_SUBJECT = re.compile(
-    r"(?:(?P<adverb>just|also|still|recently|finally|even|already|never|always|definitely|really) )?(?P<verb>[^\W\d_]+(?:['’]t)?)\b",
+    r"(?:(?P<adverb>just|also|still|recently|finally|even|already|never|always|definitely"
+    r"|really) )?(?P<verb>[^\W\d_]+(?:['’]t)?)\b",
     re.IGNORECASE,
 )
 _HAS_OBJECT = re.compile(r" (?:my|our|a|an|some|the|it|up|off)\b")
@@ -187,4 +188,4 @@ class _Telling:
     def _follows_and(self) -> bool:
         """Whether `I` is one of several, as in "my wife and I", so that the verb is a plural."""
         before = [told for told in self._told if not told.isspace()]
-        return len(before) < 7 and before[-1:] == ["and"] and USER not in before
+        return len(before) < 7 and before[-1:] == ["and"] and not any(USER in told for told in before)

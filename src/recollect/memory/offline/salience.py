@@ -1,6 +1,7 @@
 """How much a message is worth keeping: signs that add up.
 
-The weights were fitted to conversations of which each was left out once, and rounded.
+The English weights are rounded from a regression on six conversations, which was checked by leaving out each
+of them once. Those of plain statements and of Chinese are set by hand.
 """
 
 import re
@@ -20,13 +21,18 @@ EACH_WORD = 0.02
 _MOST_WORDS = 60
 
 _KIN = (
-    "mom|mother|mum|dad|father|parents?|sister|brother|son|daughter|kids?|child(?:ren)?|wife|husband|partner|girlfriend|boyfriend"
-    "|fianc[ée]e?|family|grand\\w+|aunt|uncle|cousin|niece|nephew|friends?|dogs?|cats?|pets?|pupp(?:y|ies)|kittens?"
+    "mom|mother|mum|dad|father|parents?|sister|brother|son|daughter|kids?|child(?:ren)?|wife|husband"
+    "|partner|girlfriend|boyfriend"
+    "|fianc[ée]e?|family|grand\\w+|aunt|uncle|cousin|niece|nephew|friends?|dogs?|cats?|pets?|pupp(?:y"
+    "|ies)|kittens?"
 )
 _MATTERS = (
-    "job|work(?:ed|ing|s)?|company|business|career|degree|school|college|university|class(?:es)?|course|team|project|books?|movies?"
-    "|games?|club|group|charity|trip|vacation|travel\\w*|hik(?:e|ed|ing)|camping|tournament|competition|hospital|doctor|church|gym"
-    "|yoga|paint\\w*|music|songs?|concert|band|guitar|piano|recipe|cook(?:ing|ed)?|bak(?:e|ed|ing)|car|house|apartment|city|town"
+    "job|work(?:ed|ing|s)?|company|business|career|degree|school|college|university|class(?:es)?|course"
+    "|team|project|books?|movies?"
+    "|games?|club|group|charity|trip|vacation|travel\\w*|hik(?:e|ed|ing)|camping|tournament|competition"
+    "|hospital|doctor|church|gym"
+    "|yoga|paint\\w*|music|songs?|concert|band|guitar|piano|recipe|cook(?:ing|ed)?|bak(?:e|ed|ing)|car"
+    "|house|apartment|city|town"
     "|country|park|beach|sport\\w*|hobb(?:y|ies)|allergic|allergy|diet|language|exam|wedding|birthday|moved"
 )
 _NUMBERS = "two|three|four|five|six|seven|eight|nine|ten|once|twice|first|second|third|dozen|couple"
@@ -38,9 +44,12 @@ _SIGNS: tuple[tuple[re.Pattern[str], float], ...] = (
     # Whoever says "I like tea" says nothing else that could show it to matter.
     (
         re.compile(
-            r"^I(?:['’]m| am)? (?:(?:really|also|always|usually|often|now|never|do not|don['’]t|can['’]t) )*(?:like|love|hate"
-            r"|prefer|have|own|play|speak|study|work|live|use|drive|eat|drink|need|want|was born|an?|allergic|from|called"
-            r"|moved|grew up|single|married|vegan|vegetarian|afraid|feel|felt|think|believe|hope|wish|used to|no longer)\b|^(?:I am|I['’]m|My (?:\w+ ){1,3}(?:is|are|was|has|lives|works)) ",
+            r"^I(?:['’]m| am)? (?:(?:really|also|always|usually|often|now|never|do not|don['’]t"
+            r"|can['’]t) )*(?:like|love|hate"
+            r"|prefer|have|own|play|speak|study|work|live|use|drive|eat|drink|need|want|was born|an?"
+            r"|allergic|from|called"
+            r"|moved|grew up|single|married|vegan|vegetarian|afraid|feel|felt|think|believe|hope|wish"
+            r"|used to|no longer)\b|^(?:I am|I['’]m|My (?:\w+ ){1,3}(?:is|are|was|has|lives|works)) ",
             re.IGNORECASE,
         ),
         0.5,
@@ -62,7 +71,8 @@ _SIGNS_CHINESE: tuple[tuple[re.Pattern[str], float], ...] = (
     (re.compile("[妈爸父母哥弟姐妹妻夫爷奶儿女]|老公|老婆|孩子|朋友|男友|女友|家人|猫|狗"), 0.4),
     (
         re.compile(
-            "工作|上班|公司|学校|大学|专业|学习|书|电影|游戏|旅行|旅游|医院|医生|音乐|做饭|跑步|运动|城市|过敏|住|搬|生日|喜欢|爱好"
+            "工作|上班|公司|学校|大学|专业|学习|书|电影|游戏|旅行|旅游|医院|医生|音乐|做饭|跑步|运动"
+            "|城市|过敏|住|搬|生日|喜欢|爱好"
         ),
         0.6,
     ),
@@ -70,7 +80,8 @@ _SIGNS_CHINESE: tuple[tuple[re.Pattern[str], float], ...] = (
 )
 _WORD = re.compile(r"\w+")
 _ASKS_FOR_MUCH = re.compile(
-    r"\b(?:what|which|where|who|when|why|how (?:long|many|did|often|old))\b[^.!?]*\?|[什么哪谁为何几多怎].{0,30}[?？]",
+    r"\b(?:what|which|where|who|when|why|how (?:long|many|did|often|old))\b[^.!?]*\?"
+    r"|[什么哪谁为何几多怎].{0,30}[?？]",
     re.IGNORECASE,
 )
 _ASKS = re.compile("[?？]")

@@ -20,7 +20,8 @@ _LETTER = re.compile(r"[A-Za-z]")
 _SPACES = re.compile(r"\s+")
 
 _INTERJECTIONS = (
-    "wow|whoa|woah|woohoo|yay|yeah|yep|yup|yes+|nope|no|oh|ooh|ah|aw+|hey|hi|hello|hiya|haha(?:ha)*|hah|lol|yo"
+    "wow|whoa|woah|woohoo|yay|yeah|yep|yup|yes+|nope|no|oh|ooh|ah|aw+|hey|hi|hello|hiya|haha(?:ha)*|hah"
+    "|lol|yo"
     "|ok|okay|alright|sure|of course|definitely|absolutely|totally|exactly|right|true|agreed|indeed|for sure"
     "|certainly|thanks(?: so much| a lot| again| a ton)?|thank you(?: so much| very much)?|cool|awesome|great"
     "|nice|amazing|congrats|congratulations|well|so|anyways?|btw|by the way|oh and|also|guess what|you know"
@@ -28,7 +29,10 @@ _INTERJECTIONS = (
     "|um+|uh|please|fortunately|luckily|sadly|unfortunately|got it|good question|that said|long story short"
     "|sounds good|glad to hear it|i see|and|but|plus|what['’]s up|lately"
 )
-_NAME = "(?!(?:I|My|We|Our|It|The|This|That|Yesterday|Today|Tomorrow|Last|On|In)\\b)(?!\\w+(?:ly|day)\\b)[A-Z][a-z]{1,14}"
+_NAME = (
+    r"(?!(?:I|My|We|Our|It|The|This|That|Yesterday|Today|Tomorrow|Last|On|In)\b)"
+    r"(?!\w+(?:ly|day)\b)[A-Z][a-z]{1,14}"
+)
 # A word to begin with, perhaps a name that is spoken to, and a sign that sets it off.
 _OPENING = re.compile(
     rf"(?i:{_INTERJECTIONS})(?:,? {_NAME})?(?:\s*[,!.:…–—]+\s*|\s+-+\s+)"
@@ -38,8 +42,10 @@ _OPENING = re.compile(
 )
 _NAME_CALLED = re.compile(rf"{_NAME}[,!] ?(?=(?i:I|I['’]m|I['’]ve|my|we|it|that|the|this)\b)")
 _OPENING_CHINESE = re.compile(
-    "(?:嗯+|啊|哦|噢|哇|哈+|嘿|嗨|你好|您好|好的|好啊|好|是的|是啊|对啊|对|谢谢你?|多谢|其实|说实话|顺便说一下|对了|另外"
-    "|不过|而且|然后|所以|但是|请记住|记住|请记得|话说|总之|当然|没错|早上好|晚上好)[，,！!。：:、\\s]+|请记住|请记得|其实|说实话"
+    "(?:嗯+|啊|哦|噢|哇|哈+|嘿|嗨|你好|您好|好的|好啊|好|是的|是啊|对啊|对|谢谢你?|多谢|其实|说实话"
+    "|顺便说一下|对了|另外"
+    "|不过|而且|然后|所以|但是|请记住|记住|请记得|话说|总之|当然|没错|早上好|晚上好)[，,！!。：:、\\s]+"
+    "|请记住|请记得|其实|说实话"
 )
 
 

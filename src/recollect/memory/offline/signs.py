@@ -2,77 +2,114 @@
 
 import re
 
-I = re.IGNORECASE  # noqa: E741
+_ANY_CASE = re.IGNORECASE
 
 INJECTION = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines|training|polic(?:y|ies))\b"
-    r"|^\W{0,4}(?:system|assistant|developer)\s?(?:prompt|message|note)?\s?[:\]>]|<\|?/?(?:im_start|system|assistant)|\[/?INST\]"
-    r"|\b(?:add|save|store|write|put|insert|record|commit)\b.{0,40}\b(?:to|in|into|as)\s(?:your |the |a |long-term )*memor(?:y|ies)\b"
-    r"|\b(?:store|save|record|add|note|remember)\b.{0,20}\bthat\b.{0,60}\b(?:admin(?:istrator)?|root|superuser|authori[sz]ed|developer mode)\b"
-    r"|\bupdate (?:your|the) memory\b|\byou are now\b|\bfrom now on,? you\b|\bpretend (?:to be|that you|you)\b"
-    r"|\bnew instructions?\b|\bdeveloper mode\b|\bjailbreak|\b(?:reveal|print|show|repeat) (?:me )?your (?:system )?(?:prompt|instructions)\b",
-    I,
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?"
+    r"|guidelines|training|polic(?:y|ies))\b"
+    r"|^\W{0,4}(?:system|assistant|developer)\s?(?:prompt|message|note)?\s?[:\]>]|<\|?/?(?:im_start"
+    r"|system|assistant)|\[/?INST\]"
+    r"|\b(?:add|save|store|write|put|insert|record|commit)\b.{0,40}\b(?:to|in|into|as)\s(?:your |the |a "
+    r"|long-term )*memor(?:y|ies)\b"
+    r"|\b(?:store|save|record|add|note|remember)\b.{0,20}\bthat\b.{0,60}\b(?:admin(?:istrator)?|root"
+    r"|superuser|authori[sz]ed|developer mode)\b"
+    r"|\bupdate (?:your|the) memory\b|\byou are now\b|\bfrom now on,? you\b|\bpretend (?:to be|that you"
+    r"|you)\b"
+    r"|\bnew instructions?\b|\bdeveloper mode\b|\bjailbreak|\b(?:reveal|print|show"
+    r"|repeat) (?:me )?your (?:system )?(?:prompt|instructions)\b",
+    _ANY_CASE,
 )
 ORDER = re.compile(
-    r"^(?:please )?(?:store|save|record|add|write|insert|set|mark|treat|grant|give|delete|erase)\b", I
+    r"^(?:please )?(?:store|save|record|add|write|insert|set|mark|treat|grant|give|delete|erase)\b", _ANY_CASE
 )
 RECALLED = re.compile(
-    r"\b(?:as|like) (?:you|u) (?:said|mentioned|noted|recalled|remember(?:ed)?|told|wrote|know|already know)\b"
+    r"\b(?:as|like) (?:you|u) (?:said|mentioned|noted|recalled|remember(?:ed)?|told|wrote|know"
+    r"|already know)\b"
     r"|\byou(?:['’]re| are) (?:right|correct)\b|\byou (?:remember(?:ed)?|recalled|got (?:it|that) right)\b",
-    I,
+    _ANY_CASE,
 )
 COURTESY = re.compile(
-    r"^(?:thanks?|thank you|thx|no (?:problem|worries)|you['’]?re welcome|welcome|bye|goodbye|good (?:night|morning|luck|to see)"
-    r"|see (?:you|ya)|talk (?:to you )?(?:soon|later)|ttyl|take care|have (?:a|fun)|catch you|hope (?:you|all|this|everything)"
-    r"|(?:it['’]s |so )?(?:great|good|nice|lovely) (?:to (?:see|hear|chat|talk|meet)|hearing|seeing|chatting|talking)|long time no"
-    r"|how(?:['’]s| are| have| is)|what['’]s (?:up|new)|let me know|keep (?:it|me|up|going|in touch)|stay (?:strong|safe|positive)"
-    r"|congrat|happy (?:for|birthday|to help)|(?:so |really |super )?glad|(?:i['’]m |i am )?(?:so |really |super |very )*(?:glad|happy|proud|excited|thrilled|stoked|sorry)"
+    r"^(?:thanks?|thank you|thx|no (?:problem|worries)|you['’]?re welcome|welcome|bye|goodbye"
+    r"|good (?:night|morning|luck|to see)"
+    r"|see (?:you|ya)|talk (?:to you )?(?:soon|later)|ttyl|take care|have (?:a|fun)|catch you"
+    r"|hope (?:you|all|this|everything)"
+    r"|(?:it['’]s |so )?(?:great|good|nice|lovely) (?:to (?:see|hear|chat|talk|meet)|hearing|seeing"
+    r"|chatting|talking)|long time no"
+    r"|how(?:['’]s| are| have| is)|what['’]s (?:up|new)|let me know|keep (?:it|me|up|going|in touch)"
+    r"|stay (?:strong|safe|positive)"
+    r"|congrat|happy (?:for|birthday|to help)|(?:so |really |super )?glad|(?:i['’]m |i am )?(?:so "
+    r"|really |super |very )*(?:glad|happy|proud|excited|thrilled|stoked|sorry)"
     r" (?:for you|of you|you|to hear|to see you|that you|about that|your)"
-    r"|(?:so |really |super |very )*proud of (?:you|us)|i hope (?:you|it|all|that)|(?:i['’]m|i am) (?:always )?(?:here|rooting|sure)\b"
-    r"|i (?:really |totally |completely |definitely |definetly )*(?:agree|appreciate (?:it|you|that|the|your)|bet|can imagine|can tell|see|know(?:,? right)?\W*$|understand|get (?:it|that)|feel you"
-    r"|believe in you|couldn['’]t agree)|can['’]t wait to (?:hear|see (?:you|it|what|your|how))|i can['’]t wait to (?:hear|see (?:you|it|what|your|how))"
-    r"|appreciate|fingers crossed|best of luck|enjoy|cheers|wish(?:ing)? (?:you|me luck)|will do|sounds?\b|looking forward to (?:it|hearing|seeing you|your)"
-    r"|i['’]ll (?:let you know|keep (?:you|that)|definitely (?:do|check|keep|let)|check it out|try (?:it|that)|do that|be (?:here|there))|sure thing|of course)\b",
-    I,
+    r"|(?:so |really |super |very )*proud of (?:you|us)|i hope (?:you|it|all|that)|(?:i['’]m"
+    r"|i am) (?:always )?(?:here|rooting|sure)\b"
+    r"|i (?:really |totally |completely |definitely |definetly )*(?:agree|appreciate (?:it|you|that|the"
+    r"|your)|bet|can imagine|can tell|see|know(?:,? right)?\W*$|understand|get (?:it|that)|feel you"
+    r"|believe in you|couldn['’]t agree)|can['’]t wait to (?:hear|see (?:you|it|what|your|how))"
+    r"|i can['’]t wait to (?:hear|see (?:you|it|what|your|how))"
+    r"|appreciate|fingers crossed|best of luck|enjoy|cheers|wish(?:ing)? (?:you|me luck)|will do"
+    r"|sounds?\b|looking forward to (?:it|hearing|seeing you|your)"
+    r"|i['’]ll (?:let you know|keep (?:you|that)|definitely (?:do|check|keep|let)|check it out|try (?:it"
+    r"|that)|do that|be (?:here|there))|sure thing|of course)\b",
+    _ANY_CASE,
 )
 REACTION = re.compile(
-    r"^(?:that(?:['’]s| is| was| sounds?| must| looks?| would| really| makes sense| picture| photo| pic\b|['’]d|['’]ll)|those (?:are|look|sound)|these look"
-    r"|what an? |how (?:\w+)[!.]|so (?:cool|nice|sweet|true|cute|inspiring|awesome|amazing|great)|(?:wow|cool|nice|awesome|amazing|great|love (?:that|this|it|your))\b"
-    r"|it(?:['’]s| is| must be| sounds| looks| seems) (?:so |really |very |super |truly |always |such an? |an? )*"
-    r"(?:great|awesome|amazing|cool|nice|wonderful|important|inspiring|fantastic|true|good|incredible|beautiful|lovely|sweet|clear|key|crucial|essential|worth|okay|ok|fine)\b"
-    r"|must (?:be|have)|looks? (?:like|so|great|amazing|awesome|delicious)|totally|definitely|absolutely|exactly)",
-    I,
+    r"^(?:that(?:['’]s| is| was| sounds?| must| looks?| would| really| makes sense| picture| photo"
+    r"| pic\b|['’]d|['’]ll)|those (?:are|look|sound)|these look"
+    r"|what an? |how (?:\w+)[!.]|so (?:cool|nice|sweet|true|cute|inspiring|awesome|amazing|great)|(?:wow"
+    r"|cool|nice|awesome|amazing|great|love (?:that|this|it|your))\b"
+    r"|it(?:['’]s| is| must be| sounds| looks| seems) (?:so |really |very |super |truly |always "
+    r"|such an? |an? )*"
+    r"(?:great|awesome|amazing|cool|nice|wonderful|important|inspiring|fantastic|true|good|incredible"
+    r"|beautiful|lovely|sweet|clear|key|crucial|essential|worth|okay|ok|fine)\b"
+    r"|must (?:be|have)|looks? (?:like|so|great|amazing|awesome|delicious)|totally|definitely|absolutely"
+    r"|exactly)",
+    _ANY_CASE,
 )
 TO_THE_OTHER = re.compile(
-    r"^(?:you|your|you['’]\w+|u|let['’]?s|lets|don['’]t|keep|tell|check|take|try|look|see|remember|just remember|go|stay|believe|hang|show|send|here['’]s to"
-    r"|i (?:need|want|would like|have) (?:your |some |a )?(?:help|you to|question)|i was wondering|i['’]d like you"
-    r"|imagine|trust|be |do |make sure|never (?:give|forget)|please|give|feel free|have you|did you|do you|are you|is your|would you|could you|can you|any )\b",
-    I,
+    r"^(?:you|your|you['’]\w+|u|let['’]?s|lets|don['’]t|keep|tell|check|take|try|look|see|remember"
+    r"|just remember|go|stay|believe|hang|show|send|here['’]s to"
+    r"|i (?:need|want|would like|have) (?:your |some |a )?(?:help|you to|question)|i was wondering"
+    r"|i['’]d like you"
+    r"|imagine|trust|be |do |make sure|never (?:give|forget)|please|give|feel free|have you|did you"
+    r"|do you|are you|is your|would you|could you|can you|any )\b",
+    _ANY_CASE,
 )
 QUESTION = re.compile(
-    r"[?？]\W*$|^(?:what|how|why|where|when|who|which|do|does|did|are|is|have|has|can|could|would|will) (?:you|your|it|that|they|about)\b",
-    I,
+    r"[?？]\W*$|^(?:what|how|why|where|when|who|which|do|does|did|are|is|have|has|can|could|would"
+    r"|will) (?:you|your|it|that|they|about)\b",
+    _ANY_CASE,
 )
 # Feelings, wishes, opinions and likings.
 MIND = re.compile(
-    r"\b(?:i|we)(?:['’](?:m|d|ve|re)| am| have| had| would| was| were| are)? (?:\w+ ){0,3}?(?:love[ds]?|lik(?:e|ed)|enjoy(?:ed|ing)?|adore|hate[ds]?|dislike|prefer|want(?:ed)?|wish(?:ed)?|hop(?:e|ed|ing)"
-    r"|feel(?:ing)?|felt|think|thought|believe[ds]?|dream(?:ed|t|ing)?|miss(?:ed|ing)?|happy|sad|glad|proud|grateful|thankful|excited|stoked|thrilled|nervous|anxious|worried|afraid|scared|stressed"
-    r"|upset|angry|frustrated|disappointed|lonely|tired|overwhelmed|relieved|hopeful|optimistic|inspired|motivated|passionate|interested|curious|keen|determined|lucky|blessed|amazed|impressed|obsessed|into|fan|looking forward"
+    r"\b(?:i|we)(?:['’](?:m|d|ve|re)| am| have| had| would| was| were| are)? (?:\w+ ){0,3}?(?:love[ds]?"
+    r"|lik(?:e|ed)|enjoy(?:ed|ing)?|adore|hate[ds]?|dislike|prefer|want(?:ed)?|wish(?:ed)?|hop(?:e|ed"
+    r"|ing)"
+    r"|feel(?:ing)?|felt|think|thought|believe[ds]?|dream(?:ed|t|ing)?|miss(?:ed|ing)?|happy|sad|glad"
+    r"|proud|grateful|thankful|excited|stoked|thrilled|nervous|anxious|worried|afraid|scared|stressed"
+    r"|upset|angry|frustrated|disappointed|lonely|tired|overwhelmed|relieved|hopeful|optimistic|inspired"
+    r"|motivated|passionate|interested|curious|keen|determined|lucky|blessed|amazed|impressed|obsessed"
+    r"|into|fan|looking forward"
     r"|considering|tempted|thinking (?:about|of)|can['’]?t wait|afford|regret|trust|doubt|find it)\b"
-    r"|\b(?:makes?|made|making|gives?|gave|brings?|brought|fills?|reminds?|helps?|helped|inspires?|inspired|motivates?) me\b|\bmy (?:\w+ )?(?:favou?rite|dream|goal|passion|hope|wish|biggest fear|opinion|happy place)\b"
-    r"|\bmeans? (?:a lot|so much|the world|everything)\b|\b(?:in my opinion|to me,|for me,)|^(?:can['’]?t wait|love|enjoy|hope|hoping|excited|looking forward|wish|feeling)\b",
-    I,
+    r"|\b(?:makes?|made|making|gives?|gave|brings?|brought|fills?|reminds?|helps?|helped|inspires?"
+    r"|inspired|motivates?) me\b|\bmy (?:\w+ )?(?:favou?rite|dream|goal|passion|hope|wish|biggest fear"
+    r"|opinion|happy place)\b"
+    r"|\bmeans? (?:a lot|so much|the world|everything)\b|\b(?:in my opinion|to me,|for me,)"
+    r"|^(?:can['’]?t wait|love|enjoy|hope|hoping|excited|looking forward|wish|feeling)\b",
+    _ANY_CASE,
 )
-OVER = re.compile(r"\b(?:no longer|any ?more|used to)\b", I)
-PLAN = re.compile(
-    r"\b(?:i|we)(?:['’](?:m|re|ll)| am| are| will| have)? (?:\w+ ){0,2}?(?:going to|gonna|plan(?:ning)?|will|signed up|about to|set to|hoping to)\b|\b(?:i|we)['’]ll\b",
-    I,
-)
+OVER = re.compile(r"\b(?:no longer|any ?more|used to)\b", _ANY_CASE)
 DONE = re.compile(
-    r"\b(?:i|we|my \w+|our \w+|he|she|they|it)(?: \w+ly| just| also| finally| recently| even| already)? (?:was|were|did|had|went|got|took|made|gave|saw|met|found|bought|began|became|came|won|lost|ran|wrote|read|left|felt|told|taught"
-    r"|built|brought|sold|spent|fell|grew|kept|caught|broke|heard|thought|knew|drove|flew|rode|swam|sang|ate|drank|slept|chose|paid|sent|put|set|hit|hurt|cut|quit|led|started|[a-z]{3,}ed)\b"
-    r"|\b(?:i|we)(?:['’]ve| have) (?:\w+ ){0,2}?(?!been\b|always\b|got\b|known\b|had\b)(?:[a-z]{3,}ed|done|gone|made|taken|seen|found|won|lost|written|bought|met|started|begun|become|come|given|built|set)\b"
+    r"\b(?:i|we|my \w+|our \w+|he|she|they|it)(?: \w+ly| just| also| finally| recently| even"
+    r"| already)? (?:was|were|did|had|went|got|took|made|gave|saw|met|found|bought|began|became|came|won"
+    r"|lost|ran|wrote|read|left|felt|told|taught"
+    r"|built|brought|sold|spent|fell|grew|kept|caught|broke|heard|thought|knew|drove|flew|rode|swam|sang"
+    r"|ate|drank|slept|chose|paid|sent|put|set|hit|hurt|cut|quit|led|started|[a-z]{3,}ed)\b"
+    r"|\b(?:i|we)(?:['’]ve| have) (?:\w+ ){0,2}?(?!been\b|always\b|got\b|known\b|had\b)(?:[a-z]{3,}ed"
+    r"|done|gone|made|taken|seen|found|won|lost|written|bought|met|started|begun|become|come|given|built"
+    r"|set)\b"
     r"|\bjust (?:got|went|took|made|started|bought|met|had|found|won|lost|[a-z]{3,}ed)\b"
-    r"|^(?:just |finally |recently |also )*(?:went|got|took|made|started|lost|found|bought|met|saw|had|did|tried|finished|joined|won|passed|visited|attended|signed|adopted|moved|\w{3,}ed) (?:a|an|the|my|some|to|up|in|back|with|from|on|off|out|into|our|for|this|hitting)\b",
-    I,
+    r"|^(?:just |finally |recently |also )*(?:went|got|took|made|started|lost|found|bought|met|saw|had"
+    r"|did|tried|finished|joined|won|passed|visited|attended|signed|adopted|moved|\w{3,}ed) (?:a|an|the"
+    r"|my|some|to|up|in|back|with|from|on|off|out|into|our|for|this|hitting)\b",
+    _ANY_CASE,
 )

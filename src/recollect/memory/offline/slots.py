@@ -4,15 +4,22 @@ import re
 from dataclasses import dataclass
 
 _VALUE = r"(?P<value>[^.,;!?()。，；！？（）]{1,60}?)"
-_END = r"(?= (?:and|but|with|since|for|because|now|at the moment|these days|as|where|which|in order|this|last|on)\b|[.,;!?()]|$)"
+_END = (
+    r"(?= (?:and|but|with|since|for|because|now|at the moment|these days|as|where|which|in order|this|last"
+    r"|on)\b|[.,;!?()]|$)"
+)
 _NOW = (
     r"(?:is |has |also |now |just |currently |recently |finally |actually |is now |has just |has recently )*"
 )
 _OCCUPATION = (
-    r"(?:nurse|teacher|doctor|lawyer|engineer|student|chef|cook|writer|artist|designer|developer|programmer|manager|accountant|analyst"
-    r"|architect|dentist|driver|farmer|journalist|mechanic|musician|painter|photographer|pilot|plumber|police officer|professor|psychologist"
-    r"|researcher|scientist|secretary|singer|soldier|therapist|translator|vet|veterinarian|waiter|waitress|actor|actress|banker|barista|consultant"
-    r"|electrician|firefighter|librarian|paramedic|pharmacist|physicist|retiree|salesperson|surgeon|tutor|freelancer)"
+    r"(?:nurse|teacher|doctor|lawyer|engineer|student|chef|cook|writer|artist|designer|developer"
+    r"|programmer|manager|accountant|analyst"
+    r"|architect|dentist|driver|farmer|journalist|mechanic|musician|painter|photographer|pilot|plumber"
+    r"|police officer|professor|psychologist"
+    r"|researcher|scientist|secretary|singer|soldier|therapist|translator|vet|veterinarian|waiter"
+    r"|waitress|actor|actress|banker|barista|consultant"
+    r"|electrician|firefighter|librarian|paramedic|pharmacist|physicist|retiree|salesperson|surgeon"
+    r"|tutor|freelancer)"
 )
 
 
@@ -33,14 +40,16 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "home",
         _user(
-            rf"{_NOW}(?:liv(?:es|ing) in|resides in|based in|(?:moved|relocated) (?:back )?to|settled in) {_VALUE}{_END}"
+            rf"{_NOW}(?:liv(?:es|ing) in|resides in|based in|(?:moved|relocated) (?:back )?to"
+            rf"|settled in) {_VALUE}{_END}"
         ),
     ),
     ("home", _user(rf"(?:home|home town|address) is (?:in |at )?{_VALUE}{_END}")),
     (
         "job",
         _user(
-            rf"{_NOW}(?:works|working|employed|got a job|started(?: working)?) as (?:an? )?{_VALUE}(?= at| for| in\b|{_END[3:]}"
+            rf"{_NOW}(?:works|working|employed|got a job"
+            rf"|started(?: working)?) as (?:an? )?{_VALUE}(?= at| for| in\b|{_END[3:]}"
         ),
     ),
     ("job", _user(rf"(?:job|profession|occupation) is {_VALUE}{_END}")),
@@ -48,14 +57,16 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "employer",
         _user(
-            rf"{_NOW}(?:works (?:at|for)|working (?:at|for)|employed (?:at|by)|started at|started (?:working |a (?:new )?job )(?:at|for)) {_VALUE}{_END}"
+            rf"{_NOW}(?:works (?:at|for)|working (?:at|for)|employed (?:at|by)|started at"
+            rf"|started (?:working |a (?:new )?job )(?:at|for)) {_VALUE}{_END}"
         ),
     ),
     ("employer", _user(rf"(?:employer|company) is {_VALUE}{_END}")),
     (
         "age",
         _user(
-            r"(?:is|turned|is turning|just turned) (?P<value>\d{1,3})(?: years old)?(?=[ .,;!?()]|$)(?! (?:minutes|hours|days|weeks|months|percent|years (?!old)|\w+s\b))"
+            r"(?:is|turned|is turning|just turned) (?P<value>\d{1,3})(?: years old)?(?=[ .,;!?()]"
+            r"|$)(?! (?:minutes|hours|days|weeks|months|percent|years (?!old)|\w+s\b))"
         ),
     ),
     ("age", _user(r"age is (?P<value>\d{1,3})\b")),
@@ -78,20 +89,24 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "home",
         re.compile(
-            f"^用户(?:现在|目前|一直|已经|刚刚?|最近|后来)*(?:居?住在|搬到了?|搬去了?|搬家到了?|定居在?){_CHINESE}(?:住|生活|了|工作)?{_ENDS}"
+            f"^用户(?:现在|目前|一直|已经|刚刚?|最近|后来)*(?:居?住在|搬到了?|搬去了?|搬家到了?"
+            f"|定居在?){_CHINESE}(?:住|生活|了|工作)?{_ENDS}"
         ),
     ),
     ("employer", re.compile(f"^用户(?:现在|目前|已经)*(?:就职于|任职于|入职了?){_CHINESE}{_ENDS}")),
     (
         "employer",
         re.compile(
-            "^用户(?:现在|目前|已经)*在(?P<value>[^。，,；;！!（）()、]{1,30}?)(?:工作|上班|任职)(?:了)?(?=[。，,；;！!（(]|$)"
+            "^用户(?:现在|目前|已经)*在(?P<value>[^。，,；;！!（）()、]{1,30}?)(?:工作|上班"
+            "|任职)(?:了)?(?=[。，,；;！!（(]|$)"
         ),
     ),
     (
         "job",
         re.compile(
-            "^用户(?:现在|目前)*(?:是|当|做)(?:一名|一个|一位|名)?(?P<value>[^。，,；;！!（）()、的]{0,10}(?:医生|护士|老师|教师|学生|工程师|程序员|设计师|律师|会计|厨师|司机|作家|画家|记者|经理|演员|歌手|警察|军人|农民|科学家|研究员))"
+            "^用户(?:现在|目前)*(?:是|当|做)(?:一名|一个|一位"
+            "|名)?(?P<value>[^。，,；;！!（）()、的]{0,10}(?:医生|护士|老师|教师|学生|工程师|程序员"
+            "|设计师|律师|会计|厨师|司机|作家|画家|记者|经理|演员|歌手|警察|军人|农民|科学家|研究员))"
         ),
     ),
     (
@@ -111,13 +126,14 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("favourite", re.compile(f"^用户最喜欢的(?P<what>[^。，是]{{1,10}})是{_CHINESE}{_ENDS}")),
 )
 _OVER = re.compile(
-    r"\b(?:not|never|n['’]t|no longer|used to|might|may|could|would|wants|hopes|will|if)\b|n['’]t\b|[不没想要会]",
+    r"\b(?:not|never|n['’]t|no longer|used to|might|may|could|would|wants|hopes|will|if)\b|n['’]t\b"
+    r"|[不没想要会]",
     re.IGNORECASE,
 )
 
 
 def slot_of(text: str) -> Slot | None:
-    """What a text in the third person says of something with one value; `None` if nothing, or if it is over."""
+    """What a text in the third person says of something with one value; `None` if nothing, or no longer."""
     for name, pattern in (*_PATTERNS, *_PATTERNS_CHINESE):
         match = pattern.search(text)
         if match and not _OVER.search(match.group()) and _fits(name, match["value"]):

@@ -7,8 +7,8 @@ from datetime import date
 from functools import cached_property
 
 from ..entry import ContentType
-from .grammar import Grammar, grammar_of
 from .chinese import third_person_of
+from .grammar import Grammar, grammar_of
 from .moments import Moment
 from .salience import DATED, length_of, signs_of
 from .sentences import sentences_of, without_opening
@@ -75,11 +75,16 @@ class Statement:
 
 def statements_of(text: str, said_on: date) -> list[Statement]:
     """What a message states, in its order."""
-    return [
-        statement_of(sentence, place, said_on)
-        for place, sentence in enumerate(_told_sentences(sentences_of(text)))
-        if sentence
-    ]
+    told = enumerate(_told_sentences(sentences_of(text)))
+    found = (statement_of(sentence, place, said_on) for place, sentence in told if sentence)
+    return [statement for statement in found if not _is_about_the_other(statement)]
+
+
+def _is_about_the_other(statement: Statement) -> bool:
+    """Whether it is what the user thinks of the other, or offers: "I'm impressed by your courage"."""
+    grammar, sentence = statement.grammar, statement.sentence
+    is_happening = bool(statement.moments) or bool(grammar.done.search(sentence))
+    return grammar.speaks_to_somebody(sentence) and not is_happening
 
 
 def _told_sentences(sentences: list[str]) -> Iterator[str]:

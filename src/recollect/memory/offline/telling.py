@@ -10,6 +10,7 @@ from .statements import Statement
 LONGEST = 200
 """Characters of an entry, about."""
 
+_POSSESSIVE = re.compile(r"['’]s\b")
 _LAST_SIGN = re.compile(r"[\s!.,;:…–—~-]+$|[。！，；：～]+$")
 
 
@@ -53,6 +54,8 @@ def _with_date(text: str, moment: Moment, grammar: Grammar) -> str:
     before, after = text[: moment.end], text[moment.end :]
     if grammar.is_chinese:
         return f"{before}（{moment.words}）{after}"
+    if possessive := _POSSESSIVE.match(after):
+        return f"{before}{possessive.group()} ({moment.words}){after[possessive.end() :]}"
     goes_on = after[:1].isspace() and not after.lstrip().startswith(("-", "–", "("))
     return f"{before}, {moment.words}{',' if goes_on else ''}{after}"
 

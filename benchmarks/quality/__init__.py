@@ -1,0 +1,1 @@
+"""How good what is remembered is, measured with no model."""
