@@ -91,6 +91,8 @@ def test_the_public_surface_is_this_list() -> None:
         ExtractionError Extractor LeaseLostError Memory MemoryStore Message ModelRefusedError
         ModelUnavailableError OfflineExtractor OpenAIExtractor Run RunFailure RunOptions RunStage
         UnusableAnswerError
+        CachedEmbedder CallableEmbedder Embedder LocalEmbedder MemoryHit MemorySearch OnnxEmbedder
+        OpenAIEmbedder Recalled Receipt TurnHit TurnSearch Why
         """.split()  # noqa: SIM905
     )
     for name in recollect.__all__:

@@ -51,6 +51,11 @@ if TYPE_CHECKING:
     from .memory.conversation import Message as Message
     from .memory.entry import Entry as Entry
     from .memory.entry import Evidence as Evidence
+    from .memory.found import MemoryHit as MemoryHit
+    from .memory.found import MemorySearch as MemorySearch
+    from .memory.found import Recalled as Recalled
+    from .memory.found import TurnHit as TurnHit
+    from .memory.found import TurnSearch as TurnSearch
     from .memory.manager import ConversationManager as ConversationManager
     from .memory.memory import Memory as Memory
     from .memory.models import AnthropicExtractor as AnthropicExtractor
@@ -58,10 +63,18 @@ if TYPE_CHECKING:
     from .memory.offline import OfflineExtractor as OfflineExtractor
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
+    from .memory.rights.receipt import Receipt as Receipt
+    from .memory.rights.why import Why as Why
     from .memory.run import Coverage as Coverage
     from .memory.run import Run as Run
     from .memory.run import RunFailure as RunFailure
     from .memory.run import RunStage as RunStage
+    from .memory.search.embedders import CachedEmbedder as CachedEmbedder
+    from .memory.search.embedders import CallableEmbedder as CallableEmbedder
+    from .memory.search.embedders import Embedder as Embedder
+    from .memory.search.embedders import LocalEmbedder as LocalEmbedder
+    from .memory.search.embedders import OnnxEmbedder as OnnxEmbedder
+    from .memory.search.embedders import OpenAIEmbedder as OpenAIEmbedder
     from .memory.store import MemoryStore as MemoryStore
     from .sessions.advanced.branching import BranchDiff as BranchDiff
     from .sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession as AdvancedSQLAlchemySession
@@ -295,6 +308,23 @@ _PUBLIC = {
         "RunStage",
     ),
     "memory.store": ("MemoryStore",),
+    "memory.found": (
+        "MemoryHit",
+        "MemorySearch",
+        "Recalled",
+        "TurnHit",
+        "TurnSearch",
+    ),
+    "memory.rights.receipt": ("Receipt",),
+    "memory.rights.why": ("Why",),
+    "memory.search.embedders": (
+        "CachedEmbedder",
+        "CallableEmbedder",
+        "Embedder",
+        "LocalEmbedder",
+        "OnnxEmbedder",
+        "OpenAIEmbedder",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -67,7 +67,7 @@ class Conversation:
     ) -> None:
         self.agent_id = check_id("agent_id", agent_id)
         self.user_id = check_id("user_id", user_id)
-        self.session_id = str(uuid.uuid4()) if session_id is None else check_id("session_id", session_id)
+        self.session_id = check_key("session_id", session_id) or str(uuid.uuid4())
         self.conversation_id = check_key("conversation_id", conversation_id) or str(uuid.uuid4())
         self.created_at = read_time("created_at", created_at) or now()
         self.memory_id = check_key("memory_id", memory_id)

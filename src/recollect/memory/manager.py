@@ -51,6 +51,22 @@ class ConversationManager:
     edit_entry = _blocking(MemoryStore.edit_entry)
     delete_entry = _blocking(MemoryStore.delete_entry)
 
+    search_memories = _blocking(MemoryStore.search_memories)
+    search_conversations = _blocking(MemoryStore.search_conversations)
+    recall = _blocking(MemoryStore.recall)
+    embed_pending = _blocking(MemoryStore.embed_pending)
+
+    why = _blocking(MemoryStore.why)
+    export_user = _blocking(MemoryStore.export_user)
+    export_user_to = _blocking(MemoryStore.export_user_to)
+    import_user = _blocking(MemoryStore.import_user)
+    erase_user = _blocking(MemoryStore.erase_user)
+    erase_conversation = _blocking(MemoryStore.erase_conversation)
+    erase_message = _blocking(MemoryStore.erase_message)
+    delete_memory = _blocking(MemoryStore.delete_memory)
+    receipt_subject = _blocking(MemoryStore.receipt_subject)
+    vacuum = _blocking(MemoryStore.vacuum)
+
     get_run = _blocking(MemoryStore.get_run)
     list_runs = _blocking(MemoryStore.list_runs)
     list_runs_of = _blocking(MemoryStore.list_runs_of)

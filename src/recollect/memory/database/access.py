@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...sessions.sql.columns import time_to_column
 from ...sessions.sql.database import SQLStore
-from ...sessions.sql.scripts import Decode, MakeScript, Row
+from ...sessions.sql.scripts import Decode, Engine, MakeScript, Row
 from ..conversation import Message
 from ..entry import Entry
 from ..times import now
@@ -43,6 +43,10 @@ class MemoryDatabase(SQLStore):
         self.entries = EntryQueries(self.dialect)
         self.turns = conversations.by_ids(self.dialect)
         self.removal = RemovalQueries(self.dialect)
+
+    async def prepared(self) -> Engine:
+        """The engine, with the tables there."""
+        return await self._prepared()
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a transaction of its own."""

@@ -13,6 +13,8 @@ class Dialect:
     """What passes over rows that others are about to take."""
     lock: str
     """What keeps others from changing a row that was selected."""
+    share: str
+    """What keeps others from deleting a row that was selected."""
     each: str
     """The elements of a JSON array {} as rows with a column `value`."""
     element: str
@@ -23,6 +25,7 @@ SQLITE = Dialect(
     now="((julianday('now') - 2440587.5) * 86400.0)",
     skip_locked="",
     lock="",
+    share="",
     each="(SELECT value FROM json_each({}))",
     element="json_extract({}, '$[{}]')",
 )
@@ -30,6 +33,7 @@ POSTGRESQL = Dialect(
     now="CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
     skip_locked=" FOR UPDATE SKIP LOCKED",
     lock=" FOR UPDATE",
+    share=" FOR KEY SHARE",
     each="(SELECT value FROM json_array_elements_text(CAST({} AS JSON)))",
     element="(CAST({} AS JSON) ->> {})",
 )

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import random
 import uuid
 from typing import Any, NamedTuple, Self
 
+from ...errors import ConflictError
 from ...sessions.sql.scripts import Row, Script, Statement
 from .schema import MEMORIES
 
@@ -12,10 +14,14 @@ _COLUMNS = "memory_id, tenant, agent_id, user_id, created_at, updated_at, versio
 _MAKE = (
     f"INSERT INTO {MEMORIES.name} (memory_id, tenant, agent_id, user_id, owner_key, user_key, created_at,"
     " updated_at, version, next_position, entries_stamp, turns_stamp)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 1, 0, 0, 0) ON CONFLICT (owner_key) DO NOTHING"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, 0, ?9, ?9) ON CONFLICT DO NOTHING"
 )
 FIND = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE owner_key = ?1"
 READ = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE memory_id = ?1 AND tenant = ?2"
+# A change that changes nothing: until the transaction ends, nobody else changes the memory.
+HOLD = (
+    f"UPDATE {MEMORIES.name} SET version = version WHERE memory_id = ?1 AND tenant = ?2 RETURNING {_COLUMNS}"
+)
 READ_OWNER = f"SELECT owner_key FROM {MEMORIES.name} WHERE memory_id = ?1"
 LIST = (
     f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE tenant = ?1 AND memory_id > ?2 ORDER BY memory_id LIMIT ?3"
@@ -60,14 +66,21 @@ def _hash(*names: str) -> str:
     return hashlib.sha256(json.dumps(names).encode()).hexdigest()
 
 
-def find_or_make(row: MemoryRow) -> Script[str]:
-    """The id of the memory of an agent and a user, which is made if there is none."""
+def find_or_make(row: MemoryRow, share: str = "") -> Script[str]:
+    """The id of the memory of an agent and a user, which is made if there is none.
+
+    With the `share` of a dialect nobody deletes it before the transaction ends.
+    """
     keys = (owner_key(row.tenant, row.agent_id, row.user_id), user_key(row.tenant, row.user_id))
-    rows = yield Statement(FIND, (keys[0],))
+    find = Statement(FIND + share, (keys[0],))
+    rows = yield find
     if not rows:
-        values = (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, row.created_at)
-        yield Statement(_MAKE, values)
-        rows = yield Statement(FIND, (keys[0],))  # which another may have made meanwhile
+        values = (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, row.created_at, row.version)
+        # Stamps start anywhere: a copy of an erased memory of the same id must not be taken for this one's.
+        yield Statement(_MAKE, (*values, random.getrandbits(48)))
+        rows = yield find  # which another may have made meanwhile
+    if not rows:
+        raise ConflictError("memory_id is not that of this agent and user")
     return str(rows[0][0])
 
 

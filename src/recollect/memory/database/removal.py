@@ -147,8 +147,10 @@ _UNCITED = (
 )
 # A group goes whole: its wording may be that of the message that goes.
 _FORGET_GROUPS = (
-    f"DELETE FROM {EVIDENCE.name} WHERE tenant = ?3 AND EXISTS (SELECT 1 FROM {EVIDENCE.name} cited"
-    f" WHERE cited.content_id = {EVIDENCE.name}.content_id AND cited.source = {EVIDENCE.name}.source"
+    f"DELETE FROM {EVIDENCE.name} WHERE tenant = ?3 AND content_id IN"
+    f" (SELECT content_id FROM {EVIDENCE.name} WHERE {_CITED})"
+    f" AND EXISTS (SELECT 1 FROM {EVIDENCE.name} cited WHERE cited.content_id = {EVIDENCE.name}.content_id"
+    f" AND cited.source = {EVIDENCE.name}.source"
     " AND cited.conversation_id = ?1 AND (CAST(?2 AS VARCHAR) IS NULL OR cited.message_id = ?2)) RETURNING 1"
 )
 _REWORD = (

@@ -17,7 +17,7 @@ from ...sessions.sql.columns import text_from_column, text_to_column
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..conversation import Message
-from . import conversations
+from . import conversations, memories
 from .dialect import Dialect
 from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
 
@@ -57,7 +57,6 @@ _START_OLDEST = (
     f" ORDER BY sequence LIMIT 1) RETURNING {_COLUMNS},"
     f" {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')}"
 )
-_HOLD_MEMORY = f"UPDATE {MEMORIES.name} SET version = version WHERE memory_id = ?1"
 _KEEP_STAGE = (
     f"INSERT INTO {STAGES.name} (run_id, tenant, stage, model, finished_at, result, raw_response,"
     " prompt_tokens, completion_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
@@ -164,7 +163,7 @@ class QueueQueries:
         # Only for who has changed the row before: else a run could be made while this waits for its turn.
         self.forget_if_done = (
             f"DELETE FROM {queue} WHERE memory_id = ?1 AND NOT EXISTS"
-            f" (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1)"
+            f" (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1) RETURNING 1"
         )
         self.still_there = (
             f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
@@ -279,18 +278,18 @@ def keep_stage(task: Task, kept: KeptStage) -> Script[bool]:
 
 def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[set[str]]:
     """Of the ids of entries those that nobody has deleted, nor will until the transaction ends."""
-    yield Statement(_HOLD_MEMORY, (task.run.memory_id,))
+    yield Statement(memories.HOLD, (task.run.memory_id, task.run.tenant))
     rows = yield Statement(queries.still_there, (json.dumps(list(ids)),))
     return {content_id for (content_id,) in rows}
 
 
 def finish(queries: QueueQueries, task: Task, model: str, result: Any, now: str) -> Script[None]:
-    """End a run that came to a result, and let the next of its memory be taken."""
+    """End a run that came to a result, and let the next of its memory be taken. The lease must be held."""
     told = text_to_column(json.dumps(result))
     yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
     yield Statement(_CLOSE, (task.run.run_id, now, model))
-    yield from release(queries, task, 0)
-    yield Statement(queries.forget_if_done, (task.run.memory_id,))
+    if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):
+        yield from release(queries, task, 0)
 
 
 def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Script[None]:

@@ -4,7 +4,8 @@ A memory stands for one agent and one user. Its entries are rows of `memory_cont
 that it was learned from in `memory_evidence`, and its terms in `memory_terms`, by which it is found when
 something is learned. Its stamps tell whoever holds a copy of its entries or turns that they have changed.
 Conversations are rows with their messages. What is to be learned from them is a run, which keeps each stage
-that is finished. `memory_queue` says when a memory may next be worked on, and by whom.
+that is finished. `memory_queue` says when a memory may next be worked on, and by whom. `memory_keys` holds
+the secret under which a tenant's receipts name whose data was erased.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -114,7 +115,7 @@ CONVERSATIONS = Table(
         *_optional("pipeline_result"),
     ),
     key=("conversation_id",),
-    indexes=(("memory_id", "created_at"),),
+    indexes=(("memory_id", "created_at"), ("session_id",)),
 )
 
 MESSAGES = Table(
@@ -189,7 +190,9 @@ QUEUE = Table(
     indexes=(("available_at",),),
 )
 
-TABLES = (MEMORIES, CONTENTS, EVIDENCE, TERMS, CONVERSATIONS, MESSAGES, RUNS, STAGES, FAILURES, QUEUE)
+KEYS = Table("memory_keys", _texts("tenant", "secret"), key=("tenant",))
+
+TABLES = (MEMORIES, CONTENTS, EVIDENCE, TERMS, CONVERSATIONS, MESSAGES, RUNS, STAGES, FAILURES, QUEUE, KEYS)
 
 
 def create_tables() -> Script[None]:

@@ -153,6 +153,7 @@ class _Work:
         self._extractor = extractor
         self._task = task
         self._lease_seconds = lease_seconds
+        self._is_cancelled = False
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
         self._kept: dict[Stage, KeptStage] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
@@ -166,6 +167,8 @@ class _Work:
         for self.stage in STAGES:
             if self.stage not in self._kept:
                 await stages[self.stage]()
+            if self._is_cancelled:
+                raise asyncio.CancelledError
 
     async def _modification(self) -> None:
         answer = Answer(Modification("", ()))
@@ -188,6 +191,9 @@ class _Work:
         answer = Answer(Mind("", None, ()))
         if self._excerpt.messages:
             answer = await self._held(self._extractor.mind(self._excerpt, known))
+        await to_its_end(self._keep_mind(answer), _LONGEST_PAUSE)
+
+    async def _keep_mind(self, answer: Answer[Mind]) -> None:
         candidates = answer.value.candidates
         changes = settle(self._task.run.conversation_id, candidates, (), await self._known(candidates))
         await self._keep(answer, msgspec.to_builtins(answer.value), changes, is_last=True)
@@ -248,6 +254,11 @@ class _Work:
                 await self._extend()
             if asked.cancelled():  # not by us
                 raise ExtractionError("the extractor was cancelled")
+            return asked.result()
+        except asyncio.CancelledError:
+            if not asked.done() or asked.cancelled() or asked.exception() is not None:
+                raise
+            self._is_cancelled = True  # which is heeded when the answer that came with it is kept
             return asked.result()
         finally:
             asked.cancel()

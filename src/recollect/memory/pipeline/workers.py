@@ -3,27 +3,34 @@
 import asyncio
 import logging
 import threading
+import traceback
 import uuid
+from collections.abc import Awaitable, Callable
 
 from ...errors import StorageError
 from ...sessions.sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
+from .embedding import Embedding
 from .runner import Runner
 
 _log = logging.getLogger("recollect.memory")
 _SHORTEST_WAIT = 0.01  # seconds: what is due may be held by a transaction of another for a moment
 _LONGEST_WAIT = 1.0  # until the queue is looked at again: other processes add to it unseen
 _AFTER_FAULT = 1.0
+_PATIENCE = 5.0  # until one who was asked to end is asked again
 
 
 class Workers:
-    """Some workers on one database, in a loop of their own."""
+    """Some workers on one database, in a loop of their own; one more gives vectors to what has none."""
 
-    def __init__(self, database: MemoryDatabase, runner: Runner, count: int) -> None:
+    def __init__(
+        self, database: MemoryDatabase, runner: Runner, count: int, embedding: Embedding | None = None
+    ) -> None:
         self._database = database
         self._runner = runner
         self._count = count
+        self._embedding = embedding
         self._starting = threading.Lock()
         self._loop = BackgroundLoop("recollect-memory-workers")
         self._wake = asyncio.Event()
@@ -47,38 +54,60 @@ class Workers:
         self._loop.stop()
 
     async def _begin(self) -> None:
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._count)]
+        duties = [self._do_run] * self._count + ([self._embed] if self._embedding else [])
+        self._tasks = [asyncio.create_task(self._work(duty)) for duty in duties]
 
     async def _end(self) -> None:
         """End the workers before their loop: it would also end what they do to give runs back."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
+        left = set(self._tasks)
+        while left:
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=_PATIENCE)  # some code swallows a cancellation
 
-    async def _work(self) -> None:
+    async def _work(self, duty: Callable[[], Awaitable[bool]]) -> None:
+        """Do a duty for as long as there is something to do, and wait until there is again."""
         while True:
             try:
                 self._wake.clear()
-                task = await self._runner.take(str(uuid.uuid4()))
-                if task is None:
+                if not await duty():
                     await self._wait()
-                else:
-                    await self._runner.do(task)
             except StorageError as error:
                 _log.warning("the database does not answer (%s)", type(error).__name__)
                 await asyncio.sleep(_AFTER_FAULT)
             except Exception as error:  # noqa: BLE001 - nobody else is told, and a worker must not end
-                _log.exception("a worker met what it should not (%s)", type(error).__name__)
+                _log.error("a worker met what it should not: %s", _where(error))
                 await asyncio.sleep(_AFTER_FAULT)
+
+    async def _do_run(self) -> bool:
+        task = await self._runner.take(str(uuid.uuid4()))
+        if task is not None:
+            await self._runner.do(task)
+            self._wake.set()  # what was learned has no vectors yet
+        return task is not None
+
+    async def _embed(self) -> bool:
+        return self._embedding is not None and await self._embedding.step() > 0
 
     async def _wait(self) -> None:
         """Until something is due, or somebody says so."""
         due = await self._database.fetch(self._database.queue.seconds_to_next, (), _seconds_from)
         seconds = _LONGEST_WAIT if due is None else min(max(due, _SHORTEST_WAIT), _LONGEST_WAIT)
         try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
         except TimeoutError:
             return
+
+
+def _where(error: Exception) -> str:
+    """What an error is and where it was raised; not what it says, for that may quote contents."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return (
+        f"{type(error).__name__} at {frames[-1].filename}:{frames[-1].lineno}"
+        if frames
+        else type(error).__name__
+    )
 
 
 def _seconds_from(rows: list[Row]) -> float | None:

@@ -12,7 +12,7 @@ from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
-from ..database.removal import remove_with_precursors
+from ..database.removal import forget_quotes, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
 from ..memory import Memory
 from ..times import read_date, read_time
@@ -190,13 +190,16 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
     made = MemoryRow.new(tenant, memory.agent_id, memory.user_id, now, memory.memory_id)
     made = made._replace(created_at=time_to_column(memory.created_at), version=memory.version)
     memory_id = yield from memories.find_or_make(made)
-    rows = yield Statement(memories.READ, (memory_id, tenant))
+    rows = yield Statement(memories.HOLD, (memory_id, tenant))
     if (memory_id, MemoryRow(*rows[0]).version) != (memory.memory_id, memory.version):
         raise ConflictError("the memory has been changed since it was read, or has another memory_id")
     held = yield Statement(entries.READ_LIVE, (memory_id, -1, _NO_TIME, _EVERYTHING))
     known = [entry for _, entry in entries.entries_from(held)]
     missing, surplus = _differences(memory, known)
     yield from remove_with_precursors(database.removal, memory_id, surplus)
+    yield from forget_quotes(
+        database.removal, memory_id, [each.text for each in known if each.content_id in surplus]
+    )
     changes = Changes(tuple(missing))
     if surplus and not changes:
         yield from memories.advance(memory_id, now, 0)
@@ -216,6 +219,7 @@ def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry]
 
 def _delete(database: MemoryDatabase, entry: Entry, now: str) -> Script[int]:
     yield from memories.advance(entry.memory_id, now, 0)
+    yield from forget_quotes(database.removal, entry.memory_id, [entry.text])
     return (yield from remove_with_precursors(database.removal, entry.memory_id, [entry.content_id]))
 
 

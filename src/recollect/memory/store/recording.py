@@ -114,7 +114,7 @@ class Recording(Part):
 
 
 def _record(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
-    memory = yield from _memory_of(tenant, conversation, now)
+    memory = yield from _memory_of(database, tenant, conversation, now)
     yield from runs.hold_queue(database.queue, tenant, memory)
     if (yield from conversations.add(tenant, conversation, memory, now)):
         spans = spans_of(conversation.messages)
@@ -122,7 +122,7 @@ def _record(database: MemoryDatabase, tenant: str, conversation: Conversation, n
     return memory
 
 
-def _memory_of(tenant: str, conversation: Conversation, now: str) -> Script[str]:
+def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
     wanted = conversation.memory_id
     if wanted is not None:
         taken = yield Statement(memories.READ_OWNER, (wanted,))
@@ -130,7 +130,7 @@ def _memory_of(tenant: str, conversation: Conversation, now: str) -> Script[str]
         if taken and taken[0][0] != mine:
             raise ConflictError("memory_id is not that of this agent and user")
     made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, wanted)
-    memory = yield from memories.find_or_make(made)
+    memory = yield from memories.find_or_make(made, database.dialect.share)
     if wanted not in (None, memory):
         raise ConflictError("memory_id is not that of this agent and user")
     return memory

@@ -3,27 +3,36 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ...sessions.sql.columns import check_id
 from ..database.access import MemoryDatabase
+from ..database.vectors import Vectors, model_of
+from ..pipeline.embedding import Embedding
 from ..pipeline.runner import Runner, RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.workers import Workers
+from ..search.embedders import CachedEmbedder, Embedder
+from ..search.embedders.local import local_embedder
+from .corpora import Corpora
 from .knowledge import Knowledge
 from .recording import Recording
+from .rights import Rights
+from .searching import Searching
 from .working import Working
 
 _DEFAULT_FILE = "recollect.db"
 
 
-class MemoryStore(Recording, Knowledge, Working):
+class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
     """Records conversations, learns from them, and tells what is known about a user, and why.
 
     Give it a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL; else it is `RECOLLECT_URL`, or
     `recollect.db` in the working folder. Learning is done by `workers` in this process, in a thread of their
     own; with 0 it is left to others on the same database. Without an `extractor` it goes by rule, with no
-    model; one that is given stays the caller's. A store with another `tenant` sees nothing of this one's.
+    model; one that is given stays the caller's. Search goes by words and, with an `embedder`, by meaning: the
+    local one needs no key and no download, and with `None` there is none. A store with another `tenant` sees
+    nothing of this one's.
     """
 
     def __init__(
@@ -31,6 +40,7 @@ class MemoryStore(Recording, Knowledge, Working):
         url_or_path: str | Path | None = None,
         *,
         extractor: Extractor | None = None,
+        embedder: Embedder | Literal["local"] | None = "local",
         workers: int = 1,
         options: RunOptions | None = None,
         tenant: str = "default",
@@ -46,6 +56,13 @@ class MemoryStore(Recording, Knowledge, Working):
             engine_kwargs=engine_kwargs,
         )
         self._extractor = extractor
+        self._embedder = CachedEmbedder(local_embedder()) if embedder == "local" else embedder
+        self._embedding: Embedding | None = None
+        model = None
+        if self._embedder is not None:
+            model = model_of(self._embedder)
+            self._embedding = Embedding(Vectors(database), self._embedder)
+        self._corpora = Corpora(database, model)
         self._options = options or RunOptions()
         self._count = workers
         self._workers: Workers | None = None
@@ -55,8 +72,15 @@ class MemoryStore(Recording, Knowledge, Working):
         """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
         if self._workers is None:
             runner = Runner(self._database, self._extractor or _offline(), self._options)
-            self._workers = Workers(self._database, runner, self._count)
+            self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
+
+    async def embed_pending(self) -> int:
+        """Give vectors to all that has none, now and here, as workers do by themselves; returns how many."""
+        count = 0
+        while self._embedding is not None and (some := await self._embedding.step()):
+            count += some
+        return count
 
     async def aclose(self) -> None:
         """End the work, and let go of the database. What is pending goes on when a store is opened again."""

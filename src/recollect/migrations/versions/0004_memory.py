@@ -13,6 +13,7 @@ branch_labels = None
 depends_on = None
 
 _TABLES = (
+    "memory_keys",
     "memory_queue",
     "memory_run_failures",
     "memory_run_stages",
@@ -132,6 +133,7 @@ def _create_conversations() -> None:
         sa.PrimaryKeyConstraint("conversation_id"),
     )
     _index("conversations", "memory_id", "created_at")
+    _index("conversations", "session_id")
     _make(
         "conversation_messages",
         _of("conversation_id", "conversations.conversation_id"),
@@ -190,6 +192,7 @@ def _create_work() -> None:
         sa.PrimaryKeyConstraint("memory_id"),
     )
     _index("memory_queue", "available_at")
+    _make("memory_keys", *_texts("tenant", "secret"), sa.PrimaryKeyConstraint("tenant"))
 
 
 def downgrade() -> None:

@@ -57,19 +57,40 @@ def _add_extension(_: sa.MetaData, connection: sa.Connection, **__: Any) -> None
         connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
 
 
-def _add_nearest(tables: Iterable[Table], _: sa.MetaData, connection: sa.Connection, **__: Any) -> None:
-    if connection.dialect.name == "postgresql":
-        for table in tables:
-            for dimension in table.nearest:
-                connection.exec_driver_sql(_nearest_index(table, dimension))
+def _add_nearest(
+    described: Iterable[Table],
+    _: sa.MetaData,
+    connection: sa.Connection,
+    tables: Iterable[sa.Table] = (),
+    **__: Any,
+) -> None:
+    if connection.dialect.name != "postgresql":
+        return
+    made = {table.name for table in tables}
+    for table in described:
+        if table.name in made and table.nearest:
+            connection.exec_driver_sql(_vector_inline(table))
+        for dimension in table.nearest:
+            # To make what is there already would still wait for those who write.
+            found = connection.exec_driver_sql(f"SELECT to_regclass('{table.nearest_name(dimension)}')")
+            if found.scalar() is None:
+                connection.exec_driver_sql(nearest_index(table, dimension))
 
 
-def _nearest_index(table: Table, dimension: int) -> str:
+def _vector_inline(table: Table) -> str:
+    """Vectors lie in their rows while these fit on a page: to fetch each from elsewhere takes longer."""
+    return f"ALTER TABLE {table.name} ALTER COLUMN {_vector_column(table)} SET STORAGE MAIN"
+
+
+def _vector_column(table: Table) -> str:
+    return next(column.name for column in table.columns if column.kind == "vector")
+
+
+def nearest_index(table: Table, dimension: int) -> str:
     """Half the precision takes half the space, and is enough to find those that are then compared in full."""
-    column = next(column.name for column in table.columns if column.kind == "vector")
     return (
         f"CREATE INDEX IF NOT EXISTS {table.nearest_name(dimension)} ON {table.name}"
-        f" USING hnsw (CAST({column} AS halfvec({dimension})) halfvec_cosine_ops)"
+        f" USING hnsw (CAST({_vector_column(table)} AS halfvec({dimension})) halfvec_cosine_ops)"
         f" WHERE vector_dimension = {dimension}"
     )
 

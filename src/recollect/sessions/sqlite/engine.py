@@ -270,7 +270,7 @@ def _migrate_alone(connection: sqlite3.Connection, schema: Schema, busy_timeout:
 
 
 def _empty_log(connection: sqlite3.Connection) -> None:
-    """Move the log into the file and cut it off; while others read from it, that is said as if it were locked."""
+    """Move the log into the file and cut it off; while others read from it, it counts as locked."""
     ((is_busy_now, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if is_busy_now:
         error = sqlite3.OperationalError("others read from the log")

@@ -1,0 +1,144 @@
+"""`recollect bench`: how well search finds what it should, on a collection that you have."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ImportFormatError
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from ..memory.search import Corpus, Weights
+    from ..memory.search.embedders import Embedder
+    from ..memory.search.evaluation import Found, Question, Sample
+
+_LONGEST_LIST = 50
+
+
+def add_bench_parser(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command `bench` to the others."""
+    bench = commands.add_parser("bench", help="measure how well search finds what it should")
+    collections = bench.add_subparsers(title="collections", metavar="COLLECTION", required=True)
+    locomo = collections.add_parser("locomo", help="questions about very long conversations (LoCoMo)")
+    locomo.add_argument("--data", required=True, type=Path, metavar="FILE", help="the collection, as JSON")
+    locomo.add_argument("--json", action="store_true", help="tell the figures as JSON")
+    locomo.add_argument("--ablate", action="store_true", help="also without each part of the ranking")
+    locomo.add_argument(
+        "--embedder", choices=["local", "none"], default="local", help="`none` searches by words alone"
+    )
+    locomo.set_defaults(run=run_locomo)
+
+
+def run_locomo(options: argparse.Namespace) -> int:
+    """Measure on LoCoMo, and tell the figures."""
+    from ..memory.search import Weights
+    from ..memory.search.evaluation import figures, figures_by_category, read_locomo
+    from ..memory.search.weights import PARTS
+
+    samples = read_locomo(_read_json(options.data))
+    corpora = asyncio.run(_prepare(samples, _embedder(options.embedder)))
+    found = _ask_all(corpora, Weights())
+    report: dict[str, Any] = {"questions": len(found), "embedder": options.embedder}
+    report |= {"all": figures(found), "categories": figures_by_category(found)}
+    if options.ablate:
+        report["without"] = {part: figures(_ask_all(corpora, Weights().without(part))) for part in PARTS}
+    print(json.dumps(report, indent=2) if options.json else _table(report))
+    return 0
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ImportFormatError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ImportFormatError(f"{path} is not JSON") from error
+
+
+def _embedder(name: str) -> "Embedder | None":
+    from ..memory.search.embedders import LocalEmbedder
+
+    return LocalEmbedder() if name == "local" else None
+
+
+class _Prepared:
+    """A conversation that can be searched, and the questions about it with their vectors."""
+
+    def __init__(self, corpus: "Corpus", sample: "Sample") -> None:
+        self.corpus, self.sample = corpus, sample
+        self.vectors: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+
+
+async def _prepare(samples: Sequence["Sample"], embedder: "Embedder | None") -> list[_Prepared]:
+    from ..memory.search import Corpus
+
+    prepared = []
+    for sample in samples:
+        turns = sample.turns
+        if embedder is not None:
+            vectors = await embedder.embed([_embeddable(turn.text, sample) for turn in turns])
+            turns = tuple(replace(turn, vector=vector) for turn, vector in zip(turns, vectors, strict=True))
+        prepared.append(_Prepared(Corpus(turns), sample))
+        if embedder is not None:
+            await _embed_questions(prepared[-1], embedder)
+    return prepared
+
+
+def _embeddable(text: str, sample: "Sample") -> str:
+    from ..memory.search import without_names
+
+    return without_names(text, sample.speakers)
+
+
+async def _embed_questions(prepared: _Prepared, embedder: "Embedder") -> None:
+    """One by one, as they come in life; how long each takes is part of its time."""
+    from ..memory.search import understand
+
+    for question in prepared.sample.questions:
+        query = understand(question.text, prepared.corpus.speakers)
+        started = perf_counter()
+        prepared.vectors[question.text] = (await embedder.embed([query.embedding_text]))[0]
+        prepared.seconds[question.text] = perf_counter() - started
+
+
+def _ask_all(prepared: Sequence[_Prepared], weights: "Weights") -> list["Found"]:
+    return [_ask(each, question, weights) for each in prepared for question in each.sample.questions]
+
+
+def _ask(prepared: _Prepared, question: "Question", weights: "Weights") -> "Found":
+    from ..memory.search import rank, rank_sessions, understand
+    from ..memory.search.evaluation import Found
+
+    vector = prepared.vectors.get(question.text)
+    started = perf_counter()
+    query = understand(question.text, prepared.corpus.speakers)
+    turns = rank(query, prepared.corpus, vector, weights=weights, limit=_LONGEST_LIST)
+    seconds = perf_counter() - started + prepared.seconds.get(question.text, 0.0)
+    sessions = rank_sessions(query, prepared.corpus, vector, weights=weights)
+    return Found(question, [hit.id for hit in turns], [hit.session for hit in sessions], seconds)
+
+
+def _table(report: dict[str, Any]) -> str:
+    rows = {"all": report["all"], **report["categories"]}
+    rows |= {f"without {part}": its for part, its in report.get("without", {}).items()}
+    names = list(report["all"])
+    width = max(map(len, rows))
+    head = " ".join(f"{_short(name):>8}" for name in names)
+    lines = [f"{report['questions']} questions, embedder: {report['embedder']}", f"{'':{width}} {head}"]
+    for row, its in rows.items():
+        lines.append(f"{row:{width}} " + " ".join(f"{its[name]:8.3f}" for name in names))
+    return "\n".join(lines)
+
+
+def _short(name: str) -> str:
+    """A name that fits over its column: R, N and H at a cut, t for turns and s for sessions."""
+    for long, short in (("turn_", "t"), ("session_", "s"), ("recall", "R"), ("ndcg", "N"), ("hit", "H")):
+        name = name.replace(long, short)
+    return name.replace("milliseconds", "ms")

@@ -1,0 +1,179 @@
+"""The statements about vectors, in SQLite's words and in PostgreSQL's.
+
+SQLite holds a vector as the bytes of its numbers, four for each, the lowest first, and gives it as they are.
+PostgreSQL has pgvector's type. It takes a list of numbers, and `vector_send` gives them as bytes, behind four
+more and the highest first: of all that its drivers can read, this is what they read fastest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...sessions.sql.description import Table
+from .dialect import POSTGRESQL, Dialect
+from .schema import CONTENTS, MEMORIES, MESSAGES, SPOKEN_MESSAGES, TOLD_ENTRIES
+
+Kind: TypeAlias = Literal["entry", "turn"]
+Vector: TypeAlias = NDArray[np.float32]
+Matrix: TypeAlias = NDArray[np.float32]
+
+# The model, in words that no index knows: a memory's rows are few, and those of a model may be all there are.
+_OF_MODEL = "coalesce(vector_model, '') = ?2"
+_SCANNED = 100  # candidates that an index looks at: more find more of the nearest, and take longer
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that holds vectors."""
+
+    table: Table
+    key: tuple[str, ...]
+    text: str
+    searched: str
+    """The rows that are embedded and searched."""
+    stamp: str
+    """What tells holders of copies that something has changed."""
+
+    @property
+    def listed_key(self) -> str:
+        """The columns of the key."""
+        return ", ".join(self.key)
+
+
+SOURCES: dict[Kind, Source] = {
+    "entry": Source(CONTENTS, ("content_id",), "content_text", TOLD_ENTRIES, "entries_stamp"),
+    "turn": Source(MESSAGES, ("conversation_id", "message_id"), "content", SPOKEN_MESSAGES, "turns_stamp"),
+}
+
+
+class VectorQueries:
+    """The statements about the vectors of one table, in one dialect."""
+
+    def __init__(self, kind: Kind, dialect: Dialect) -> None:
+        self._source = source = SOURCES[kind]
+        self.is_postgres = dialect is POSTGRESQL
+        self._out = "vector_send(content_vector)" if self.is_postgres else "content_vector"
+        self._taken = "CAST({} AS REAL[])" if self.is_postgres else "{}"
+        self._stored = "CAST({} AS vector)" if self.is_postgres else "{}"
+        ids = dialect.each.format("?1")
+        owners = f"{MEMORIES.name} WHERE memory_id IN {ids}"
+        self.hold_memories = f"SELECT memory_id FROM {owners} ORDER BY memory_id{dialect.lock}"
+        self.stamp_memories = (
+            f"UPDATE {MEMORIES.name} SET {source.stamp} = {source.stamp} + 1 WHERE memory_id IN {ids}"
+        )
+        self.stamp = f"SELECT {source.stamp} FROM {MEMORIES.name} WHERE memory_id = ?1"
+        self.pending = self._pending(f"{source.listed_key}, memory_id, {source.text}", "?2")
+        self.read = (
+            f"SELECT {source.listed_key}, {self._out} FROM {source.table.name}"
+            f" WHERE memory_id = ?1 AND {_OF_MODEL} AND vector_dimension > 0"
+        )
+        each = (f"{name} IN {dialect.each.format(f'?{3 + place}')}" for place, name in enumerate(source.key))
+        self.read_some = f"{self.read} AND {' AND '.join(each)}"
+
+    def count_pending(self, most: int) -> str:
+        """How many rows have no vector of the model ?1, counted up to a number."""
+        return f"SELECT count(*) FROM ({self._pending('1', str(most))}) AS pending"
+
+    def _pending(self, columns: str, limit: str) -> str:
+        """Rows without a vector before those with one of another model.
+
+        Their order is that of the index: so no database passes over the rows that are done.
+        """
+        rows = f"SELECT {columns} FROM {self._source.table.name} WHERE {self._source.searched}"
+        conditions = ("vector_model IS NULL AND CAST(?1 AS TEXT) IS NOT NULL", "vector_model < ?1")
+        parts = [
+            f"SELECT * FROM ({rows} AND {condition} ORDER BY vector_model LIMIT {limit}) AS part{number}"
+            for number, condition in enumerate((*conditions, "vector_model > ?1"))
+        ]
+        return f"{' UNION ALL '.join(parts)} LIMIT {limit}"
+
+    def keep(self, count: int) -> str:
+        """Give rows their vectors; the model is ?1, then come key, text, vector and dimension of each.
+
+        Not those that have one of this model already, nor those whose text is another by now.
+        """
+        source, width = self._source, len(self._source.key) + 3
+        given = ", ".join(self._given(2 + row * width) for row in range(count))
+        same = " AND ".join(f"held.{name} = given.{name}" for name in source.key)
+        return (
+            f"WITH given({source.listed_key}, said, vector, dimension) AS (VALUES {given})"
+            f" UPDATE {source.table.name} AS held SET vector_model = ?1, vector_dimension = given.dimension,"
+            f" content_vector = {self._stored.format('given.vector')}"
+            f" FROM given WHERE {same} AND held.{source.text} = given.said"
+            " AND (held.vector_model IS NULL OR held.vector_model <> ?1) RETURNING memory_id"
+        )
+
+    def _given(self, first: int) -> str:
+        texts = range(first, first + len(self._source.key) + 1)
+        values = [f"CAST(?{number} AS TEXT)" for number in texts]
+        values.append(self._taken.format(f"?{texts.stop}"))
+        values.append(f"CAST(?{texts.stop + 1} AS BIGINT)")
+        return f"({', '.join(values)})"
+
+    # --- nearest: the vector is ?1, the model ?2, the tenant ?3, the memory ?4 ---
+
+    def _comparable(self, dimension: int, of_model: str = "vector_model = ?2") -> str:
+        """Rows whose vectors can be compared; which dimension is said in words that partial indexes know."""
+        source = self._source
+        return (
+            f"SELECT {source.listed_key}, {self._out} FROM {source.table.name} WHERE {source.searched}"
+            f" AND {of_model} AND vector_dimension = {dimension} AND tenant = ?3"
+        )
+
+    def nearest_here(self, dimension: int, limit: int) -> str:
+        """The nearest of one memory, by comparing all; PostgreSQL."""
+        return f"{self._comparable(dimension, _OF_MODEL)} AND memory_id = ?4 {self._exactly(limit)}"
+
+    def nearest_anywhere(self, dimension: int, limit: int) -> str:
+        """The nearest of a tenant, by comparing all; PostgreSQL."""
+        memories = f"SELECT memory_id FROM {MEMORIES.name} WHERE tenant = ?3"
+        return f"{self._comparable(dimension)} AND memory_id IN ({memories}) {self._exactly(limit)}"
+
+    def nearest_by_index(self, dimension: int, limit: int) -> str:
+        """The nearest of a tenant, nearly all of them, by the index; PostgreSQL."""
+        half = f"halfvec({dimension})"
+        distance = f"CAST(content_vector AS {half}) <=> CAST(CAST(?1 AS REAL[]) AS {half})"
+        return f"{self._comparable(dimension)} ORDER BY {distance} LIMIT {limit}"
+
+    def _exactly(self, limit: int) -> str:
+        ties = ", ".join(f'{name} COLLATE "C"' for name in self._source.key)
+        return f"ORDER BY content_vector <=> CAST(CAST(?1 AS REAL[]) AS vector), {ties} LIMIT {limit}"
+
+    def tune_index(self, dimension: int) -> str:
+        """How the index is used until the end of the transaction; tells whether it is there; PostgreSQL."""
+        name = self._source.table.nearest_name(dimension)
+        return (
+            "SELECT EXISTS (SELECT 1 FROM pg_index"
+            f" WHERE indexrelid = to_regclass('{name}') AND indisvalid),"
+            " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+            f" set_config('hnsw.ef_search', '{_SCANNED}', true)"
+        )
+
+    def all_here(self, dimension: int) -> str:
+        """All of one memory that can be compared; SQLite."""
+        fits = f"length(content_vector) = {4 * dimension}"
+        comparable = self._comparable(dimension, _OF_MODEL)
+        return f"{comparable} AND {fits} AND memory_id = ?4 AND ?1 IS NOT NULL"
+
+    def some_anywhere(self, dimension: int, limit: int) -> str:
+        """Some of a tenant that can be compared, by the number of the row, from after ?1 on; SQLite."""
+        fits = f"length(content_vector) = {4 * dimension}"
+        columns = self._comparable(dimension).replace("SELECT ", "SELECT rowid, ", 1)
+        return f"{columns} AND {fits} AND rowid > ?1 ORDER BY rowid LIMIT {limit}"
+
+    # --- values ---
+
+    def parameter(self, vector: Vector) -> Any:
+        """A vector as the database takes it."""
+        return vector.tolist() if self.is_postgres else vector.astype("<f4").tobytes()
+
+    def vectors(self, stored: Sequence[bytes], dimension: int) -> Matrix:
+        """Vectors of the same dimension, as the database gave them; -1 if it is not known."""
+        joined = b"".join(stored)
+        if not self.is_postgres:
+            return np.frombuffer(joined, "<f4").reshape(len(stored), dimension)
+        width = dimension if dimension < 0 else dimension + 1
+        return np.frombuffer(joined, ">f4").reshape(len(stored), width)[:, 1:].astype(np.float32)

@@ -1,0 +1,396 @@
+"""The vectors of entries and turns: which are missing, keeping them, and finding the nearest.
+
+A vector stands in the row that it was made of, with the model that made it and its dimension, and is
+of length 1. Vectors of another model or another dimension are never compared.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...sessions.sql.columns import check_id, text_from_column
+from ...sessions.sql.scripts import Row, Script, Statement
+from .access import MemoryDatabase
+from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries
+
+if TYPE_CHECKING:
+    from ..search.embedders import Embedder
+
+_log = logging.getLogger("recollect.memory")
+
+_MOST_COUNTED = 10_000
+_KEPT_AT_ONCE = 100  # rows in a statement
+_COMPARED_AT_ONCE = 4 * 2**20  # bytes of vectors that are held while all of a tenant are compared
+_SPARE = 10  # candidates beyond those asked for: databases round otherwise than we do
+_SAME = 1e-6  # similarities that differ by less are the same
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A text that has no vector of a model yet."""
+
+    kind: Kind
+    key: tuple[str, ...]
+    memory_id: str
+    stored: str = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """What is to be embedded."""
+        return text_from_column(self.stored)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The vector of a text, or `None` for one that the model can make none of."""
+
+    pending: Pending
+    vector: Vector | None = field(repr=False)
+
+
+class Keyed(NamedTuple):
+    """Vectors, with the keys of their rows."""
+
+    keys: list[tuple[str, ...]]
+    matrix: Matrix
+
+
+class HeldName(NamedTuple):
+    """What tells vectors that are held from others."""
+
+    memory_id: str
+    kind: Kind
+    model: str
+    tenant: str
+    dimension: int
+
+
+class HeldVectors:
+    """The vectors of the memories that were searched last, up to a number of bytes."""
+
+    def __init__(self, most_bytes: int = 64 * 2**20) -> None:
+        self._most_bytes = most_bytes
+        self._held: OrderedDict[HeldName, tuple[int, Keyed]] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def get(self, name: HeldName, stamp: int) -> Keyed | None:
+        """What is held under a name, if it is of this stamp."""
+        with self._changing:
+            held_stamp, held = self._held.get(name, (None, None))
+            if held_stamp != stamp:
+                return None
+            self._held.move_to_end(name)
+            return held
+
+    def put(self, name: HeldName, stamp: int, vectors: Keyed) -> None:
+        """Hold vectors, and let go of those that were not asked for the longest."""
+        with self._changing:
+            self._held[name] = (stamp, vectors)
+            self._held.move_to_end(name)
+            while sum(held.matrix.nbytes for _, held in self._held.values()) > self._most_bytes:
+                self._held.popitem(last=False)
+
+    def forget(self, memory_id: str) -> None:
+        """Let go of what is held of a memory."""
+        with self._changing:
+            for name in [name for name in self._held if name.memory_id == memory_id]:
+                del self._held[name]
+
+
+class Vectors:
+    """The vectors in a database of long-term memory."""
+
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+        self._queries = {kind: VectorQueries(kind, database.dialect) for kind in SOURCES}
+        self._said: set[tuple[Kind, int]] = set()
+        self._held = HeldVectors()
+
+    async def pending(self, model: str, limit: int) -> list[Pending]:
+        """Some texts without a vector of a model: entries first, and first those that have none at all."""
+        found: list[Pending] = []
+        for kind, queries in self._queries.items():
+            decode = partial(_pending_from, kind)
+            left = limit - len(found)
+            found += await self._database.fetch(queries.pending, (model, left), decode) if left > 0 else []
+        return found
+
+    async def count_pending(self, model: str) -> int:
+        """How many texts have no vector of a model; whoever counts stops at 10,000."""
+        counted = 0
+        for queries in self._queries.values():
+            sql = queries.count_pending(_MOST_COUNTED)
+            counted += await self._database.fetch(sql, (model,), _number_from)
+        return min(counted, _MOST_COUNTED)
+
+    async def keep(self, model: str, kept: Sequence[Kept]) -> int:
+        """Keep vectors, all or none of them; returns how many.
+
+        Those are left out whose rows are gone, say something else by now, or have a vector of this model.
+        Vectors with values that are not numbers, and those of length 0, are a `ValueError`.
+        """
+        check_id("model", model)
+        ready = [Kept(each.pending, None if each.vector is None else _unit(each.vector)) for each in kept]
+        return await self._database.write(partial(_keep, self._queries, model, ready)) if ready else 0
+
+    async def read(
+        self, kind: Kind, memory_id: str, *, model: str, ids: Iterable[str] | None = None
+    ) -> dict[str, Vector]:
+        """The vectors of a model, by the ids of entries or turns (`turn_id`); of some of a memory, or of all.
+
+        They are of length 1. Those of entries that are told no more are among them.
+        """
+        queries, decode = self._queries[kind], partial(_vectors_from, self._queries[kind])
+        if ids is None:
+            return await self._database.fetch(queries.read, (memory_id, model), decode)
+        wanted = {key: one for one in ids if (key := _key(kind, one))}
+        parts = [json.dumps(sorted(set(part))) for part in zip(*wanted, strict=True)]
+        if not parts:
+            return {}
+        found = await self._database.fetch(queries.read_some, (memory_id, model, *parts), decode)
+        return {one: found[one] for one in map(_id, wanted) if one in found}
+
+    async def nearest(
+        self,
+        kind: Kind,
+        vector: Vector | Sequence[float],
+        model: str,
+        *,
+        tenant: str,
+        memory_id: str | None = None,
+        limit: int = 10,
+    ) -> list[tuple[str, float]]:
+        """What is nearest to a vector, with its similarity from -1 to 1; of one memory, or of a tenant.
+
+        Within a memory all are compared. Across a tenant PostgreSQL uses an index, which finds nearly all.
+        """
+        query = _Query(self._queries[kind], _unit(vector), model, tenant, memory_id, limit)
+        if limit < 1:
+            return []
+        if not query.queries.is_postgres:
+            if memory_id is None:
+                return await self._compare_all(query)
+            return await self._compare(kind, memory_id, query)
+        if memory_id is not None:
+            sql = query.queries.nearest_here(query.dimension, limit + _SPARE)
+            return query.best(await self._database.fetch(sql, query.parameters, query.read))
+        rows, indexed = await self._database.write(partial(_search, query))
+        if not indexed:
+            self._say_once(kind, query.dimension)
+        return query.best(query.read(rows))
+
+    def forget(self, memory_id: str) -> None:
+        """Let go of what is held of a memory, if its data must be nowhere any more."""
+        self._held.forget(memory_id)
+
+    async def _compare(self, kind: Kind, memory_id: str, query: "_Query") -> list[tuple[str, float]]:
+        """Within a memory: what is held of it serves until its stamp is another."""
+        name = HeldName(memory_id, kind, query.model, query.tenant, query.dimension)
+        stamp = await self._database.fetch(query.queries.stamp, (memory_id,), _number_from)
+        held = self._held.get(name, stamp)
+        if held is None:
+            sql = query.queries.all_here(query.dimension)
+            held = await self._database.fetch(sql, query.parameters, query.read)
+            self._held.put(name, stamp, held)
+        if held.matrix.nbytes > _COMPARED_AT_ONCE:  # which would hold up the event loop
+            return await asyncio.to_thread(query.best, held)
+        return query.best(held)
+
+    async def _compare_all(self, query: "_Query") -> list[tuple[str, float]]:
+        """One block after another, so that it takes the same memory however many there are."""
+        at_once = max(1, _COMPARED_AT_ONCE // (4 * query.dimension))
+        sql = query.queries.some_anywhere(query.dimension, at_once)
+        best: list[tuple[str, float]] = []
+        last: int | None = -1
+        while last is not None:
+            parameters = (last, query.model, query.tenant)
+            found, last = await self._database.fetch(sql, parameters, partial(_block_from, query, at_once))
+            best = _first(best + found, query.limit)
+        return best
+
+    def _say_once(self, kind: Kind, dimension: int) -> None:
+        if (kind, dimension) not in self._said:
+            self._said.add((kind, dimension))
+            _log.warning("no index for vectors of %d dimensions (%s): all are compared", dimension, kind)
+
+
+def turn_id(conversation_id: str, message_id: str) -> str:
+    """The id of a turn: a JSON list of both, which no other pair gives."""
+    return json.dumps([conversation_id, message_id])
+
+
+def turn_of(turn: str) -> tuple[str, str]:
+    """The ids of conversation and message that the id of a turn was made of; else a `ValueError`."""
+    parts = json.loads(turn)
+    if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
+        raise ValueError("this is not the id of a turn")
+    return parts[0], parts[1]
+
+
+def model_of(embedder: "Embedder") -> str:
+    """Which vectors can be compared: those that one model made, with the same number of dimensions."""
+    return f"{embedder.name}/{embedder.dimensions}"
+
+
+# --- keeping ---
+
+
+def _keep(queries: dict[Kind, VectorQueries], model: str, kept: Sequence[Kept]) -> Script[int]:
+    count = 0
+    for kind, of_kind in queries.items():
+        mine = [each for each in kept if each.pending.kind == kind]
+        owners: list[str] = []
+        for start in range(0, len(mine), _KEPT_AT_ONCE):
+            some = mine[start : start + _KEPT_AT_ONCE]
+            values = [value for each in some for value in _values(of_kind, each)]
+            rows = yield Statement(of_kind.keep(len(some)), (model, *values))
+            owners += [memory_id for (memory_id,) in rows]
+        if owners:
+            listed = json.dumps(sorted(set(owners)))
+            yield Statement(of_kind.hold_memories, (listed,))  # in one order, so that nobody waits in a ring
+            yield Statement(of_kind.stamp_memories, (listed,))
+        count += len(owners)
+    return count
+
+
+def _values(queries: VectorQueries, kept: Kept) -> list[Any]:
+    key = [*kept.pending.key, kept.pending.stored]
+    if kept.vector is None:
+        return [*key, None, 0]
+    return [*key, queries.parameter(kept.vector), len(kept.vector)]
+
+
+def _unit(given: Vector | Sequence[float]) -> Vector:
+    """A vector at length 1: angles alone are compared, and small numbers lose least where they are halved."""
+    vector = np.asarray(given, np.float64)
+    if vector.ndim != 1 or not np.isfinite(vector).all():
+        raise ValueError("a vector must be a list of numbers")
+    length = np.linalg.norm(vector)
+    if not np.isfinite(length) or length == 0:
+        raise ValueError("a vector must have a length that is not 0")
+    return (vector / length).astype(np.float32)
+
+
+# --- finding ---
+
+
+@dataclass(frozen=True)
+class _Query:
+    """What is looked for, and where."""
+
+    queries: VectorQueries
+    vector: Vector
+    model: str
+    tenant: str
+    memory_id: str | None
+    limit: int
+
+    @property
+    def dimension(self) -> int:
+        return len(self.vector)
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        of_memory = () if self.memory_id is None else (self.memory_id,)
+        return (self.queries.parameter(self.vector), self.model, self.tenant, *of_memory)
+
+    def read(self, rows: Sequence[Row]) -> "Keyed":
+        """Rows that hold a key and a vector."""
+        matrix = self.queries.vectors([row[-1] for row in rows], self.dimension)
+        return Keyed([tuple(row[:-1]) for row in rows], matrix)
+
+    def best(self, given: "Keyed") -> list[tuple[str, float]]:
+        """The nearest of some vectors.
+
+        They are found at low precision, and told at a higher one: so databases agree on them.
+        """
+        candidates = _near(given.matrix, self.vector, self.limit)
+        similarities = _similarities(given.matrix[candidates], self.vector)
+        told = [(_id(given.keys[row]), score) for row, score in zip(candidates, similarities, strict=True)]
+        return _first(told, self.limit)
+
+
+def _near(matrix: Matrix, vector: Vector, limit: int) -> NDArray[np.int64]:
+    """The rows that may be among the nearest."""
+    if len(matrix) <= limit:
+        return np.arange(len(matrix))
+    rough = np.vecdot(matrix, vector)  # on one core: others would be waited for longer than it takes
+    edge = np.partition(rough, -limit)[-limit]
+    return np.flatnonzero(rough >= edge - 2 * _SAME)
+
+
+def _similarities(matrix: Matrix, vector: Vector) -> list[float]:
+    exact, wanted = matrix.astype(np.float64), vector.astype(np.float64)
+    lengths = np.linalg.norm(exact, axis=1) * np.linalg.norm(wanted)
+    similarities: list[float] = np.round(np.vecdot(exact, wanted) / lengths, _DIGITS).tolist()
+    return similarities
+
+
+def _first(found: Iterable[tuple[str, float]], limit: int) -> list[tuple[str, float]]:
+    """The nearest first; of those that are equally near, the one whose id comes first."""
+    return sorted(found, key=lambda each: (-each[1], each[0]))[:limit]
+
+
+def _search(query: _Query) -> Script[tuple[list[Row], bool]]:
+    """The candidates across a tenant, and whether there is an index; PostgreSQL."""
+    wanted = query.limit + _SPARE
+    ((indexed, *_),) = yield Statement(query.queries.tune_index(query.dimension))
+    if indexed:
+        rows = yield Statement(query.queries.nearest_by_index(query.dimension, wanted), query.parameters)
+        if len(rows) >= query.limit:
+            return rows, True
+    # An index gives up where others' vectors are nearer by far: then there are few of this tenant's.
+    rows = yield Statement(query.queries.nearest_anywhere(query.dimension, wanted), query.parameters)
+    return rows, bool(indexed)
+
+
+# --- rows ---
+
+
+def _pending_from(kind: Kind, rows: list[Row]) -> list[Pending]:
+    return [Pending(kind, tuple(key), memory_id, stored) for *key, memory_id, stored in rows]
+
+
+def _number_from(rows: list[Row]) -> int:
+    return int(rows[0][0]) if rows else 0
+
+
+def _block_from(query: _Query, size: int, rows: list[Row]) -> tuple[list[tuple[str, float]], int | None]:
+    """The best of a block, and where the next begins, if there may be one."""
+    last = rows[-1][0] if len(rows) == size else None
+    return query.best(query.read([row[1:] for row in rows])), last
+
+
+def _vectors_from(queries: VectorQueries, rows: list[Row]) -> dict[str, Vector]:
+    by_size: dict[int, list[Row]] = {}
+    for row in rows:
+        by_size.setdefault(len(row[-1]), []).append(row)
+    return {
+        _id(row[:-1]): vector
+        for some in by_size.values()
+        for row, vector in zip(some, queries.vectors([row[-1] for row in some], -1), strict=True)
+    }
+
+
+def _id(key: Sequence[str]) -> str:
+    return key[0] if len(key) == 1 else turn_id(*key)
+
+
+def _key(kind: Kind, one: str) -> tuple[str, ...] | None:
+    """The key that an id stands for; `None` if it stands for none."""
+    if kind == "entry":
+        return (one,)
+    try:
+        return turn_of(one)
+    except ValueError:
+        return None

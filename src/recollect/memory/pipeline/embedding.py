@@ -1,0 +1,151 @@
+"""Giving vectors to what has none of the embedder's: new texts, and all of them after a change of embedder.
+
+An embedder that fails is left alone for a while, longer each time. A text that fails by itself, while another
+succeeds, is marked as one without a vector and not tried again with this model: the rest goes on.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ..database.vectors import Kept, Pending, Vectors, model_of
+from ..search.documents import Vectors as Matrix
+from ..search.embedders import Embedder, EmbeddingError
+from ..search.embedders.protocol import checked
+
+_log = logging.getLogger("recollect.memory")
+
+_FIRST_PAUSE = 1.0  # seconds after a first failure; doubled with each
+_LONGEST_PAUSE = 300.0
+_MOST_ROUNDS = 10  # in which nothing got a vector: all was deleted, taken by others, or cannot have one
+_HARMLESS = "hello"  # what every embedder can embed, if it is there
+
+
+class Embedding:
+    """Embeds what is pending in a database, some at a time."""
+
+    def __init__(
+        self,
+        vectors: Vectors,
+        embedder: Embedder,
+        *,
+        most_texts: int = 64,
+        most_characters: int = 50_000,
+        timeout: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._vectors = vectors
+        self._embedder = embedder
+        self._most_texts = most_texts
+        self._most_characters = most_characters
+        self._timeout = timeout
+        self._clock = clock
+        self._not_before = 0.0
+        self._in_a_row = 0
+        self.failures = 0
+        """How often the embedder has failed."""
+        self.unusable = 0
+        """How many texts it cannot embed."""
+        self.last_error: str | None = None
+        """What is wrong with the embedder; `None` once it answers again."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the embedder is asked again after a failure; 0 if it may be asked now."""
+        return max(0.0, self._not_before - self._clock()) if self._in_a_row else 0.0
+
+    async def step(self) -> int:
+        """Embed some of what is pending; returns of how many there are vectors now, and 0 if none is left.
+
+        A failing embedder raises nothing here: then it is 0 too, and `pause` is not. A database that fails
+        raises its error.
+        """
+        for _ in range(_MOST_ROUNDS):
+            pending = [] if self.pause else await self._next()
+            count = await self._embed_some(pending)
+            if count or not pending:
+                return count
+        return 0
+
+    async def _next(self) -> list[Pending]:
+        return await self._vectors.pending(model_of(self._embedder), self._most_texts)
+
+    async def _embed_some(self, pending: Sequence[Pending]) -> int:
+        count = 0
+        for batch in _batches(pending, self._most_characters):
+            try:
+                count += await self._embed(batch)
+            except EmbeddingError as error:
+                self._back_off(error)
+                break
+        return count
+
+    async def _embed(self, batch: Sequence[Pending]) -> int:
+        """Embed a batch; where that fails though the embedder works, each half by itself."""
+        try:
+            vectors = await self._ask([each.text for each in batch])
+        except EmbeddingError:
+            await self._ask([_HARMLESS])
+            if len(batch) == 1:
+                return await self._embed_again(batch[0])
+            middle = len(batch) // 2
+            return await self._embed(batch[:middle]) + await self._embed(batch[middle:])
+        self._in_a_row, self.last_error = 0, None
+        return await self._keep(batch, vectors)
+
+    async def _embed_again(self, one: Pending) -> int:
+        """A text that failed by itself; when it does so twice, it is the text."""
+        try:
+            vectors = await self._ask([one.text])
+        except EmbeddingError as error:
+            _log.warning("a text of memory %s cannot be embedded (%s)", one.memory_id, error)
+            await self._vectors.keep(model_of(self._embedder), [Kept(one, None)])
+            self.unusable += 1
+            return 0
+        return await self._keep([one], vectors)
+
+    async def _keep(self, batch: Sequence[Pending], vectors: Matrix) -> int:
+        """A vector without a length is near to nothing, and is none."""
+        usable = np.linalg.norm(vectors.astype(np.float64), axis=1) > 0
+        kept = [
+            Kept(each, vector if has_length else None)
+            for each, vector, has_length in zip(batch, vectors, usable, strict=True)
+        ]
+        self.unusable += int((~usable).sum())
+        written = await self._vectors.keep(model_of(self._embedder), kept)
+        return written - int((~usable).sum())
+
+    async def _ask(self, texts: list[str]) -> Matrix:
+        """The vectors of texts, or an `EmbeddingError`."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                vectors = await self._embedder.embed(texts)
+        except EmbeddingError:
+            raise
+        except Exception as error:  # a user's embedder may raise whatever there is
+            raise EmbeddingError(f"the embedder raised {type(error).__name__}") from error
+        return checked(vectors, len(texts), self._embedder.dimensions)
+
+    def _back_off(self, error: EmbeddingError) -> None:
+        seconds = min(_FIRST_PAUSE * 2**self._in_a_row, _LONGEST_PAUSE)
+        self._in_a_row += 1
+        self.failures += 1
+        self._not_before = self._clock() + seconds
+        self.last_error = str(error)
+        _log.warning("the embedder is asked again in %g seconds: %s", seconds, error)
+
+
+def _batches(pending: Sequence[Pending], most_characters: int) -> Iterator[list[Pending]]:
+    batch: list[Pending] = []
+    size = 0
+    for each in pending:
+        if batch and size + len(each.stored) > most_characters:
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += len(each.stored)
+    if batch:
+        yield batch

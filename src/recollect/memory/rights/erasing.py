@@ -1,0 +1,255 @@
+"""Erasing, as transactions: of a user, a conversation, a message, a memory.
+
+Each begins with the row of the conversation, then that of the memory, then the queue: nobody records or works
+meanwhile, and whoever was working has lost the lease, so that no answer on its way brings back what is gone.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...sessions.events.schema import EVENTS
+from ...sessions.events.schema import HEADS as EVENT_HEADS
+from ...sessions.sql.columns import text_to_column
+from ...sessions.sql.scripts import Script, Statement
+from ...strategies.summaries.schema import HEADS as SUMMARY_HEADS
+from ...strategies.summaries.schema import SUMMARIES
+from ..conversation import Message
+from ..database import conversations, memories, removal
+from ..database.access import MemoryDatabase
+from ..database.conversations import ConversationRow
+from ..database.schema import CONVERSATIONS, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
+from .consequences import standing_of, successions
+from .ownership import Whose, find_belongings
+from .session_tables import Places, SessionTables, find_places
+
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What an erasure came to."""
+
+    user_id: str = field(default="", repr=False)
+    memory_ids: tuple[str, ...] = ()
+    """The memories of which something went."""
+    counts: Counts = field(default_factory=dict)
+    """How many rows of each kind went."""
+
+
+_EVERY_INDEX = (0, 2**62)
+_MESSAGE = (
+    f"SELECT message_id, role, content, message_index, created_at FROM {MESSAGES.name}"
+    " WHERE conversation_id = ?1 AND message_id = ?2"
+)
+_LOCK_CONVERSATION = (
+    f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL WHERE conversation_id = ?1 AND tenant = ?2"
+    " RETURNING 1"
+)
+_DELETE_CONVERSATION = f"DELETE FROM {CONVERSATIONS.name} WHERE conversation_id = ?1 AND tenant = ?2"
+_DELETE_MESSAGE = f"DELETE FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2 RETURNING 1"
+# Runs over the message, and later ones, which may have seen it for what theirs refer to.
+_SAW_IT = f"run_id IN (SELECT run_id FROM {RUNS.name} WHERE conversation_id = ?1 AND last_index >= ?2)"
+_EMPTY_RUNS = (
+    f"DELETE FROM {RUNS.name} WHERE conversation_id = ?1 AND NOT EXISTS (SELECT 1 FROM {MESSAGES.name} said"
+    f" WHERE said.conversation_id = ?1 AND said.message_index BETWEEN {RUNS.name}.first_index"
+    f" AND {RUNS.name}.last_index) RETURNING 1"
+)
+_BLANK_EVENTS = (
+    f"UPDATE {EVENTS} SET text = NULL WHERE conversation_id = ?1 AND role = ?2 AND text = ?3 RETURNING 1"
+)
+_OF_CONVERSATION = {
+    "messages": MESSAGES.name,
+    "runs": RUNS.name,
+}
+_OF_RUNS = {"stages": STAGES.name, "failures": FAILURES.name}
+
+
+# --- a user ---
+
+
+def erase_user(database: MemoryDatabase, whose: Whose) -> Script[Erased]:
+    """Erase all that a user has, in any table."""
+    found = yield from find_belongings(database.dialect, whose, lock=True)
+    counts: Counts = {"sessions": 0, "items": 0}
+    for tables, ids in found.sessions:
+        for name, number in (yield from _erase_sessions(database, tables, ids)).items():
+            counts[name] += number
+    counts |= yield from _erase_logs(database, found.places, found.keys)
+    counts |= yield from removal.count_all(database.removal, found.memory_ids)
+    yield from removal.remove_memories(database.removal, found.memory_ids)
+    return Erased(whose.user_id, found.memory_ids, counts)
+
+
+def _erase_sessions(database: MemoryDatabase, tables: SessionTables, ids: Iterable[str]) -> Script[Counts]:
+    """Erase sessions; what else belongs to them goes with their rows."""
+    given = json.dumps(list(ids))
+    mine = f"session_id IN {database.dialect.each.format('?1')}"
+    if tables.leases is not None:
+        yield Statement(f'DELETE FROM "{tables.leases}" WHERE {mine}', (given,))
+    items = 0
+    if tables.messages is not None:
+        items = yield from _delete(tables.messages, mine, (given,))
+    return {"items": items, "sessions": (yield from _delete(tables.sessions, mine, (given,)))}
+
+
+def _erase_logs(database: MemoryDatabase, places: Places, keys: Iterable[str]) -> Script[Counts]:
+    """Erase events and summaries, the heads first: whoever is about to add to them waits for those."""
+    given = (json.dumps(list(keys)),)
+    mine = f"conversation_id IN {database.dialect.each.format('?1')}"
+    counts = {"events": 0, "summaries": 0}
+    if places.has_events:
+        yield from _delete(EVENT_HEADS, mine, given)
+        counts["events"] = yield from _delete(EVENTS, mine, given)
+    if places.has_summaries:
+        yield from _delete(SUMMARY_HEADS, mine, given)
+        counts["summaries"] = yield from _delete(SUMMARIES, mine, given)
+    return counts
+
+
+# --- a conversation, and a message ---
+
+
+def erase_conversation(
+    database: MemoryDatabase, tenant: str, conversation_id: str, now: str
+) -> Script[Erased]:
+    """Erase a conversation and what was learned from it."""
+    row = yield from _hold(database, tenant, conversation_id, now)
+    if row is None:
+        return Erased()
+    counts = yield from _count_of(conversation_id)
+    counts |= yield from _unlearn(database, tenant, row, None, _EVERY_INDEX)
+    yield Statement(_DELETE_CONVERSATION, (conversation_id, tenant))
+    places = yield from find_places(database.dialect)
+    keys = yield from _unclaimed(places, row, [conversation_id])
+    counts |= yield from _erase_logs(database, places, keys)
+    return Erased(row.user_id, (row.memory_id,), {"conversations": 1, **counts})
+
+
+def erase_message(
+    database: MemoryDatabase, tenant: str, conversation_id: str, message_id: str, now: str
+) -> Script[Erased]:
+    """Erase a message and what was learned from it."""
+    said = yield Statement(_MESSAGE, (conversation_id, message_id))
+    row = (yield from _hold(database, tenant, conversation_id, now)) if said else None
+    if row is None:
+        return Erased()
+    message = conversations.messages_from(said)[0]
+    index = message.message_index
+    counts = yield from _unlearn(database, tenant, row, message_id, (index, index))
+    counts["messages"] = len((yield Statement(_DELETE_MESSAGE, (conversation_id, message_id))))
+    for name, table in _OF_RUNS.items():
+        counts[name] = yield from _delete(table, _SAW_IT, (conversation_id, index))
+    counts["runs"] = len((yield Statement(_EMPTY_RUNS, (conversation_id,))))
+    counts |= yield from _erase_said(database, row, message)
+    return Erased(row.user_id, (row.memory_id,), counts)
+
+
+def _hold(
+    database: MemoryDatabase, tenant: str, conversation_id: str, now: str
+) -> Script[ConversationRow | None]:
+    """A conversation that from here on nobody adds to or learns from; `None` if there is none."""
+    rows = yield Statement(conversations.READ, (conversation_id, tenant))
+    if not rows:
+        return None
+    row = ConversationRow(*rows[0])
+    if not (yield Statement(_LOCK_CONVERSATION, (conversation_id, tenant))):
+        return None
+    yield from memories.advance(row.memory_id, now, 0)
+    yield Statement(memories.TURNS_CHANGED, (row.memory_id,))
+    yield Statement(database.removal.interrupt, (row.memory_id,))
+    return row
+
+
+def _unlearn(
+    database: MemoryDatabase, tenant: str, row: ConversationRow, message_id: str | None, span: tuple[int, int]
+) -> Script[Counts]:
+    """Undo what was learned from a message, or from any of the conversation."""
+    queries, memory_id, conversation_id = database.removal, row.memory_id, row.conversation_id
+    ids = yield from removal.touched_by(tenant, conversation_id, message_id, span)
+    touched = yield from removal.held_by(queries.entries, memory_id, ids)
+    groups = yield from removal.groups_of(queries, ids, conversation_id, message_id)
+    standing = standing_of(touched, groups)
+    gone = [entry.content_id for entry in standing.removed]
+    precursors = yield from removal.held_by(queries.precursors, memory_id, gone)
+    evidence = yield from removal.forget_groups(tenant, conversation_id, message_id)
+    for entry, group in standing.reworded:
+        yield from removal.reword(queries, tenant, memory_id, entry, group)
+    removed = yield from removal.remove_entries(queries, memory_id, gone)
+    for change in successions(standing.removed, precursors):
+        yield from removal.succeed(tenant, memory_id, change)
+    worded = [entry.text for entry in (*standing.removed, *(entry for entry, _ in standing.reworded))]
+    quoted = [*worded, *(group.wording for group in groups if not group.is_whole)]
+    yield from removal.forget_quotes(queries, memory_id, quoted)
+    return {"entries": removed, "evidence": evidence}
+
+
+def _erase_said(database: MemoryDatabase, row: ConversationRow, message: Message) -> Script[Counts]:
+    """Erase the summaries of the conversation, which may quote a message, and its words in the event log."""
+    places = yield from find_places(database.dialect)
+    counts: Counts = {"events": 0, "summaries": 0}
+    keys = yield from _unclaimed(places, row, [row.conversation_id])
+    for key in keys:
+        if places.has_events:
+            said = (key, message.role, text_to_column(message.content))
+            counts["events"] += len((yield Statement(_BLANK_EVENTS, said)))
+        if places.has_summaries:
+            counts["summaries"] += yield from _delete(SUMMARIES, "conversation_id = ?1", (key,))
+    return counts
+
+
+def _unclaimed(places: Places, row: ConversationRow, keys: Iterable[str]) -> Script[list[str]]:
+    """The ids under which no session of another user stands."""
+    left = []
+    for key in keys:
+        owners: list[Any] = []
+        for tables in places.sessions:
+            owner = f'SELECT user_id FROM "{tables.metadata}" WHERE session_id = ?1 AND user_id <> ?2'
+            owners += yield Statement(owner, (key, row.user_id))
+        if not owners:
+            left.append(key)
+    return left
+
+
+# --- a memory ---
+
+
+def delete_memory(database: MemoryDatabase, tenant: str, memory_id: str, now: str) -> Script[Erased]:
+    """Delete what a memory holds, and every run that could bring it back. Conversations stay."""
+    rows = yield Statement(memories.READ, (memory_id, tenant))
+    if not rows:
+        return Erased()
+    yield from memories.advance(memory_id, now, 0)
+    counts = yield from removal.count_all(database.removal, [memory_id])
+    for table in removal.OF_KNOWLEDGE:
+        yield Statement(f"DELETE FROM {table} WHERE memory_id = ?1", (memory_id,))
+    forget = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL WHERE memory_id = ?1"
+    yield Statement(forget, (memory_id,))
+    if not counts["conversations"]:
+        yield Statement(f"DELETE FROM {MEMORIES.name} WHERE memory_id = ?1", (memory_id,))
+    kept = {"conversations", "messages", "memories" if counts["conversations"] else ""}
+    gone = {name: number for name, number in counts.items() if name not in kept}
+    return Erased(memories.MemoryRow(*rows[0]).user_id, (memory_id,), gone)
+
+
+# --- counting ---
+
+
+def _delete(table: str, condition: str, parameters: tuple[Any, ...]) -> Script[int]:
+    """Delete rows, and return how many there were."""
+    rows = yield Statement(f'SELECT count(*) FROM "{table}" WHERE {condition}', parameters)
+    yield Statement(f'DELETE FROM "{table}" WHERE {condition}', parameters)
+    return int(rows[0][0])
+
+
+def _count_of(conversation_id: str) -> Script[Counts]:
+    counts: Counts = {}
+    for name, table in _OF_CONVERSATION.items():
+        rows = yield Statement(f"SELECT count(*) FROM {table} WHERE conversation_id = ?1", (conversation_id,))
+        counts[name] = int(rows[0][0])
+    for name, table in _OF_RUNS.items():
+        runs = f"SELECT run_id FROM {RUNS.name} WHERE conversation_id = ?1"
+        rows = yield Statement(f"SELECT count(*) FROM {table} WHERE run_id IN ({runs})", (conversation_id,))
+        counts[name] = int(rows[0][0])
+    return counts

@@ -1,0 +1,100 @@
+"""Rows as JSON tells them in an export, and back: times with Z, texts and objects as such, no vectors."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import ImportFormatError
+from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sessions.sql.description import Column, Table
+from ...sessions.sql.scripts import Row
+from ..times import read_time, tell_time
+
+_OURS = {
+    "tenant",
+    "owner_key",
+    "user_key",
+    "text_key",
+    "is_open",
+    "next_position",
+    "entries_stamp",
+    "turns_stamp",
+}
+_VECTORS = {"content_vector", "vector_model", "vector_dimension"}
+_OBJECTS = {"content_data", "pipeline_result", "result"}
+_ESCAPED = {"content_text", "slot", "wording", "content", "pipeline_result", "raw_response", "error"}
+_LARGEST = 2**63 - 1
+
+
+def told_columns(table: Table) -> tuple[str, ...]:
+    """The columns that are exported, in their order."""
+    return tuple(name for name in table.column_names if name not in _OURS | _VECTORS)
+
+
+def select(table: Table) -> str:
+    """The beginning of a query for them."""
+    return f"SELECT {', '.join(told_columns(table))} FROM {table.name}"
+
+
+def to_record(table: Table, row: Row) -> dict[str, Any]:
+    """A row as JSON tells it."""
+    return {name: _told(name, value) for name, value in zip(told_columns(table), row, strict=True)}
+
+
+def _told(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name.endswith("_at"):
+        return tell_time(time_from_column(value))
+    text = text_from_column(value) if name in _ESCAPED else value
+    return json.loads(text) if name in _OBJECTS else text
+
+
+def to_row(table: Table, record: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A row from its JSON; an `ImportFormatError` says where it is not as it should be, not what it says."""
+    if not isinstance(record, Mapping):
+        raise ImportFormatError(f"{where} must be an object, not {type(record).__name__}")
+    told = set(told_columns(table))
+    return {
+        column.name: _stored(column, record.get(column.name), f"{column.name} of {where}")
+        for column in table.columns
+        if column.name in told
+    }
+
+
+def _stored(column: Column, value: Any, where: str) -> Any:
+    if value is None:
+        if column.required:
+            raise ImportFormatError(f"{where} is missing")
+        return None
+    if column.name in _OBJECTS:
+        return text_to_column(json.dumps(value))
+    if column.kind == "text":
+        return _stored_text(column.name, value, where)
+    return _stored_number(column.kind, value, where)
+
+
+def _stored_text(name: str, value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise ImportFormatError(f"{where} must be a text, not {type(value).__name__}")
+    if name.endswith("_at"):
+        return time_to_column(_time(value, where))
+    stored = text_to_column(value)
+    if name not in _ESCAPED and stored != value:
+        raise ImportFormatError(f"{where} has characters that an id cannot have")
+    return stored
+
+
+def _time(value: str, where: str) -> Any:
+    try:
+        return read_time(where, value)
+    except ValueError as error:
+        raise ImportFormatError(str(error)) from error
+
+
+def _stored_number(kind: str, value: Any, where: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
+        raise ImportFormatError(f"{where} must be a number, not {type(value).__name__}")
+    if not -_LARGEST <= value <= _LARGEST:
+        raise ImportFormatError(f"{where} must fit in 64 bits")
+    return value

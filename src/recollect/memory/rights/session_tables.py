@@ -1,0 +1,89 @@
+"""The tables that hold a user's data beside those of memory, as far as a database has them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...sessions.events.schema import EVENTS
+from ...sessions.sql.scripts import Row, Script, Statement
+from ...strategies.summaries.schema import SUMMARIES
+from ..database.dialect import POSTGRESQL, Dialect
+
+_PREFIX, _SUFFIX = "recollect_", "_metadata"
+_NAMES_IN_SQLITE = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_NAMES_IN_POSTGRESQL = (
+    "SELECT CAST(relname AS VARCHAR) FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
+    " AND pg_table_is_visible(oid)"
+)
+# Tables with those that they refer to, and whether they hold items.
+_CHILDREN_IN_SQLITE = (
+    'SELECT held.name, parent."table", EXISTS (SELECT 1 FROM pragma_table_info(held.name)'
+    " WHERE name = 'message_data') FROM sqlite_master held, pragma_foreign_key_list(held.name) parent"
+    " WHERE held.type = 'table'"
+)
+_CHILDREN_IN_POSTGRESQL = (
+    "SELECT CAST(held.relname AS VARCHAR), CAST(parent.relname AS VARCHAR),"
+    " EXISTS (SELECT 1 FROM pg_attribute item WHERE item.attrelid = held.oid AND item.attname ="
+    " 'message_data') FROM pg_constraint rule"
+    " JOIN pg_class held ON held.oid = rule.conrelid JOIN pg_class parent ON parent.oid = rule.confrelid"
+    " WHERE rule.contype = 'f' AND NOT held.relispartition AND pg_table_is_visible(held.oid)"
+)
+
+
+@dataclass(frozen=True)
+class SessionTables:
+    """A pair of tables with sessions, and those of ours beside it whose rows do not go by themselves."""
+
+    sessions: str
+    messages: str | None
+    metadata: str
+    leases: str | None
+    others: tuple[str, ...] = ()
+    """Tables whose rows go with those of sessions."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every table of these sessions."""
+        named = (self.sessions, self.messages, self.metadata, self.leases, *self.others)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where data of users may be."""
+
+    sessions: tuple[SessionTables, ...]
+    has_events: bool
+    has_summaries: bool
+
+
+def find_places(dialect: Dialect) -> Script[Places]:
+    """Look into the catalog of the database: sessions may have tables of any name, or none."""
+    names, children = _NAMES_IN_SQLITE, _CHILDREN_IN_SQLITE
+    if dialect is POSTGRESQL:
+        names, children = _NAMES_IN_POSTGRESQL, _CHILDREN_IN_POSTGRESQL
+    found = yield Statement(names)
+    tables = {name for (name,) in found}
+    related = yield Statement(children)
+    owned = [name for name in sorted(tables) if f"{_PREFIX}{name}{_SUFFIX}" in tables]
+    return Places(
+        tuple(_session_tables(name, tables, related) for name in owned), EVENTS in tables, SUMMARIES in tables
+    )
+
+
+def _session_tables(sessions: str, tables: set[str], related: Sequence[Row]) -> SessionTables:
+    leases = f"{_PREFIX}{sessions}_leases"
+    children = {held: holds_items for held, parent, holds_items in related if parent == sessions}
+    return SessionTables(
+        sessions,
+        next((name for name, holds_items in children.items() if holds_items), None),
+        f"{_PREFIX}{sessions}{_SUFFIX}",
+        leases if leases in tables else None,
+        tuple(sorted(children)),
+    )
+
+
+def tenant_of(data: str | None) -> str:
+    """The tenant that a session's metadata name in `data`; sessions that name none are the default's."""
+    named = json.loads(data).get("tenant") if data else None
+    return named if isinstance(named, str) else "default"

@@ -1,0 +1,144 @@
+"""Why something is known: the messages that say so, who read it there, and what it was before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ...sessions.sql.columns import text_from_column, time_from_column
+from ...sessions.sql.scripts import Row
+from ..database import entries, runs
+from ..database.access import MemoryDatabase
+from ..database.schema import CONTENTS, EVIDENCE, MESSAGES
+from ..entry import Entry
+from ..times import tell_time
+
+_QUOTES = (
+    "SELECT said.conversation_id, said.message_id, said.role, said.content, said.created_at, cited.source"
+    f" FROM {EVIDENCE.name} cited JOIN {MESSAGES.name} said ON said.conversation_id = cited.conversation_id"
+    " AND said.message_id = cited.message_id AND said.tenant = cited.tenant"
+    " WHERE cited.content_id = ?1 AND cited.tenant = ?2 ORDER BY cited.source, cited.place"
+)
+_WRITTEN_BY = f"SELECT run_id FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A message that an entry was learned from, word for word."""
+
+    conversation_id: str
+    message_id: str
+    role: str
+    content: str = field(repr=False)
+    created_at: datetime
+    run_id: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The quote as JSON tells it."""
+        return {**vars(self), "created_at": tell_time(self.created_at)}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The run that wrote an entry."""
+
+    run_id: str
+    model: str | None
+    conversation_id: str
+    finished_at: datetime | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The origin as JSON tells it."""
+        return {**vars(self), "finished_at": self.finished_at and tell_time(self.finished_at)}
+
+
+@dataclass(frozen=True)
+class Why:
+    """An entry, with the reasons for it."""
+
+    entry: Entry
+    evidence: tuple[Quote, ...]
+    """What was said; messages that were erased are not there."""
+    origin: Origin | None
+    """`None` where a person wrote the entry."""
+    supersedes: tuple[Entry, ...]
+    """All that it took the place of, the latest first."""
+    superseded_by: tuple[Entry, ...]
+    """What took its place, and what took the place of that."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The reasons as JSON tells them."""
+        return {
+            "entry": self.entry.to_dict(),
+            "evidence": [quote.to_dict() for quote in self.evidence],
+            "origin": self.origin and self.origin.to_dict(),
+            "supersedes": [entry.to_dict() for entry in self.supersedes],
+            "superseded_by": [entry.to_dict() for entry in self.superseded_by],
+        }
+
+
+async def explain(database: MemoryDatabase, tenant: str, content_id: str) -> Why | None:
+    """Why an entry is known; `None` if there is none."""
+    found = await _entries(database, tenant, [content_id])
+    if not found:
+        return None
+    entry = found[0]
+    quotes = await database.fetch(_QUOTES, (content_id, tenant), _quotes_from)
+    return Why(
+        entry,
+        quotes,
+        await _origin(database, tenant, content_id),
+        await _precursors(database, tenant, entry),
+        await _successors(database, tenant, entry),
+    )
+
+
+async def _entries(database: MemoryDatabase, tenant: str, ids: Sequence[str]) -> list[Entry]:
+    found: list[Entry] = []
+    for content_id in ids:
+        rows = await database.fetch(entries.READ_ONE, (content_id, tenant), entries.entries_from)
+        found += [entry for _, entry in rows]
+    return await database.with_evidence(found)
+
+
+async def _precursors(database: MemoryDatabase, tenant: str, entry: Entry) -> tuple[Entry, ...]:
+    found: dict[str, Entry] = {}
+    waiting = list(entry.supersedes)
+    while waiting:
+        new = [content_id for content_id in waiting if content_id not in found]
+        for precursor in await _entries(database, tenant, new):
+            found[precursor.content_id] = precursor
+        waiting = [each for content_id in new if content_id in found for each in found[content_id].supersedes]
+    return tuple(sorted(found.values(), key=lambda each: each.learned_at, reverse=True))
+
+
+async def _successors(database: MemoryDatabase, tenant: str, entry: Entry) -> tuple[Entry, ...]:
+    found: dict[str, Entry] = {}
+    following = entry.superseded_by
+    while following is not None and following not in found:
+        rows = await _entries(database, tenant, [following])
+        if not rows:
+            break
+        found[following] = rows[0]
+        following = rows[0].superseded_by
+    return tuple(found.values())
+
+
+async def _origin(database: MemoryDatabase, tenant: str, content_id: str) -> Origin | None:
+    ((run_id,),) = await database.fetch(_WRITTEN_BY, (content_id, tenant), list[Row]) or [(None,)]
+    found = await database.fetch(runs.READ, (run_id, tenant), runs.runs_from) if run_id else []
+    return _origin_of(found[0]) if found else None
+
+
+def _origin_of(run: runs.RunRow) -> Origin:
+    finished = run.finished_at and time_from_column(run.finished_at)
+    return Origin(run.run_id, run.model, run.conversation_id, finished or None)
+
+
+def _quotes_from(rows: list[Row]) -> tuple[Quote, ...]:
+    return tuple(
+        Quote(
+            conversation_id, message_id, role, text_from_column(content), time_from_column(at), source or None
+        )
+        for conversation_id, message_id, role, content, at, source in rows
+    )

@@ -1,0 +1,26 @@
+"""Search: the turn or the fact that holds the answer, and why it was found.
+
+Pure functions over a corpus in memory: `understand` reads a question, `rank` and `rank_sessions` answer it.
+"""
+
+from .corpus import Corpus
+from .documents import Document
+from .finding import Findings, find
+from .query import Query, understand, without_names
+from .ranking import Hit, SessionHit, rank, rank_sessions
+from .weights import Weights
+
+__all__ = [
+    "Corpus",
+    "Document",
+    "Findings",
+    "Hit",
+    "Query",
+    "SessionHit",
+    "Weights",
+    "find",
+    "rank",
+    "rank_sessions",
+    "understand",
+    "without_names",
+]

@@ -1,0 +1,187 @@
+"""What can be searched of a memory, held ready: read once, and brought up to date when something changes."""
+
+import asyncio
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from ...sessions.sql.columns import text_from_column, time_from_column, time_to_column
+from ...sessions.sql.scripts import Row
+from ..database import entries
+from ..database.access import MemoryDatabase
+from ..database.schema import CONTENTS, EVIDENCE, MEMORIES, MESSAGES
+from ..database.vectors import Vectors, turn_id
+from ..search.corpus import Corpus
+from ..search.documents import Document
+from ..times import start_of
+
+Kind = Literal["entry", "turn"]
+
+_EVERYTHING = 2**62  # rows: no limit at all
+_MOST_DOCUMENTS = 200_000  # in all corpora that are held
+_STAMPS = f"SELECT entries_stamp, turns_stamp FROM {MEMORIES.name} WHERE memory_id = ?1"
+# What a document is known again by: another mark means that it has changed, or has another vector.
+_ENTRY_MARKS = (
+    "SELECT content_id, text_key || coalesce(vector_model, '')"
+    f" FROM {CONTENTS.name} WHERE memory_id = ?1 AND retired_at IS NULL ORDER BY position"
+)
+_TURN_MARKS = (
+    f"SELECT conversation_id, message_id, coalesce(vector_model, '') FROM {MESSAGES.name}"
+    " WHERE memory_id = ?1 AND role <> 'system' ORDER BY conversation_id, message_index"
+)
+
+
+class Stamps(NamedTuple):
+    """What changes with a memory's entries, and with its turns."""
+
+    entry: int
+    turn: int
+
+
+@dataclass
+class Held:
+    """A corpus, with what it was made from."""
+
+    corpus: Corpus = field(default_factory=Corpus)
+    stamp: int = -1
+    marks: dict[str, str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """To be held by whoever reads or changes the corpus."""
+
+
+class Corpora:
+    """The corpora of the memories that were searched last."""
+
+    def __init__(self, database: MemoryDatabase, model: str | None, most: int = _MOST_DOCUMENTS) -> None:
+        self._database = database
+        self._model = model
+        self._most = most
+        self._vectors = Vectors(database)
+        self._held: OrderedDict[tuple[Kind, str], Held] = OrderedDict()
+        self._changing = threading.Lock()
+        each = database.dialect.each.format("?2")
+        # An entry stands where its first evidence does: what was said beside that speaks for it, too.
+        self._entries = (
+            "SELECT held.content_id, content_type, content_text, learned_at, valid_from,"
+            " said.conversation_id, said.message_index"
+            f" FROM {CONTENTS.name} AS held"
+            f" LEFT JOIN {EVIDENCE.name} AS cited ON cited.content_id = held.content_id AND cited.place = 0"
+            f" LEFT JOIN {MESSAGES.name} AS said ON said.conversation_id = cited.conversation_id"
+            " AND said.message_id = cited.message_id"
+            f" WHERE held.memory_id = ?1 AND held.content_id IN {each} ORDER BY held.position"
+        )
+        self._turns = (
+            "SELECT conversation_id, message_id, role, content, message_index, created_at"
+            f" FROM {MESSAGES.name} WHERE memory_id = ?1 AND conversation_id IN {each}"
+        )
+
+    async def get(self, kind: Kind, memory_id: str) -> Held:
+        """The corpus of a memory's entries or turns, as they are now."""
+        held = self._take(kind, memory_id)
+        stamps = await self._database.fetch(_STAMPS, (memory_id,), _stamps_from)
+        stamp = -1 if stamps is None else getattr(stamps, kind)
+        if held.stamp != stamp:
+            await self._refresh(kind, memory_id, held)
+            held.stamp = stamp
+        return held
+
+    async def as_of(self, memory_id: str, time: datetime) -> Held:
+        """The entries that were told at a time; these are read anew each time."""
+        key = (memory_id, -1, time_to_column(time), _EVERYTHING)
+        found = await self._database.fetch(entries.READ_AS_OF, key, entries.entries_from)
+        ids = [entry.content_id for _, entry in found]
+        return Held(Corpus(await self._documents("entry", memory_id, set(ids)) if ids else ()))
+
+    def forget(self, memory_id: str) -> None:
+        """Let go of what is held of a memory."""
+        with self._changing:
+            for kind in ("entry", "turn"):
+                self._held.pop((kind, memory_id), None)
+
+    def _take(self, kind: Kind, memory_id: str) -> Held:
+        with self._changing:
+            held = self._held.setdefault((kind, memory_id), Held())
+            self._held.move_to_end((kind, memory_id))
+            while len(self._held) > 1 and sum(len(each.corpus) for each in self._held.values()) > self._most:
+                self._held.popitem(last=False)
+        return held
+
+    async def _refresh(self, kind: Kind, memory_id: str, held: Held) -> None:
+        marks = await self._marks(kind, memory_id)
+        changed = {key for key, mark in marks.items() if held.marks.get(key) != mark}
+        gone = held.marks.keys() - marks.keys()
+        documents = await self._documents(kind, memory_id, changed) if changed else []
+        await asyncio.to_thread(_bring_up_to_date, held, marks, changed | gone, documents)
+
+    async def _marks(self, kind: Kind, memory_id: str) -> dict[str, str]:
+        if kind == "entry":
+            return await self._database.fetch(_ENTRY_MARKS, (memory_id,), _entry_marks_from)
+        return await self._database.fetch(_TURN_MARKS, (memory_id,), _turn_marks_from)
+
+    async def _documents(self, kind: Kind, memory_id: str, wanted: Collection[str]) -> list[Document]:
+        vectors = await self._vectors_of(kind, memory_id, wanted)
+        keys = sorted(wanted) if kind == "entry" else sorted({json.loads(key)[0] for key in wanted})
+        sql, decode = (self._entries, _entry_from) if kind == "entry" else (self._turns, _turn_from)
+        rows = await self._database.fetch(sql, (memory_id, json.dumps(keys)), list)
+        documents = {document.id: document for document in (decode(row, vectors) for row in rows)}
+        return [document for key, document in documents.items() if key in wanted]
+
+    async def _vectors_of(self, kind: Kind, memory_id: str, wanted: Collection[str]) -> Mapping[str, Any]:
+        """The vectors that can be compared: those of the embedder's own model alone."""
+        if self._model is None:
+            return {}
+        ids = sorted(wanted) if len(wanted) < 1000 else None
+        return await self._vectors.read(kind, memory_id, model=self._model, ids=ids)
+
+
+def _bring_up_to_date(
+    held: Held, marks: dict[str, str], gone: Collection[str], documents: list[Document]
+) -> None:
+    with held.lock:
+        held.corpus.remove(gone)
+        held.corpus.add(documents)
+        held.marks = marks
+
+
+def _stamps_from(rows: list[Row]) -> Stamps | None:
+    return Stamps(*rows[0]) if rows else None
+
+
+def _entry_marks_from(rows: list[Row]) -> dict[str, str]:
+    return dict(rows)
+
+
+def _turn_marks_from(rows: list[Row]) -> dict[str, str]:
+    return {turn_id(conversation, message): model for conversation, message, model in rows}
+
+
+def _entry_from(row: Row, vectors: Mapping[str, Any]) -> Document:
+    content_id, kind, text, learned_at, valid_from, conversation_id, index = row
+    time = start_of(valid_from) if valid_from else time_from_column(learned_at)
+    return Document(
+        content_id,
+        text_from_column(text),
+        session=conversation_id,
+        position=index or 0,
+        time=time,
+        vector=vectors.get(content_id),
+        kind=kind,
+    )
+
+
+def _turn_from(row: Row, vectors: Mapping[str, Any]) -> Document:
+    conversation_id, message_id, role, content, index, created_at = row
+    key = turn_id(conversation_id, message_id)
+    return Document(
+        key,
+        text_from_column(content),
+        role,
+        conversation_id,
+        index,
+        time_from_column(created_at),
+        vectors.get(key),
+    )

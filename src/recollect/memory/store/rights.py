@@ -1,0 +1,159 @@
+"""Rights over the data: why, export, import, erasure."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from ...sessions.sql.columns import check_id
+from ...sessions.sql.scripts import MakeScript
+from .. import terms
+from ..database.access import column_now
+from ..rights import erasing
+from ..rights.erasing import Erased
+from ..rights.exporting import FORMAT, KINDS, Record, export_records
+from ..rights.importing import read_export, write_export
+from ..rights.ownership import Whose
+from ..rights.receipt import Receipt, check_receipt_key, kept_key, subject_of
+from ..rights.vacuum import vacuum
+from ..rights.why import Why, explain
+from ..search.embedders import CachedEmbedder, Embedder
+from ..times import now
+from .corpora import Corpora
+from .part import Part
+
+
+class Rights(Part):
+    """What people may ask about their data, and have done with it."""
+
+    _corpora: Corpora
+    _embedder: Embedder | None
+
+    async def why(self, content_id: str) -> Why | None:
+        """Why something is known: the messages that say so, quoted, and its history; `None` if it is not."""
+        return await explain(self._database, self._tenant, check_id("content_id", content_id))
+
+    async def export_user(self, user_id: str, *, agent_id: str | None = None) -> dict[str, Any]:
+        """Everything about a user as JSON, with all agents or with one."""
+        exported = self._heading(user_id, agent_id)
+        exported.update({kind: [] for kind in KINDS})
+        async for record in self._records(user_id, agent_id):
+            exported[record.kind].append(record.data)
+        return exported
+
+    async def export_user_to(
+        self, path_or_file: str | Path | IO[str], user_id: str, *, agent_id: str | None = None
+    ) -> int:
+        """Write everything about a user as JSON Lines, a page at a time; returns how many lines.
+
+        The first line tells whose data it is; each other has the `kind` and the `data` of one thing.
+        """
+        if not isinstance(path_or_file, str | Path):
+            return await self._write_lines(path_or_file, user_id, agent_id)
+        with Path(path_or_file).open("w", encoding="utf-8") as file:  # noqa: ASYNC230 - small writes, buffered
+            return await self._write_lines(file, user_id, agent_id)
+
+    async def import_user(self, exported: Mapping[str, Any]) -> dict[str, int]:
+        """Bring memories, entries with evidence, conversations and runs back; returns how many of each.
+
+        Nothing is learned again. All of it is written or nothing: an `ImportFormatError` says what is wrong
+        with the export, and a `ConflictError` that some of it is here already.
+        """
+        reading = read_export(exported, self._tenant, column_now())
+        counts = await self._database.write(partial(write_export, self._database, reading))
+        self._on_work()
+        return counts
+
+    async def erase_user(
+        self, user_id: str, *, agent_id: str | None = None, key: bytes | str | None = None
+    ) -> Receipt:
+        """Erase all that is stored about a user, with all agents or with one.
+
+        That is their memories, conversations, runs, and their sessions, events and summaries in this
+        database. A run that is being done writes nothing more. `vacuum` then clears the files.
+        """
+        _check_key(key)
+        whose = self._whose(user_id, agent_id)
+        erased = await self._database.write(partial(erasing.erase_user, self._database, whose))
+        return await self._receipt(erased, key)
+
+    async def erase_conversation(self, conversation_id: str, *, key: bytes | str | None = None) -> Receipt:
+        """Erase a conversation and everything that was learned from it."""
+        check_id("conversation_id", conversation_id)
+        erase = partial(
+            erasing.erase_conversation, self._database, self._tenant, conversation_id, column_now()
+        )
+        return await self._erase(erase, key)
+
+    async def erase_message(
+        self, conversation_id: str, message_id: str, *, key: bytes | str | None = None
+    ) -> Receipt:
+        """Erase a message and everything that was learned from it. What it had superseded comes back."""
+        check_id("conversation_id", conversation_id)
+        check_id("message_id", message_id)
+        erase = partial(
+            erasing.erase_message, self._database, self._tenant, conversation_id, message_id, column_now()
+        )
+        return await self._erase(erase, key)
+
+    async def delete_memory(self, memory_id: str, *, key: bytes | str | None = None) -> Receipt:
+        """Delete what a memory holds, for good. Conversations stay, and are not learned from again."""
+        check_id("memory_id", memory_id)
+        delete = partial(erasing.delete_memory, self._database, self._tenant, memory_id, column_now())
+        return await self._erase(delete, key)
+
+    async def vacuum(self, *, full: bool = False) -> None:
+        """Leave nothing of what was erased in the files of the database.
+
+        SQLite writes its file anew. PostgreSQL lets the space be used again; `full` has it write the tables
+        anew too, and nobody can use them meanwhile.
+        """
+        await vacuum(self._database, full)
+
+    async def _erase(self, erase: MakeScript[Erased], key: bytes | str | None) -> Receipt:
+        _check_key(key)
+        erased = await self._database.write(erase)
+        self._on_work()  # a run that was interrupted is due again
+        return await self._receipt(erased, key)
+
+    async def receipt_subject(self, user_id: str, *, key: bytes | str | None = None) -> str:
+        """What the receipts of a user name as their subject, to find out whose data one was about."""
+        _check_key(key)
+        return subject_of(check_id("user_id", user_id), key or await self._receipt_key())
+
+    async def _receipt_key(self) -> str:
+        return await self._database.write(partial(kept_key, self._tenant))
+
+    async def _receipt(self, erased: Erased, key: bytes | str | None) -> Receipt:
+        """The receipt, after all that this process holds of what is gone has been let go of."""
+        for memory_id in erased.memory_ids:
+            self._corpora.forget(memory_id)
+        if isinstance(self._embedder, CachedEmbedder):
+            self._embedder.clear()
+        terms.stem.cache_clear()
+        subject = subject_of(erased.user_id, key or await self._receipt_key())
+        return Receipt(now(), erased.counts, subject)
+
+    async def _write_lines(self, file: IO[str], user_id: str, agent_id: str | None) -> int:
+        file.write(json.dumps(self._heading(user_id, agent_id)) + "\n")
+        lines = 1
+        async for record in self._records(user_id, agent_id):
+            file.write(json.dumps({"kind": record.kind, "data": record.data}) + "\n")
+            lines += 1
+        return lines
+
+    def _heading(self, user_id: str, agent_id: str | None) -> dict[str, Any]:
+        return {"format": FORMAT, "user_id": user_id, "agent_id": agent_id}
+
+    def _records(self, user_id: str, agent_id: str | None) -> AsyncIterator[Record]:
+        return export_records(self._database, self._whose(user_id, agent_id))
+
+    def _whose(self, user_id: str, agent_id: str | None) -> Whose:
+        check_id("user_id", user_id)
+        return Whose(self._tenant, user_id, None if agent_id is None else check_id("agent_id", agent_id))
+
+
+def _check_key(key: bytes | str | None) -> None:
+    if key is not None:
+        check_receipt_key(key)

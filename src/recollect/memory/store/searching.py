@@ -1,0 +1,178 @@
+"""Searching what is known and what was said, and recalling it for a model."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from ...items import Tokenizer
+from ...sessions.settings import check_limit
+from ...sessions.sql.columns import check_id
+from ...strategies.summaries import inject_memory
+from ..conversation import Message
+from ..database import conversations
+from ..database.memories import MemoryRow
+from ..database.vectors import turn_of
+from ..entry import ContentType, check_type
+from ..found import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
+from ..search import Document, Hit, rank
+from ..search.embedders import Embedder
+from ..search.finding import Findings, ask, left_out
+from ..times import now, read_time, tell_day
+from .corpora import Corpora, Held
+from .part import Part
+
+Keep: TypeAlias = Callable[[Document], bool]
+
+_MANY = 5000  # documents: to rank more than these would hold up the event loop
+_RECALLED_ENTRIES = 20
+_RECALLED_TURNS = 10
+
+
+class Searching(Part):
+    """Search within what one agent knows about one user, and what they said."""
+
+    _corpora: Corpora
+    _embedder: Embedder | None
+
+    async def search_memories(
+        self,
+        query: str,
+        agent_id: str,
+        user_id: str,
+        *,
+        limit: int = 10,
+        content_type: ContentType | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        as_of: datetime | str | None = None,
+    ) -> MemorySearch:
+        """The entries that answer a question best, each with its evidence and the parts of its score.
+
+        `since` and `until` bound the time at which things happened or were learned. `as_of` searches what
+        was known at a time.
+        """
+        if content_type is not None:
+            check_type(content_type)
+        is_within = _within(since, until)
+        memory = await self._memory_to_search(query, agent_id, user_id, limit)
+        if memory is None:
+            return MemorySearch(())
+
+        def keep(document: Document) -> bool:
+            return content_type in (None, document.kind) and is_within(document)
+
+        held = await self._held_as_of(memory, as_of)
+        found = await self._found(query, held, limit, keep)
+        return MemorySearch(await self._entries_of(found.hits), found.warnings)
+
+    async def search_conversations(
+        self,
+        query: str,
+        agent_id: str,
+        user_id: str,
+        *,
+        limit: int = 10,
+        session_id: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> TurnSearch:
+        """The messages that answer a question best, each with the parts of its score."""
+        is_within = _within(since, until)
+        memory = await self._memory_to_search(query, agent_id, user_id, limit)
+        if memory is None:
+            return TurnSearch(())
+        wanted = None if session_id is None else await self._conversations_of(memory, session_id)
+
+        def keep(document: Document) -> bool:
+            return is_within(document) and (wanted is None or document.session in wanted)
+
+        held = await self._corpora.get("turn", memory.memory_id)
+        found = await self._found(query, held, limit, keep)
+        return TurnSearch(await self._turns_of(found.hits), found.warnings)
+
+    async def recall(
+        self,
+        query: str,
+        agent_id: str,
+        user_id: str,
+        *,
+        budget: int = 1000,
+        tokenizer: Tokenizer | None = None,
+    ) -> Recalled:
+        """What is remembered about a question, as a block of at most `budget` tokens for a prompt.
+
+        The block marks what it holds as data and not as instructions. It is empty where nothing is found.
+        """
+        known = await self.search_memories(query, agent_id, user_id, limit=_RECALLED_ENTRIES)
+        said = await self.search_conversations(query, agent_id, user_id, limit=_RECALLED_TURNS)
+        lines = [hit.entry.text for hit in known.hits] + [_quoted(hit.message) for hit in said.hits]
+        text = inject_memory(None, memories=lines, token_budget=budget, tokenizer=tokenizer)
+        warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
+        return Recalled(text, known.hits, said.hits, warnings)
+
+    async def _memory_to_search(
+        self, query: str, agent_id: str, user_id: str, limit: int
+    ) -> MemoryRow | None:
+        if not isinstance(query, str):
+            raise TypeError(f"query must be a string, not {type(query).__name__}")
+        check_limit(limit)
+        return await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
+
+    async def _held_as_of(self, memory: MemoryRow, as_of: datetime | str | None) -> Held:
+        """The entries that are told now, or those that were told at a time."""
+        time = read_time("as_of", as_of)
+        if time is None:
+            return await self._corpora.get("entry", memory.memory_id)
+        return await self._corpora.as_of(memory.memory_id, time)
+
+    async def _found(self, query: str, held: Held, limit: int, keep: Keep) -> Findings:
+        """The best documents; a question waits for its vector, and a large corpus is ranked in a thread."""
+        with held.lock:
+            speakers, count = tuple(held.corpus.speakers), len(held.corpus)
+            without = left_out(held.corpus, self._embedder) if self._embedder is not None else ()
+        if not count:
+            return Findings(())
+        asked = await ask(query, speakers, self._embedder, today=now().date())
+
+        def ranked() -> list[Hit]:
+            with held.lock:
+                return rank(asked.query, held.corpus, asked.vector, limit=limit, keep=keep)
+
+        hits = await asyncio.to_thread(ranked) if count > _MANY else ranked()
+        warnings = asked.warnings + (without if asked.vector is not None else ())
+        return Findings(tuple(hits), warnings)
+
+    async def _entries_of(self, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
+        found = await self._database.entries_by_id(self._tenant, [hit.id for hit in hits])
+        return tuple(MemoryHit(found[hit.id], hit.score, hit.parts) for hit in hits if hit.id in found)
+
+    async def _turns_of(self, hits: Sequence[Hit]) -> tuple[TurnHit, ...]:
+        found = await self._database.turns_by_id(self._tenant, [turn_of(hit.id) for hit in hits])
+        told = ((hit, turn_of(hit.id)) for hit in hits)
+        return tuple(TurnHit(*found[key], hit.score, hit.parts) for hit, key in told if key in found)
+
+    async def _conversations_of(self, memory: MemoryRow, session_id: str) -> set[str]:
+        key = (memory.memory_id, check_id("session_id", session_id))
+        rows = await self._database.fetch(conversations.OF_SESSION, key, list)
+        return {conversation_id for (conversation_id,) in rows}
+
+
+def _within(since: datetime | str | None, until: datetime | str | None) -> Callable[[Document], bool]:
+    """Whether a document is of a time between two, each of which may be left out."""
+    first, last = read_time("since", since), read_time("until", until)
+    if first is not None and last is not None and first > last:
+        raise ValueError("since must not be later than until")
+
+    def is_within(document: Document) -> bool:
+        time = document.time
+        return (first is None or (time is not None and time >= first)) and (
+            last is None or (time is not None and time <= last)
+        )
+
+    return is_within
+
+
+def _quoted(message: Message) -> str:
+    """What was said, with who said it and when."""
+    return f'{tell_day(message.created_at)}, {message.role}: "{message.content}"'
