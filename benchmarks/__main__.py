@@ -20,8 +20,10 @@ SUITES = {
     "advanced": "benchmarks.advanced.suite",
     "encryption": "benchmarks.encryption.suite",
     "strategies": "benchmarks.strategies.suite",
+    "quality": "benchmarks.quality.suite",
     "redis": "benchmarks.redis.suite",
     "postgres": "benchmarks.postgres.suite",
+    "memory": "benchmarks.memory.suite",
 }
 RESULTS = Path(__file__).parent / "results"
 

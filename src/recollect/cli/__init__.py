@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import RecollectError
+from .bench import add_bench_parser
+from .worker import add_worker_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,6 +30,8 @@ def _parser() -> argparse.ArgumentParser:
     migrate = commands.add_parser("migrate", help="bring a database server's schema to the newest revision")
     migrate.add_argument("url", nargs="?", help="such as postgresql://user@host/name; else RECOLLECT_URL")
     migrate.set_defaults(run=_migrate)
+    add_worker_parser(commands)
+    add_bench_parser(commands)
     return parser
 
 

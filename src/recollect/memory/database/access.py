@@ -113,10 +113,7 @@ class MemoryDatabase(SQLStore):
 
 
 def _postings_from(rows: list[Row]) -> dict[str, list[int]]:
-    postings: dict[str, list[int]] = {}
-    for term, position in rows:
-        postings.setdefault(term, []).append(position)
-    return postings
+    return {term: list(map(int, places.split(","))) for term, places in rows if places}
 
 
 def _best(terms: Sequence[str], postings: Mapping[str, Sequence[int]]) -> list[int]:

@@ -17,6 +17,10 @@ class Dialect:
     """What keeps others from deleting a row that was selected."""
     each: str
     """The elements of a JSON array {} as rows with a column `value`."""
+    joined: str
+    """The values of a column {} as one text, with commas."""
+    among: str
+    """Compares with each value that the query {} gives, by an index, however many rows there may be."""
     element: str
     """The element {1} of a JSON array {0}, as text."""
 
@@ -27,6 +31,8 @@ SQLITE = Dialect(
     lock="",
     share="",
     each="(SELECT value FROM json_each({}))",
+    joined="group_concat({})",
+    among="IN ({})",
     element="json_extract({}, '$[{}]')",
 )
 POSTGRESQL = Dialect(
@@ -35,6 +41,8 @@ POSTGRESQL = Dialect(
     lock=" FOR UPDATE",
     share=" FOR KEY SHARE",
     each="(SELECT value FROM json_array_elements_text(CAST({} AS JSON)))",
+    joined="string_agg(CAST({} AS VARCHAR), ',')",
+    among="= ANY (ARRAY({}))",
     element="(CAST({} AS JSON) ->> {})",
 )
 

@@ -192,22 +192,22 @@ class EntryQueries:
         # Of each term the newest entries: so that the cost does not grow with the memory.
         newest = (
             f"SELECT position FROM {TERMS.name} WHERE memory_id = ?2 AND term = wanted.value"
-            " ORDER BY position DESC LIMIT 1 OFFSET ?3"
+            " ORDER BY position DESC LIMIT ?3"
         )
+        # As one value for each term, which no database can but look up by the key, whatever it has counted.
         self.by_terms = (
-            f"SELECT found.term, found.position FROM {ids} AS wanted JOIN {TERMS.name} AS found"
-            " ON found.memory_id = ?2 AND found.term = wanted.value"
-            f" AND found.position > coalesce(({newest}), -1)"
+            f"SELECT value, (SELECT {dialect.joined.format('position')} FROM ({newest}) AS newest)"
+            f" FROM {ids} AS wanted"
         )
         places = dialect.each.format("?2")
         self.by_ids = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE tenant = ?1 AND content_id IN {places}"
         self.by_positions = (
             f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
-            f" AND position IN (SELECT CAST(value AS BIGINT) FROM {places} AS wanted)"
+            f" AND position {dialect.among.format(f'SELECT CAST(value AS BIGINT) FROM {places} AS wanted')}"
         )
-        slots = dialect.each.format("?2")
         self.by_slots = (
-            f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE} AND slot IN {slots}"
+            f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
+            f" AND slot {dialect.among.format(f'SELECT value FROM {places} AS wanted')}"
         )
 
 

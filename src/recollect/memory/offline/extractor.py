@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from ..conversation import Message
 from ..entry import Entry
@@ -23,9 +24,13 @@ class OfflineExtractor:
 
     model = "offline"
 
+    def __init__(self) -> None:
+        # Two stages read the same messages. What was read is held for as long as its excerpt is.
+        self._read: WeakKeyDictionary[Excerpt, list[Candidate]] = WeakKeyDictionary()
+
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         """First-person statements and dated happenings in the user's messages."""
-        found = [each async for each in _read(excerpt) if each.content_type != "mind"]
+        found = [each for each in await self._candidates(excerpt) if each.content_type != "mind"]
         return Answer(Modification(_in_words(found) or "Nothing new.", tuple(found)))
 
     async def update(
@@ -43,9 +48,14 @@ class OfflineExtractor:
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
         """Feelings, wishes and opinions in the user's messages that are not known yet."""
-        found = [each async for each in _read(excerpt) if each.content_type == "mind"]
+        found = [each for each in await self._candidates(excerpt) if each.content_type == "mind"]
         new = _not_known(found, known)
         return Answer(Mind(_in_words(new), _confidence(new), tuple(new)))
+
+    async def _candidates(self, excerpt: Excerpt) -> list[Candidate]:
+        if excerpt not in self._read:
+            self._read[excerpt] = [each async for each in _read(excerpt)]
+        return self._read[excerpt]
 
     async def aclose(self) -> None:
         """Nothing is held."""

@@ -4,12 +4,12 @@ A model proposes, and this decides. Nothing is lost because a model did not repe
 something takes their place. Nothing is stored twice, whatever a model says.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..database.entries import Changes, NewEntry, Support
 from ..entry import Entry
-from ..similarity import say_the_same
+from ..similarity import Meaning, mean_the_same, meaning_of, say_the_same
 from .stages import MOST_EVIDENCE, Candidate, Decision
 
 
@@ -24,10 +24,11 @@ def settle(
     added: list[NewEntry] = []
     supported: list[Support] = []
     taken: set[str] = set()
+    meanings = {entry.content_id: meaning_of(entry.text) for entry in known}  # once, not for each candidate
     for number, candidate in enumerate(candidates):
         decision = by_candidate.get(number) or Decision(number, "add")
         evidence = tuple((conversation_id, message) for message in candidate.evidence[:MOST_EVIDENCE])
-        same = _same(candidate, decision, known, taken)
+        same = _same(candidate, decision, known, taken, meanings)
         if same is not None:
             supported.append(Support(same.content_id, candidate.text, evidence))
         elif decision.action != "none":
@@ -38,10 +39,20 @@ def settle(
     return Changes(tuple(added), tuple(supported))
 
 
-def _same(candidate: Candidate, decision: Decision, known: Sequence[Entry], taken: set[str]) -> Entry | None:
+def _same(
+    candidate: Candidate,
+    decision: Decision,
+    known: Sequence[Entry],
+    taken: set[str],
+    meanings: Mapping[str, Meaning],
+) -> Entry | None:
     """The entry that says what a candidate says: by its words, or because it was decided so."""
+    meaning = meaning_of(candidate.text)
     alike = [
-        entry for entry in known if _is_open_to(candidate, entry, taken) and _says(entry, candidate.text)
+        entry
+        for entry in known
+        if _is_open_to(candidate, entry, taken)
+        and (entry.text == candidate.text or mean_the_same(meanings[entry.content_id], meaning))
     ]
     if not alike and decision.action == "none":
         alike = [entry for entry in known if entry.content_id in decision.targets]
@@ -50,10 +61,6 @@ def _same(candidate: Candidate, decision: Decision, known: Sequence[Entry], take
 
 def _is_open_to(candidate: Candidate, entry: Entry, taken: set[str]) -> bool:
     return entry.content_type == candidate.content_type and entry.content_id not in taken
-
-
-def _says(entry: Entry, text: str) -> bool:
-    return say_the_same(entry.text, text)
 
 
 def _merge(

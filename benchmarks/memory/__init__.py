@@ -1,0 +1,1 @@
+"""What long-term memory costs: recording conversations, learning from them, and a memory that grows."""
