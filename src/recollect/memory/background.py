@@ -67,13 +67,18 @@ class BackgroundLoop:
             return self._loop
 
 
-async def to_its_end(call: Coroutine[Any, Any, T]) -> T:
-    """Run a call to its end even if the caller is cancelled, who hears of that afterwards."""
+async def to_its_end(call: Coroutine[Any, Any, T], longest: float | None = None) -> T:
+    """Run a call to its end even if the caller is cancelled, who hears of that afterwards.
+
+    With `longest` it is given so many seconds for it from then on, and is cancelled itself if it needs more.
+    """
     task = asyncio.ensure_future(call)
     is_cancelled = False
     while not task.done():
         try:
-            await asyncio.wait([task])
+            await asyncio.wait([task], timeout=longest if is_cancelled else None)
+            if is_cancelled:
+                task.cancel()
         except asyncio.CancelledError:
             is_cancelled = True
     if is_cancelled:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from ...errors import LeaseLostError
 from ...sessions.sql.columns import text_from_column, text_to_column
-from ...sessions.sql.rows import insert
-from ...sessions.sql.scripts import Row, Script, Statement, run_all
+from ...sessions.sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
 from .dialect import Dialect
@@ -49,7 +48,13 @@ COVERAGE = (
     " THEN 'failed' WHEN max(is_open) = 1 THEN 'pending' ELSE 'remembered' END AS state"
     f" FROM {RUNS.name} WHERE tenant = ?1 GROUP BY conversation_id) AS conversations GROUP BY state"
 )
-_NEXT_SEQUENCE = f"SELECT coalesce(max(sequence), 0) + 1 FROM {RUNS.name} WHERE memory_id = ?1"
+_MAKE_RUN = (
+    f"INSERT INTO {RUNS.name} (run_id, tenant, memory_id, conversation_id, first_index, last_index,"
+    " created_at, status, is_open, attempts, sequence) SELECT CAST(?1 AS VARCHAR), CAST(?2 AS VARCHAR),"
+    " CAST(?3 AS VARCHAR), CAST(?4 AS VARCHAR), CAST(?5 AS BIGINT), CAST(?6 AS BIGINT),"
+    f" CAST(?7 AS VARCHAR), 'pending', 1, 0, coalesce(max(sequence), 0) + 1 FROM {RUNS.name}"
+    " WHERE memory_id = ?3"
+)
 _OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id = {RUNS.name}.memory_id)"
 _START_OLDEST = (
     f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, CAST(?2 AS VARCHAR))"
@@ -190,25 +195,10 @@ def enqueue(
     now: str,
 ) -> Script[list[str]]:
     """Make a run for each span of messages, in their order; returns their ids. The queue must be held."""
-    rows = yield Statement(_NEXT_SEQUENCE, (memory_id,))
-    made = [
-        {
-            "run_id": str(uuid.uuid4()),
-            "tenant": tenant,
-            "memory_id": memory_id,
-            "conversation_id": conversation_id,
-            "sequence": sequence,
-            "first_index": first,
-            "last_index": last,
-            "status": "pending",
-            "is_open": 1,
-            "attempts": 0,
-            "created_at": now,
-        }
-        for sequence, (first, last) in enumerate(spans, int(rows[0][0]))
-    ]
-    yield from run_all(insert(RUNS, made))
-    return [str(run["run_id"]) for run in made]
+    made = [str(uuid.uuid4()) for _ in spans]
+    for run_id, (first, last) in zip(made, spans, strict=True):
+        yield Statement(_MAKE_RUN, (run_id, tenant, memory_id, conversation_id, first, last, now))
+    return made
 
 
 def reopen(queries: QueueQueries, tenant: str, run_id: str) -> Script[bool]:

@@ -1,0 +1,149 @@
+"""`recollect worker`, as it is run: in a process of its own."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from recollect.cli import main
+from recollect.memory.run import Coverage
+from recollect.testing.contract import in_event_loop
+from recollect.testing.providers import Hold, ProviderServer
+
+from ..databases import Place
+from .extractors import Hold as Waiting
+from .kit import LONGEST, record, run_of, when
+from .travellers import HOME, PATH, answer, home, saying
+
+COMMAND = [str(Path(sys.executable).with_name("recollect")), "worker"]
+
+
+def run(
+    *arguments: str, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, **(environment or {})}
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=variables,
+        cwd=folder,
+        check=False,
+    )
+
+
+@contextmanager
+def started(*arguments: str, environment: Mapping[str, str]) -> "Iterator[subprocess.Popen[str]]":
+    """A worker that has told that it works."""
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    ) as process:
+        assert process.stdout is not None
+        assert "workers on" in process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def openai_at(server: ProviderServer) -> dict[str, str]:
+    server.chat.reply_always(answer)
+    return {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": server.api_key}
+
+
+@in_event_loop
+async def test_it_learns_by_rule_until_nothing_is_pending(shared_place: Place) -> None:
+    async with shared_place.open() as store:
+        await record(store, "My name is Ada and I live in Lisbon.")
+        done = await asyncio.to_thread(run, shared_place.url, "--until-idle", "--workers", "2")
+        assert (done.returncode, done.stderr) == (0, "")
+        first, last = done.stdout.splitlines()
+        assert first.startswith("2 workers on ")
+        assert first.endswith("model offline")
+        assert last == "1 conversations remembered, 0 pending, 0 failed"
+        assert await store.coverage() == Coverage(remembered=1)
+
+
+@in_event_loop
+async def test_it_asks_a_model(file_place: Place) -> None:
+    with ProviderServer() as server:
+        async with file_place.open() as store:
+            await store.add_entry("agent", "user", "profile", HOME)
+            await record(store, saying(1))
+            arguments = (file_place.url, "--until-idle", "--model", "openai:gpt-test")
+            done = await asyncio.to_thread(run, *arguments, environment=openai_at(server))
+            assert (done.returncode, done.stderr) == (0, "")
+            memory = await store.get_memory("agent", "user")
+            assert memory is not None
+            assert memory.profile_content == [home(1)]
+        assert {request.body["model"] for request in server.requests(PATH)} == {"gpt-test"}
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@in_event_loop
+async def test_a_signal_gives_its_runs_back(file_place: Place, how: signal.Signals) -> None:
+    waiting = Waiting()
+    with ProviderServer() as server:
+        server.fail_next(PATH, Hold(waiting.go), times=100)
+        async with file_place.open() as store:
+            conversation = await record(store, saying(1))
+            with started(
+                file_place.url, "--model", "openai:gpt-test", environment=openai_at(server)
+            ) as process:
+                await when(store, conversation, status="running")
+                process.send_signal(how)
+                assert await asyncio.to_thread(process.wait, LONGEST) == 0
+            waiting.go.set()
+            found = await run_of(store, conversation)
+            assert (found.status, found.attempts) == ("pending", 0)
+        async with file_place.open(workers=1) as store:
+            assert await store.drain(LONGEST) == Coverage(remembered=1), "the next takes it at once"
+
+
+def test_it_works_on_the_database_of_the_environment(tmp_path: Path) -> None:
+    done = run("--until-idle", folder=tmp_path, environment={"RECOLLECT_URL": "ours.db"})
+    assert done.stdout.splitlines() == [
+        "4 workers on ours.db, model offline",
+        "0 conversations remembered, 0 pending, 0 failed",
+    ]
+    assert (tmp_path / "ours.db").exists()
+
+
+def test_a_password_is_not_told(empty_postgres: str) -> None:
+    url = empty_postgres.replace("postgres@", "postgres:secret@")
+    done = run(url, "--until-idle")
+    assert done.returncode == 0
+    assert "secret" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--workers", "0"], 2, "must be a whole number from 1 on"),
+        (["--model", "gpt"], 1, "--model must be offline, openai:NAME or anthropic:NAME"),
+        (["--model", "openai:"], 1, "--model must be offline, openai:NAME or anthropic:NAME"),
+        (["/proc/none/x.db"], 1, "cannot open"),
+        (["postgresql://nobody@127.0.0.1:9/x"], 1, "no connection can be made"),
+        (["redis://127.0.0.1"], 1, "this is kept in SQLite and PostgreSQL"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
+) -> None:
+    assert exit_code_of(["worker", *arguments, "--until-idle"]) == code
+    assert told in capsys.readouterr().err.splitlines()[-1]
+
+
+def exit_code_of(arguments: list[str]) -> int:
+    """In this process: there are many cases, and each of its own would take a second."""
+    try:
+        return main(arguments)
+    except SystemExit as ended:
+        return int(str(ended.code))

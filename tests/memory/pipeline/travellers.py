@@ -1,0 +1,54 @@
+"""A model that learns where travellers live, spoken to over HTTP."""
+
+import re
+from typing import Any
+
+from recollect.memory.models import OpenAIExtractor
+from recollect.testing.providers import ProviderServer, RecordedRequest, Reply
+
+PATH = "POST /v1/chat/completions"
+HOME = "The traveller lives in Paris"
+MOOD = "The traveller seems happy"
+
+
+def saying(number: int) -> str:
+    return f"I am traveller {number} and now I live in Lisbon"
+
+
+def home(number: int) -> str:
+    return f"Traveller {number} lives in Lisbon"
+
+
+def stage_of(request: RecordedRequest) -> str:
+    return str(request.body["response_format"]["json_schema"]["name"])
+
+
+def number_of(request: RecordedRequest) -> int:
+    """Which traveller the request is about."""
+    found = re.search(r"I am traveller (\d+)", request.body["messages"][-1]["content"])
+    assert found is not None
+    return int(found[1])
+
+
+def answer(request: RecordedRequest) -> Reply:
+    """What the model says: the traveller has moved from the one home that is known."""
+    values: dict[str, Any] = {
+        "modification": {
+            "summary": "a new home",
+            "candidates": [
+                {"type": "profile", "text": home(number_of(request)), "evidence": ["m1"], "confidence": 1}
+            ],
+        },
+        "update": {"decisions": [{"candidate": "c1", "action": "supersede", "targets": ["e1"]}]},
+        "mind": {
+            "insights": "happy",
+            "confidence_score": 0.5,
+            "entries": [{"text": MOOD, "evidence": ["m1"], "confidence": 0.5}],
+        },
+    }
+    return Reply.json(values[stage_of(request)])
+
+
+def extractor_of(server: ProviderServer, **options: Any) -> OpenAIExtractor:
+    server.chat.reply_always(answer)
+    return OpenAIExtractor(base_url=server.base_url, api_key=server.api_key, **options)
