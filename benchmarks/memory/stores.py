@@ -13,4 +13,4 @@ def url_of(place: str) -> str:
 
 def open_store(place: str, extractor: Extractor | None = None, workers: int = 1) -> MemoryStore:
     """A store that makes its tables."""
-    return MemoryStore(url_of(place), extractor=extractor, workers=workers, create_tables=True)
+    return MemoryStore(url_of(place), extractor=extractor, embedder=None, workers=workers, create_tables=True)

@@ -89,6 +89,9 @@ class ExtractionError(RecollectError):
         super().__init__(reason)
         self.raw_response = raw_response
         """What the model said, word for word, as far as it said anything."""
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        """What the calls cost that led here, as far as the provider said."""
 
 
 class UnusableAnswerError(ExtractionError):

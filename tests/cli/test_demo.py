@@ -1,4 +1,4 @@
-"""The demo does what it says: what one process was told, another knows, and it is learned with its evidence."""
+"""The demo does what it says: what one process was told another knows, and what was learned has evidence."""
 
 import subprocess
 import sys

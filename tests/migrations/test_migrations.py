@@ -28,6 +28,8 @@ from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop, message, texts
 
+from ..sessions.postgres.database import sql
+
 ADVANCED = session_schema(Tables(advanced=True))
 EVERYTHING: tuple[Schema, ...] = (
     ADVANCED,
@@ -64,7 +66,7 @@ async def differences(url: str, *schemas: Schema) -> list[Any]:
         options = {
             "version_table": VERSION_TABLE,
             "compare_type": True,
-            "include_name": lambda name, kind, _: kind != "table" or name in metadata.tables,
+            "include_name": lambda name, kind, _: is_compared(name, kind, metadata),
         }
         found: list[Any] = compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
         return found
@@ -80,12 +82,61 @@ async def differences(url: str, *schemas: Schema) -> list[Any]:
     return found
 
 
+def is_compared(name: str | None, kind: str, metadata: MetaData) -> bool:
+    """The described tables, with their indexes; those of vectors are compared by their definitions below."""
+    if kind == "index":
+        return "_nearest_" not in str(name)
+    return kind != "table" or name in metadata.tables
+
+
+def definitions(url: str) -> dict[str, str]:
+    """What PostgreSQL itself says of the indexes of long-term memory, and of where its vectors lie."""
+    tables = "tablename IN ('memory_contents', 'conversation_messages')"
+    found = sql(url, f"SELECT indexname, indexdef FROM pg_indexes WHERE {tables}")
+    storage = "attrelid IN ('memory_contents'::regclass, 'conversation_messages'::regclass)"
+    found += sql(
+        url,
+        "SELECT attrelid::regclass::text, attstorage::text FROM pg_attribute"
+        f" WHERE attname = 'content_vector' AND {storage}",
+    )
+    return dict(found)
+
+
+@in_event_loop
+async def test_migrations_and_create_tables_give_the_same_indexes(
+    empty_database: str, postgres_url: str
+) -> None:
+    await migrate(empty_database)
+    migrated = definitions(empty_database)
+    sql(postgres_url, "DROP DATABASE migrated WITH (FORCE)")
+    sql(postgres_url, "CREATE DATABASE migrated")
+    async with MemoryStore(empty_database, create_tables=True, workers=0) as store:
+        assert await store.get_memory("agent", "user") is None
+    assert definitions(empty_database) == migrated
+    assert sorted(name for name in migrated if "_nearest_" in name) == [
+        f"recollect_{table}_nearest_{dimension}"
+        for table in ("conversation_messages", "memory_contents")
+        for dimension in (1536, 384, 512)
+    ]
+
+
+@in_event_loop
+async def test_a_step_back_from_vectors_leaves_the_tables(empty_database: str) -> None:
+    await migrate(empty_database)
+    await downgrade(empty_database, "0004")
+    assert [name for name in definitions(empty_database) if "_nearest_" in name or "_to_embed" in name] == []
+    async with MemoryStore(empty_database, workers=0) as store:
+        assert await store.get_memory("agent", "user") is None
+    assert await migrate(empty_database) == ("0004", "0005")
+    assert await differences(empty_database) == []
+
+
 @in_event_loop
 async def test_the_migrations_give_the_described_schema(empty_database: str) -> None:
     assert await differences(empty_database) != [], "the comparison sees what is missing"
-    assert await migrate(empty_database) == (None, "0004")
+    assert await migrate(empty_database) == (None, "0005")
     assert await differences(empty_database) == []
-    assert await migrate(empty_database) == ("0004", "0004"), "a second time does nothing"
+    assert await migrate(empty_database) == ("0005", "0005"), "a second time does nothing"
 
 
 @in_event_loop
@@ -149,7 +200,7 @@ async def test_a_step_back_removes_the_events_and_summaries_alone(empty_database
     async with EventLog(empty_database) as log:
         with pytest.raises(MissingTablesError):
             await log.count("c")
-    assert await migrate(empty_database) == ("0002", "0004")
+    assert await migrate(empty_database) == ("0002", "0005")
     assert await differences(empty_database) == []
 
 
@@ -180,7 +231,7 @@ async def test_a_database_of_create_tables_can_be_migrated_and_keeps_its_history
 @in_event_loop
 async def test_migrations_at_once_wait_for_each_other(empty_database: str) -> None:
     results = await asyncio.gather(*(migrate(empty_database) for _ in range(4)))
-    assert sorted(results, key=str) == [("0004", "0004")] * 3 + [(None, "0004")]
+    assert sorted(results, key=str) == [("0005", "0005")] * 3 + [(None, "0005")]
 
 
 def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -190,9 +241,9 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_migrates_and_says_so(empty_database: str) -> None:
     first = run_command("migrate", empty_database)
-    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0004\n")
+    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0005\n")
     second = run_command("migrate", empty_database)
-    assert (second.returncode, second.stdout) == (0, "already at 0004\n")
+    assert (second.returncode, second.stdout) == (0, "already at 0005\n")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,21 @@ def add_bench_parser(commands: "_SubParsersAction[argparse.ArgumentParser]") -> 
         "--embedder", choices=["local", "none"], default="local", help="`none` searches by words alone"
     )
     locomo.set_defaults(run=run_locomo)
+    vectors = collections.add_parser("vectors", help="the nearest vectors in SQLite and PostgreSQL")
+    vectors.add_argument("--sizes", default="10k,100k", help="such as 10k,100k,1M (1M takes some GB)")
+    vectors.add_argument("--dimensions", type=int, default=512, help="of each vector (512)")
+    vectors.add_argument("--users", type=int, help="how many there are; else each has 1,000 vectors")
+    vectors.add_argument(
+        "--postgres", metavar="URL", help="where a database may be made; else a server is started"
+    )
+    vectors.add_argument("--json", action="store_true", help="tell the figures as JSON")
+    vectors.set_defaults(run=_run_vectors)
+
+
+def _run_vectors(options: argparse.Namespace) -> int:
+    from .bench_vectors import run_vectors  # with numpy, which other commands do without
+
+    return run_vectors(options)
 
 
 def run_locomo(options: argparse.Namespace) -> int:

@@ -56,8 +56,8 @@ class Conversation:
 
     def __init__(
         self,
-        agent_id: str,
-        user_id: str,
+        agent_id: str = "",
+        user_id: str = "",
         messages: Sequence[Message | Mapping[str, Any]] = (),
         session_id: str | None = None,
         conversation_id: str | None = None,
@@ -65,8 +65,8 @@ class Conversation:
         memory_id: str | None = None,
         pipeline_result: dict[str, Any] | None = None,
     ) -> None:
-        self.agent_id = check_id("agent_id", agent_id)
-        self.user_id = check_id("user_id", user_id)
+        self.agent_id = check_owner("agent_id", agent_id)
+        self.user_id = check_owner("user_id", user_id)
         self.session_id = check_key("session_id", session_id) or str(uuid.uuid4())
         self.conversation_id = check_key("conversation_id", conversation_id) or str(uuid.uuid4())
         self.created_at = read_time("created_at", created_at) or now()
@@ -124,6 +124,13 @@ def summarize(count: int, messages: Iterable[Message]) -> str:
         return "Empty conversation"
     first = next((message.content for message in messages if message.role == "user"), "No user message")
     return f"Conversation with {count} turns: {first[:_PREVIEW]}..."
+
+
+def check_owner(name: str, value: object) -> str:
+    """The id of an agent or a user, which must be given: any text that is not empty."""
+    if value is None:
+        raise ValueError(f"{name} must be given")
+    return check_id(name, value)
 
 
 def check_key(name: str, value: object) -> str | None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
-from ..sessions.sql.columns import check_id
-from .conversation import check_key
+from .conversation import check_key, check_owner
 from .entry import CONTENT_TYPES
 from .times import now, read_time, tell_time
 
@@ -32,16 +31,16 @@ class Memory:
 
     def __init__(
         self,
-        agent_id: str,
-        user_id: str,
+        agent_id: str = "",
+        user_id: str = "",
         data: Mapping[str, Any] | None = None,
         memory_id: str | None = None,
         created_at: datetime | str | None = None,
         updated_at: datetime | str | None = None,
         version: int = 1,
     ) -> None:
-        self.agent_id = check_id("agent_id", agent_id)
-        self.user_id = check_id("user_id", user_id)
+        self.agent_id = check_owner("agent_id", agent_id)
+        self.user_id = check_owner("user_id", user_id)
         self.memory_id = check_key("memory_id", memory_id) or str(uuid.uuid4())
         self.created_at = read_time("created_at", created_at) or now()
         self.updated_at = read_time("updated_at", updated_at) or self.created_at

@@ -29,6 +29,8 @@ class RunFailure:
     failed_at: datetime
     error: str
     raw_response: str = field(repr=False)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 @dataclass(frozen=True)

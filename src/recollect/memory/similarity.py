@@ -68,6 +68,11 @@ def say_the_same(a: str, b: str) -> bool:
     return a == b or mean_the_same(meaning_of(a), meaning_of(b))
 
 
+def gist_of(text: str) -> str:
+    """A text without the note of when it was said: what it is searched by."""
+    return _SAID_ON.sub("", text)
+
+
 def meaning_of(text: str) -> Meaning:
     """What of a text is compared: for a text that is held against many others."""
     plain = _SAID_ON.sub("", unicodedata.normalize("NFKC", text[:_LONGEST]))

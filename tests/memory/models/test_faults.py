@@ -18,7 +18,7 @@ from recollect.errors import (
 from recollect.items import estimate_text_tokens
 from recollect.memory.models import AnthropicExtractor, OpenAIExtractor
 from recollect.memory.models.faults import seconds_to_wait
-from recollect.memory.pipeline.stages import Modification, Usage
+from recollect.memory.pipeline.stages import Modification
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (
     ApiError,
@@ -132,7 +132,7 @@ async def test_what_cannot_be_read_is_an_error_with_what_was_said_and_what_it_co
         with pytest.raises(UnusableAnswerError) as caught:
             await extractor.modification(MOVED)
         assert caught.value.raw_response.strip() == str(reply.text).strip()
-        assert vars(caught.value)["usage"] == Usage(70, 7)
+        assert (caught.value.prompt_tokens, caught.value.completion_tokens) == (70, 7)
         assert (await extractor.modification(MOVED)).value == Modification("", ())
 
 

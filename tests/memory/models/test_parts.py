@@ -81,6 +81,6 @@ async def test_a_part_without_an_answer_is_an_error_that_tells_what_all_have_cos
     async with extractor_of(server, provider) as extractor:
         with pytest.raises(UnusableAnswerError) as caught:
             await extractor.modification(LONG)
-    assert vars(caught.value)["usage"] == Usage(15, 3)
+    assert (caught.value.prompt_tokens, caught.value.completion_tokens) == (15, 3)
     assert caught.value.raw_response == "prose"
     assert len(server.requests()) == 2

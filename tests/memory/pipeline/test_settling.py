@@ -157,8 +157,8 @@ def test_whatever_a_model_decides_nothing_goes_unless_something_takes_its_place(
     said: list[Candidate], decided: list[Decision], held: list[Entry]
 ) -> None:
     changes = settle("c", said, decided, held)
-    assert not changes.retired
     targets = [target for entry in changes.added for target in entry.supersedes]
+    targets += [target for target, _ in changes.superseded]
     assert len(targets) == len(set(targets)), "each goes once"
     by_id = {entry.content_id: entry for entry in held}
     asked_for = {(d.candidate, target) for d in decided if d.action == "supersede" for target in d.targets}
@@ -168,6 +168,10 @@ def test_whatever_a_model_decides_nothing_goes_unless_something_takes_its_place(
             assert any(
                 (place, target) in asked_for for place, each in enumerate(said) if each.text == entry.text
             )
+    for target, by in changes.superseded:
+        assert target != by
+        assert by_id[target].content_type == by_id[by].content_type
+        assert target in {each for _, each in asked_for}
     assert {support.content_id for support in changes.supported} <= by_id.keys()
     assert all(len(each.evidence) <= 3 for each in (*changes.added, *changes.supported))
 

@@ -27,7 +27,7 @@ NOBODY = "http://127.0.0.1:9/v1"
 async def work(name: str, url: str, base_url: str, api_key: str, lease_seconds: str) -> None:
     options = RunOptions(lease_seconds=float(lease_seconds))
     extractor = OpenAIExtractor(name, base_url=base_url, api_key=api_key)
-    async with MemoryStore(url, extractor=extractor, embedder=None, options=options) as store:
+    async with MemoryStore(url, extractor=extractor, embedder=None, workers=1, options=options) as store:
         store.start()
         await asyncio.Event().wait()
 

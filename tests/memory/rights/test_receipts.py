@@ -32,11 +32,13 @@ async def test_who_has_the_key_can_tell_whose_receipt_it_is() -> None:
 
 
 @in_event_loop
-async def test_without_a_key_nobody_can() -> None:
-    async with Somewhere(":memory:").open() as store:
+async def test_without_a_key_it_is_one_that_the_database_keeps() -> None:
+    async with Somewhere(":memory:").open() as store, Somewhere(":memory:").open() as other:
         first, second = await store.erase_user("ann"), await store.erase_user("ann")
-        assert first.subject != second.subject
-        assert len(first.subject) == 64
+        assert first.subject == second.subject == await store.receipt_subject("ann")
+        assert first.subject != await store.receipt_subject("bob")
+        assert first.subject != await other.receipt_subject("ann")
+        assert await store.receipt_subject("ann", key="k") == (await store.erase_user("ann", key="k")).subject
 
 
 @pytest.mark.parametrize(("key", "error"), [("", ValueError), (b"", ValueError), (5, TypeError)])

@@ -21,6 +21,8 @@ class Dialect:
     """The values of a column {} as one text, with commas."""
     among: str
     """Compares with each value that the query {} gives, by an index, however many rows there may be."""
+    field: str
+    """The field {1} of a JSON object {0}, as text."""
     element: str
     """The element {1} of a JSON array {0}, as text."""
 
@@ -33,6 +35,7 @@ SQLITE = Dialect(
     each="(SELECT value FROM json_each({}))",
     joined="group_concat({})",
     among="IN ({})",
+    field="json_extract({}, '$.{}')",
     element="json_extract({}, '$[{}]')",
 )
 POSTGRESQL = Dialect(
@@ -43,6 +46,7 @@ POSTGRESQL = Dialect(
     each="(SELECT value FROM json_array_elements_text(CAST({} AS JSON)))",
     joined="string_agg(CAST({} AS VARCHAR), ',')",
     among="= ANY (ARRAY({}))",
+    field="(CAST({} AS JSON) ->> '{}')",
     element="(CAST({} AS JSON) ->> {})",
 )
 

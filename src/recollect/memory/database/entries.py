@@ -79,10 +79,11 @@ class Changes:
 
     added: tuple[NewEntry, ...] = ()
     supported: tuple[Support, ...] = ()
-    retired: tuple[str, ...] = ()
+    superseded: tuple[tuple[str, str], ...] = ()
+    """Entries that take the place of others, though they were there before: what goes, and for what."""
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.supported or self.retired)
+        return bool(self.added or self.supported or self.superseded)
 
 
 def change(tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: str) -> Script[None]:
@@ -100,8 +101,8 @@ def change(tenant: str, memory_id: str, run_id: str | None, changes: Changes, no
     for entry in changes.added:
         for target in entry.supersedes:
             yield from _retire(memory_id, target, now, entry.content_id, entry.valid_from)
-    for target in changes.retired:
-        yield from _retire(memory_id, target, now, None, None)
+    for target, by in changes.superseded:
+        yield from _retire(memory_id, target, now, by, None)
 
 
 def index(tenant: str, memory_id: str, texts: Iterable[tuple[int, str]]) -> Script[None]:

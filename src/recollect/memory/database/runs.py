@@ -20,6 +20,7 @@ from . import conversations, memories
 from .dialect import Dialect
 from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
 
+_RUNS_AT_ONCE = 500
 _BEFORE = 6  # messages before those of a run, for what they refer to
 _COLUMNS = (
     "run_id, tenant, memory_id, conversation_id, first_index, last_index, status, attempts, created_at,"
@@ -34,8 +35,8 @@ OF_CONVERSATION = (
     f"SELECT {_COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2 ORDER BY sequence"
 )
 READ_FAILURES = (
-    f"SELECT attempt, stage, failed_at, error, raw_response FROM {FAILURES.name} WHERE run_id = ?1"
-    " ORDER BY attempt"
+    "SELECT attempt, stage, failed_at, error, raw_response, prompt_tokens, completion_tokens"
+    f" FROM {FAILURES.name} WHERE run_id = ?1 ORDER BY attempt"
 )
 READ_STAGES = (
     "SELECT stage, model, finished_at, result, raw_response, prompt_tokens, completion_tokens"
@@ -47,13 +48,6 @@ COVERAGE = (
     "SELECT state, count(*) FROM (SELECT CASE WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1"
     " THEN 'failed' WHEN max(is_open) = 1 THEN 'pending' ELSE 'remembered' END AS state"
     f" FROM {RUNS.name} WHERE tenant = ?1 GROUP BY conversation_id) AS conversations GROUP BY state"
-)
-_MAKE_RUN = (
-    f"INSERT INTO {RUNS.name} (run_id, tenant, memory_id, conversation_id, first_index, last_index,"
-    " created_at, status, is_open, attempts, sequence) SELECT CAST(?1 AS VARCHAR), CAST(?2 AS VARCHAR),"
-    " CAST(?3 AS VARCHAR), CAST(?4 AS VARCHAR), CAST(?5 AS BIGINT), CAST(?6 AS BIGINT),"
-    f" CAST(?7 AS VARCHAR), 'pending', 1, 0, coalesce(max(sequence), 0) + 1 FROM {RUNS.name}"
-    " WHERE memory_id = ?3"
 )
 _OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id = {RUNS.name}.memory_id)"
 _START_OLDEST = (
@@ -77,8 +71,8 @@ _COUNT_FAILURE = (
 )
 _NEXT_FAILURE = f"(SELECT coalesce(max(attempt), 0) + 1 FROM {FAILURES.name} WHERE run_id = ?1)"
 _KEEP_FAILURE = (
-    f"INSERT INTO {FAILURES.name} (run_id, tenant, attempt, stage, failed_at, error, raw_response)"
-    f" VALUES (?1, ?2, {_NEXT_FAILURE}, ?3, ?4, ?5, ?6)"
+    f"INSERT INTO {FAILURES.name} (run_id, tenant, attempt, stage, failed_at, error, raw_response,"
+    f" prompt_tokens, completion_tokens) VALUES (?1, ?2, {_NEXT_FAILURE}, ?3, ?4, ?5, ?6, ?7, ?8)"
 )
 _GIVE_BACK = f"UPDATE {RUNS.name} SET status = 'pending' WHERE run_id = ?1 AND is_open = 1"
 _REOPEN = (
@@ -129,6 +123,8 @@ class Failure:
     raw_response: str = field(repr=False)
     again_in: float | None
     """Seconds; `None` if it is not."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -173,7 +169,21 @@ class QueueQueries:
         self.still_there = (
             f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
         )
+        self.make_runs = _make_runs(dialect)
         self.seconds_to_next = f"SELECT min(available_at) - {now} FROM {queue}"
+
+
+def _make_runs(dialect: Dialect) -> str:
+    """Adds the runs of a JSON list to a memory, numbered in their order after those that it has."""
+    run = {name: dialect.field.format("value", name) for name in ("run_id", "first", "last")}
+    return (
+        f"INSERT INTO {RUNS.name} (run_id, tenant, memory_id, conversation_id, first_index, last_index,"
+        f" created_at, status, is_open, attempts, sequence) SELECT {run['run_id']}, CAST(?2 AS VARCHAR),"
+        f" CAST(?3 AS VARCHAR), CAST(?4 AS VARCHAR), CAST({run['first']} AS BIGINT),"
+        f" CAST({run['last']} AS BIGINT), CAST(?5 AS VARCHAR), 'pending', 1, 0,"
+        f" row_number() OVER (ORDER BY CAST({run['first']} AS BIGINT)) + (SELECT coalesce(max(sequence), 0)"
+        f" FROM {RUNS.name} WHERE memory_id = ?3) FROM {dialect.each.format('?1')} AS given"
+    )
 
 
 # --- making runs ---
@@ -188,6 +198,7 @@ def hold_queue(queries: QueueQueries, tenant: str, memory_id: str) -> Script[Non
 
 
 def enqueue(
+    queries: QueueQueries,
     tenant: str,
     memory_id: str,
     conversation_id: str,
@@ -195,10 +206,11 @@ def enqueue(
     now: str,
 ) -> Script[list[str]]:
     """Make a run for each span of messages, in their order; returns their ids. The queue must be held."""
-    made = [str(uuid.uuid4()) for _ in spans]
-    for run_id, (first, last) in zip(made, spans, strict=True):
-        yield Statement(_MAKE_RUN, (run_id, tenant, memory_id, conversation_id, first, last, now))
-    return made
+    made = [{"run_id": str(uuid.uuid4()), "first": first, "last": last} for first, last in spans]
+    for start in range(0, len(made), _RUNS_AT_ONCE):
+        some = json.dumps(made[start : start + _RUNS_AT_ONCE])
+        yield Statement(queries.make_runs, (some, tenant, memory_id, conversation_id, now))
+    return [str(run["run_id"]) for run in made]
 
 
 def reopen(queries: QueueQueries, tenant: str, run_id: str) -> Script[bool]:
@@ -292,7 +304,8 @@ def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Scrip
         _COUNT_FAILURE, (run.run_id, status, int(not is_final), finished_at, failure.model, error)
     )
     raw = text_to_column(failure.raw_response)
-    yield Statement(_KEEP_FAILURE, (run.run_id, run.tenant, failure.stage, now, error, raw))
+    tokens = (failure.prompt_tokens, failure.completion_tokens)
+    yield Statement(_KEEP_FAILURE, (run.run_id, run.tenant, failure.stage, now, error, raw, *tokens))
     if is_final:
         yield Statement(queries.forget_if_done, (run.memory_id,))
 

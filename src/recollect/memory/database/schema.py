@@ -174,6 +174,8 @@ FAILURES = Table(
         _TENANT,
         Column("attempt", "integer"),
         *_texts("stage", "failed_at", "error", "raw_response"),
+        Column("prompt_tokens", "integer"),
+        Column("completion_tokens", "integer"),
     ),
     key=("run_id", "attempt"),
 )

@@ -119,24 +119,30 @@ class VectorQueries:
         """Rows whose vectors can be compared; which dimension is said in words that partial indexes know."""
         source = self._source
         return (
-            f"SELECT {source.listed_key}, {self._out} FROM {source.table.name} WHERE {source.searched}"
+            f"SELECT {source.listed_key}, content_vector FROM {source.table.name} WHERE {source.searched}"
             f" AND {of_model} AND vector_dimension = {dimension} AND tenant = ?3"
         )
 
     def nearest_here(self, dimension: int, limit: int) -> str:
         """The nearest of one memory, by comparing all; PostgreSQL."""
-        return f"{self._comparable(dimension, _OF_MODEL)} AND memory_id = ?4 {self._exactly(limit)}"
+        comparable = self._comparable(dimension, _OF_MODEL)
+        return self._sent(f"{comparable} AND memory_id = ?4 {self._exactly(limit)}")
 
     def nearest_anywhere(self, dimension: int, limit: int) -> str:
         """The nearest of a tenant, by comparing all; PostgreSQL."""
         memories = f"SELECT memory_id FROM {MEMORIES.name} WHERE tenant = ?3"
-        return f"{self._comparable(dimension)} AND memory_id IN ({memories}) {self._exactly(limit)}"
+        comparable = self._comparable(dimension)
+        return self._sent(f"{comparable} AND memory_id IN ({memories}) {self._exactly(limit)}")
 
     def nearest_by_index(self, dimension: int, limit: int) -> str:
         """The nearest of a tenant, nearly all of them, by the index; PostgreSQL."""
         half = f"halfvec({dimension})"
         distance = f"CAST(content_vector AS {half}) <=> CAST(CAST(?1 AS REAL[]) AS {half})"
-        return f"{self._comparable(dimension)} ORDER BY {distance} LIMIT {limit}"
+        return self._sent(f"{self._comparable(dimension)} ORDER BY {distance} LIMIT {limit}")
+
+    def _sent(self, nearest: str) -> str:
+        """The vectors of the nearest alone as bytes; PostgreSQL would make them of all that it sorts."""
+        return f"SELECT {self._source.listed_key}, {self._out} FROM ({nearest}) AS nearest"
 
     def _exactly(self, limit: int) -> str:
         ties = ", ".join(f'{name} COLLATE "C"' for name in self._source.key)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...sessions.sql.columns import check_id, text_from_column
 from ...sessions.sql.scripts import Row, Script, Statement
+from ..similarity import gist_of
 from .access import MemoryDatabase
 from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries
 
@@ -47,7 +48,8 @@ class Pending:
     @property
     def text(self) -> str:
         """What is to be embedded."""
-        return text_from_column(self.stored)
+        text = text_from_column(self.stored)
+        return gist_of(text) if self.kind == "entry" else text
 
 
 @dataclass(frozen=True)

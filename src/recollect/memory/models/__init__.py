@@ -1,8 +1,7 @@
 """Extractors that ask a model: of OpenAI, of whoever speaks its Chat Completions, and of Anthropic."""
 
 from .anthropic import AnthropicExtractor
-from .extractor import ModelAnswer
 from .openai import OpenAIExtractor
 from .prompting import PROMPT_VERSION
 
-__all__ = ["PROMPT_VERSION", "AnthropicExtractor", "ModelAnswer", "OpenAIExtractor"]
+__all__ = ["PROMPT_VERSION", "AnthropicExtractor", "OpenAIExtractor"]

@@ -4,9 +4,8 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from ...errors import ExtractionError, ModelRefusedError, UnusableAnswerError
 from ..entry import Entry
@@ -24,23 +23,15 @@ T = TypeVar("T")
 Counts = dict[str, int]
 
 
-@dataclass(frozen=True)
-class ModelAnswer(Answer[T], Generic[T]):
-    """An answer of a model, and how it came about."""
-
-    data: Mapping[str, Any] = field(default_factory=dict)
-    """`prompt_version`, and counts of what was left out: on the way to the model, or of what it said."""
-
-
 class ModelExtractor(AsksModel):
     """Does the three stages by asking a model."""
 
-    async def modification(self, excerpt: Excerpt) -> ModelAnswer[Modification]:
+    async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         """What is new or changed in the messages; nothing where the user said nothing.
 
         A conversation that is too long for one request is given to the model in parts.
         """
-        answers: list[ModelAnswer[Modification]] = []
+        answers: list[Answer[Modification]] = []
         for part in await asyncio.to_thread(split_excerpt, excerpt, self._max_input_tokens):
             try:
                 answer = await self._answer(partial(modification_prompt, part), partial(_modification, part))
@@ -52,14 +43,14 @@ class ModelExtractor(AsksModel):
 
     async def update(
         self, excerpt: Excerpt, candidates: Sequence[Candidate], known: Sequence[Entry]
-    ) -> ModelAnswer[Update]:
+    ) -> Answer[Update]:
         """What becomes of each candidate; where nothing is known of the same matters, all are added."""
         if not candidates or not known:
             return _unasked(Update(()))
         prompt = partial(update_prompt, excerpt, candidates, known)
         return await self._answer(prompt, partial(_update, candidates, known))
 
-    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> ModelAnswer[Mind]:
+    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
         """What the user seems to think, feel and want; nothing where the user said nothing."""
         if not is_user_heard(excerpt):
             return _unasked(Mind("", None, ()))
@@ -67,7 +58,7 @@ class ModelExtractor(AsksModel):
 
     async def _answer(
         self, build: Callable[[int], Prompt], read: Callable[[str], tuple[T, Counts]]
-    ) -> ModelAnswer[T]:
+    ) -> Answer[T]:
         prompt, said = await self._ask_within_limits(build)
         raw = said.text[:MOST_RAW]
         try:
@@ -77,7 +68,7 @@ class ModelExtractor(AsksModel):
             error.raw_response = raw
             _add_usage(error, said.usage)
             raise
-        return ModelAnswer(value, raw, said.usage, _told({**prompt.counts, **counts}))
+        return Answer(value, raw, said.usage, _told({**prompt.counts, **counts}))
 
     async def _ask_within_limits(self, build: Callable[[int], Prompt]) -> tuple[Prompt, Said]:
         """What the model says; if all of it was too much for it, what it says to half."""
@@ -100,15 +91,15 @@ class ModelExtractor(AsksModel):
         return prompt
 
 
-def _unasked(value: T) -> ModelAnswer[T]:
-    return ModelAnswer(value, "", Usage(), _told({}))
+def _unasked(value: T) -> Answer[T]:
+    return Answer(value, "", Usage(), _told({}))
 
 
 def _told(counts: Mapping[str, int]) -> dict[str, Any]:
     return {"prompt_version": PROMPT_VERSION, **{name: count for name, count in counts.items() if count}}
 
 
-def _joined(answers: Sequence[ModelAnswer[Modification]]) -> ModelAnswer[Modification]:
+def _joined(answers: Sequence[Answer[Modification]]) -> Answer[Modification]:
     """The answers to the parts of a conversation as one; what is said in several of them is said once."""
     if len(answers) == 1:
         return answers[0]
@@ -117,7 +108,7 @@ def _joined(answers: Sequence[ModelAnswer[Modification]]) -> ModelAnswer[Modific
     counts = Counter({"requests": len(answers)})
     for answer in answers:
         counts.update({name: count for name, count in answer.data.items() if isinstance(count, int)})
-    return ModelAnswer(
+    return Answer(
         Modification(
             "\n".join(filter(None, (value.text for value in values))), tuple(candidates.values())[::-1]
         ),
@@ -135,7 +126,8 @@ def _sum(usages: Sequence[Usage]) -> Usage:
 
 def _add_usage(error: ExtractionError, usage: Usage) -> None:
     """Keep what was paid for with an error, although it was no use."""
-    vars(error).update(usage=_sum([vars(error).get("usage", Usage()), usage]))
+    error.prompt_tokens += usage.prompt_tokens
+    error.completion_tokens += usage.completion_tokens
 
 
 def _check_whole(said: Said) -> None:

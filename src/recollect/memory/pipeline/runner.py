@@ -97,8 +97,16 @@ class Runner:
 
     async def _fail(self, task: Task, stage: Stage, error: Exception) -> None:
         again_in = self._options.again_in(task.run.attempts + 1, error)
-        raw = error.raw_response if isinstance(error, ExtractionError) else ""
-        failure = Failure(stage, self._extractor.model, _told(error), raw, again_in)
+        known = error if isinstance(error, ExtractionError) else ExtractionError("")
+        failure = Failure(
+            stage,
+            self._extractor.model,
+            _told(error),
+            known.raw_response,
+            again_in,
+            known.prompt_tokens,
+            known.completion_tokens,
+        )
         _log.warning("run %s: no answer in stage %s (%s)", task.run.run_id, stage, type(error).__name__)
         fail = partial(runs.fail, self._database.queue, task, failure, column_now())
         try:
@@ -184,7 +192,7 @@ class _Work:
             answer = await self._held(self._extractor.update(self._excerpt, candidates, known))
         changes = settle(self._task.run.conversation_id, candidates, answer.value.decisions, known)
         told = msgspec.to_builtins(answer.value)
-        await self._keep(answer, {**told, "profile_updated": bool(changes)}, changes)
+        await self._keep(answer, {**told, "profile_updated": bool(changes.added)}, changes)
 
     async def _mind(self) -> None:
         known = await self._known(self._candidates())
@@ -217,7 +225,7 @@ class _Work:
             self.stage,
             self._extractor.model,
             column_now(),
-            result,
+            {**result, "data": dict(answer.data)} if answer.data else result,
             answer.raw_response,
             answer.usage.prompt_tokens,
             answer.usage.completion_tokens,

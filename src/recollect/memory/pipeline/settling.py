@@ -23,6 +23,7 @@ def settle(
     by_candidate = {decision.candidate: decision for decision in decisions}
     added: list[NewEntry] = []
     supported: list[Support] = []
+    superseded: list[tuple[str, str]] = []
     taken: set[str] = set()
     meanings = {entry.content_id: meaning_of(entry.text) for entry in known}  # once, not for each candidate
     for number, candidate in enumerate(candidates):
@@ -31,12 +32,15 @@ def settle(
         same = _same(candidate, decision, known, taken, meanings)
         if same is not None:
             supported.append(Support(same.content_id, candidate.text, evidence))
+            targets = _targets(candidate, decision, known, taken | {same.content_id})
+            taken.update(targets)
+            superseded += [(target, same.content_id) for target in targets]
         elif decision.action != "none":
             targets = _targets(candidate, decision, known, taken)
             taken.update(targets)
             if not _merge(added, candidate, evidence, targets):
                 added.append(_new_entry(candidate, evidence, targets))
-    return Changes(tuple(added), tuple(supported))
+    return Changes(tuple(added), tuple(supported), tuple(superseded))
 
 
 def _same(

@@ -109,6 +109,8 @@ class Answer(Generic[T]):
     value: T
     raw_response: str = field(default="", repr=False)
     usage: Usage = Usage()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """How it came about, such as the version of a prompt; kept with the stage."""
 
 
 class Extractor(Protocol):

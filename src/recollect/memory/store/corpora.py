@@ -17,6 +17,7 @@ from ..database.schema import CONTENTS, EVIDENCE, MEMORIES, MESSAGES
 from ..database.vectors import Vectors, turn_id
 from ..search.corpus import Corpus
 from ..search.documents import Document
+from ..similarity import gist_of
 from ..times import start_of
 
 Kind = Literal["entry", "turn"]
@@ -98,6 +99,7 @@ class Corpora:
 
     def forget(self, memory_id: str) -> None:
         """Let go of what is held of a memory."""
+        self._vectors.forget(memory_id)
         with self._changing:
             for kind in ("entry", "turn"):
                 self._held.pop((kind, memory_id), None)
@@ -164,7 +166,7 @@ def _entry_from(row: Row, vectors: Mapping[str, Any]) -> Document:
     time = start_of(valid_from) if valid_from else time_from_column(learned_at)
     return Document(
         content_id,
-        text_from_column(text),
+        gist_of(text_from_column(text)),
         session=conversation_id,
         position=index or 0,
         time=time,

@@ -26,9 +26,9 @@ class Recording(Part):
 
     async def record_conversation(
         self,
-        agent_id: str,
-        user_id: str,
-        messages: Sequence[Message | Mapping[str, Any]],
+        agent_id: str = "",
+        user_id: str = "",
+        messages: Sequence[Message | Mapping[str, Any]] = (),
         *,
         session_id: str | None = None,
         conversation_id: str | None = None,
@@ -46,9 +46,10 @@ class Recording(Part):
         if not conversation.messages:
             raise ValueError("messages must not be empty")
         record = partial(_record, self._database, self._tenant, conversation, column_now())
-        conversation.memory_id = await self._database.write(record)
+        conversation.memory_id, is_new = await self._database.write(record)
         self._on_work()
-        return conversation
+        stored = None if is_new else await self.get_conversation(conversation.conversation_id)
+        return stored or conversation
 
     async def append_messages(
         self, conversation_id: str, messages: Sequence[Message | Mapping[str, Any]]
@@ -113,13 +114,17 @@ class Recording(Part):
 # --- transactions ---
 
 
-def _record(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
+def _record(
+    database: MemoryDatabase, tenant: str, conversation: Conversation, now: str
+) -> Script[tuple[str, bool]]:
+    """Returns the memory's id, and whether the conversation was not there before."""
     memory = yield from _memory_of(database, tenant, conversation, now)
     yield from runs.hold_queue(database.queue, tenant, memory)
-    if (yield from conversations.add(tenant, conversation, memory, now)):
+    is_new = yield from conversations.add(tenant, conversation, memory, now)
+    if is_new:
         spans = spans_of(conversation.messages)
-        yield from runs.enqueue(tenant, memory, conversation.conversation_id, spans, now)
-    return memory
+        yield from runs.enqueue(database.queue, tenant, memory, conversation.conversation_id, spans, now)
+    return memory, is_new
 
 
 def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
@@ -145,5 +150,5 @@ def _append(
     memory = conversations.ConversationRow(*rows[0]).memory_id
     yield from runs.hold_queue(database.queue, tenant, memory)
     placed = yield from conversations.append(tenant, memory, conversation_id, messages, now)
-    yield from runs.enqueue(tenant, memory, conversation_id, spans_of(placed), now)
+    yield from runs.enqueue(database.queue, tenant, memory, conversation_id, spans_of(placed), now)
     return placed

@@ -1,6 +1,8 @@
 """Long-term memory as one object, for asynchronous code."""
 
+import asyncio
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -41,7 +43,7 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         *,
         extractor: Extractor | None = None,
         embedder: Embedder | Literal["local"] | None = "local",
-        workers: int = 1,
+        workers: int = 4,
         options: RunOptions | None = None,
         tenant: str = "default",
         create_tables: bool = False,
@@ -65,14 +67,16 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         self._corpora = Corpora(database, model)
         self._options = options or RunOptions()
         self._count = workers
+        self._starting = threading.Lock()
         self._workers: Workers | None = None
         super().__init__(database, tenant, self.start)
 
     def start(self) -> None:
         """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
-        if self._workers is None:
-            runner = Runner(self._database, self._extractor or _offline(), self._options)
-            self._workers = Workers(self._database, runner, self._count, self._embedding)
+        with self._starting:
+            if self._workers is None:
+                runner = Runner(self._database, self._extractor or _offline(), self._options)
+                self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
 
     async def embed_pending(self) -> int:
@@ -85,7 +89,7 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
     async def aclose(self) -> None:
         """End the work, and let go of the database. What is pending goes on when a store is opened again."""
         if self._workers is not None:
-            self._workers.stop()
+            await asyncio.to_thread(self._workers.stop)
         await self._database.aclose()
 
     async def __aenter__(self) -> Self:

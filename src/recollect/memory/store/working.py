@@ -97,8 +97,10 @@ def _told(kept: KeptStage) -> RunStage:
 
 def _failures_from(rows: list[Row]) -> tuple[RunFailure, ...]:
     return tuple(
-        RunFailure(attempt, stage, time_from_column(at), text_from_column(error), text_from_column(raw))
-        for attempt, stage, at, error, raw in rows
+        RunFailure(
+            attempt, stage, time_from_column(at), text_from_column(error), text_from_column(raw), *tokens
+        )
+        for attempt, stage, at, error, raw, *tokens in rows
     )
 
 

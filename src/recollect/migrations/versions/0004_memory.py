@@ -181,6 +181,7 @@ def _create_work() -> None:
         *_texts("tenant"),
         *_numbers("attempt"),
         *_texts("stage", "failed_at", "error", "raw_response"),
+        *_numbers("prompt_tokens", "completion_tokens"),
         sa.PrimaryKeyConstraint("run_id", "attempt"),
     )
     _make(

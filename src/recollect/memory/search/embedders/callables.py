@@ -1,5 +1,6 @@
 """Any function as an embedder."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -26,8 +27,14 @@ class CallableEmbedder:
         if not texts:
             return nothing(self.dimensions)
         try:
-            answer = self._function(list(texts))
+            answer = await self._call(list(texts))
             vectors = await answer if inspect.isawaitable(answer) else answer
         except Exception as error:  # the caller's function may raise whatever there is
             raise EmbeddingError(f"the embedder {self.name!r} raised {type(error).__name__}") from error
         return checked(vectors, len(texts), self.dimensions)
+
+    async def _call(self, texts: list[str]) -> Any:
+        """A function that does not wait for anything may compute for long: it does so in a thread."""
+        if inspect.iscoroutinefunction(self._function):
+            return await self._function(texts)
+        return await asyncio.to_thread(self._function, texts)
