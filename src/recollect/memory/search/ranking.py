@@ -20,6 +20,7 @@ _ONLY_MEANT = 0.5  # of the weight of a speaker, who is meant by "I" or "you" an
 _SEVERAL = 0.25  # of the weights of a session, where the answer may lie in several
 _FURTHER = 0.3  # of a session's score: its best turns after the first
 _BEST_TURNS = 3
+_DIGITS = 9  # in which scores must differ to be different
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def rank(
         rows = np.array([row for row in rows if keep(corpus.documents[row])], np.int64)
     return [
         Hit(corpus.documents[row].id, float(total[row]), _told(parts, row))
-        for row in _best(total, rows, limit)
+        for row in _best(total, rows, limit, corpus)
     ]
 
 
@@ -206,13 +207,14 @@ def _is_found(parts: Parts, total: Floats) -> Flags:
     return found
 
 
-def _best(total: Floats, rows: Numbers, limit: int) -> list[int]:
-    """The rows with the best scores; of equal ones the one that came first."""
+def _best(total: Floats, rows: Numbers, limit: int, corpus: Corpus) -> list[int]:
+    """The rows with the best scores; of equal ones the one that was said first, whenever it was added."""
     if limit < len(rows):
         least = np.partition(total[rows], len(rows) - limit - 1)[len(rows) - limit - 1] if limit else np.inf
         rows = rows[total[rows] >= least]
-    ordered = rows[np.argsort(-total[rows], kind="stable")]
-    return [int(row) for row in ordered[:limit]]
+    rounded = np.round(total[rows], _DIGITS)  # sums in another order differ in the last digits
+    order = np.lexsort((corpus.column("position")[rows], corpus.column("seconds")[rows], -rounded))
+    return [int(row) for row in rows[order][:limit]]
 
 
 def _told(parts: Parts, row: int) -> dict[str, float]:

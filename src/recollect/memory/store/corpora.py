@@ -78,6 +78,7 @@ class Corpora:
         self._turns = (
             "SELECT conversation_id, message_id, role, content, message_index, created_at"
             f" FROM {MESSAGES.name} WHERE memory_id = ?1 AND conversation_id IN {each}"
+            " ORDER BY conversation_id, message_index"
         )
 
     async def get(self, kind: Kind, memory_id: str) -> Held:
@@ -86,8 +87,7 @@ class Corpora:
         stamps = await self._database.fetch(_STAMPS, (memory_id,), _stamps_from)
         stamp = -1 if stamps is None else getattr(stamps, kind)
         if held.stamp != stamp:
-            await self._refresh(kind, memory_id, held)
-            held.stamp = stamp
+            await self._refresh(kind, memory_id, held, stamp)
         return held
 
     async def as_of(self, memory_id: str, time: datetime) -> Held:
@@ -112,12 +112,12 @@ class Corpora:
                 self._held.popitem(last=False)
         return held
 
-    async def _refresh(self, kind: Kind, memory_id: str, held: Held) -> None:
+    async def _refresh(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> None:
         marks = await self._marks(kind, memory_id)
         changed = {key for key, mark in marks.items() if held.marks.get(key) != mark}
         gone = held.marks.keys() - marks.keys()
         documents = await self._documents(kind, memory_id, changed) if changed else []
-        await asyncio.to_thread(_bring_up_to_date, held, marks, changed | gone, documents)
+        await asyncio.to_thread(_bring_up_to_date, held, stamp, marks, changed | gone, documents)
 
     async def _marks(self, kind: Kind, memory_id: str) -> dict[str, str]:
         if kind == "entry":
@@ -141,12 +141,13 @@ class Corpora:
 
 
 def _bring_up_to_date(
-    held: Held, marks: dict[str, str], gone: Collection[str], documents: list[Document]
+    held: Held, stamp: int, marks: dict[str, str], gone: Collection[str], documents: list[Document]
 ) -> None:
+    """All at once, with the stamp: who comes later with what is older leaves it to be done again."""
     with held.lock:
         held.corpus.remove(gone)
         held.corpus.add(documents)
-        held.marks = marks
+        held.marks, held.stamp = marks, stamp
 
 
 def _stamps_from(rows: list[Row]) -> Stamps | None:
