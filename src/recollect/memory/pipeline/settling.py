@@ -4,13 +4,16 @@ A model proposes, and this decides. Nothing is lost because a model did not repe
 something takes their place. Nothing is stored twice, whatever a model says.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ..database.entries import Changes, NewEntry, Support
 from ..entry import Entry
-from ..similarity import Meaning, mean_the_same, meaning_of, say_the_same
+from ..similarity import mean_the_same, meaning_of
 from .stages import MOST_EVIDENCE, Candidate, Decision
+
+Cited = tuple[tuple[str, str], ...]
 
 
 def settle(
@@ -21,78 +24,76 @@ def settle(
 ) -> Changes:
     """The changes that candidates lead to. `known` is what the memory holds about the same matters."""
     by_candidate = {decision.candidate: decision for decision in decisions}
-    added: list[NewEntry] = []
-    supported: list[Support] = []
-    superseded: list[tuple[str, str]] = []
-    taken: set[str] = set()
-    meanings = {entry.content_id: meaning_of(entry.text) for entry in known}  # once, not for each candidate
+    settling = _Settling(known)
     for number, candidate in enumerate(candidates):
         decision = by_candidate.get(number) or Decision(number, "add")
         evidence = tuple((conversation_id, message) for message in candidate.evidence[:MOST_EVIDENCE])
-        same = _same(candidate, decision, known, taken, meanings)
+        settling.take(candidate, decision, evidence)
+    return Changes(tuple(settling.added), tuple(settling.supported), tuple(settling.superseded))
+
+
+class _Settling:
+    """The changes as far as they have come."""
+
+    def __init__(self, known: Sequence[Entry]) -> None:
+        self.added: list[NewEntry] = []
+        self.supported: list[Support] = []
+        self.superseded: list[tuple[str, str]] = []
+        self._known = known
+        self._taken: set[str] = set()
+        self._meaning_of = cache(meaning_of)  # for as long as this lasts: texts are not to be held longer
+
+    def take(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
+        """Decide what becomes of one candidate."""
+        same = self._same(candidate, decision)
         if same is not None:
-            supported.append(Support(same.content_id, candidate.text, evidence))
-            targets = _targets(candidate, decision, known, taken | {same.content_id})
-            taken.update(targets)
-            superseded += [(target, same.content_id) for target in targets]
+            self.supported.append(Support(same.content_id, candidate.text, evidence))
+            targets = self._targets(candidate, decision, but=same.content_id)
+            self.superseded += [(target, same.content_id) for target in targets]
         elif decision.action != "none":
-            targets = _targets(candidate, decision, known, taken)
-            taken.update(targets)
-            if not _merge(added, candidate, evidence, targets):
-                added.append(_new_entry(candidate, evidence, targets))
-    return Changes(tuple(added), tuple(supported), tuple(superseded))
+            targets = self._targets(candidate, decision)
+            if not self._merge(candidate, evidence, targets):
+                self.added.append(_new_entry(candidate, evidence, targets))
 
+    def _same(self, candidate: Candidate, decision: Decision) -> Entry | None:
+        """The entry that says what a candidate says: by its words, or because it was decided so."""
+        alike = [
+            entry
+            for entry in self._known
+            if self._is_open_to(candidate, entry) and self._says(entry.text, candidate.text)
+        ]
+        if not alike and decision.action == "none":
+            alike = [entry for entry in self._known if entry.content_id in decision.targets]
+        return alike[0] if alike else None
 
-def _same(
-    candidate: Candidate,
-    decision: Decision,
-    known: Sequence[Entry],
-    taken: set[str],
-    meanings: Mapping[str, Meaning],
-) -> Entry | None:
-    """The entry that says what a candidate says: by its words, or because it was decided so."""
-    meaning = meaning_of(candidate.text)
-    alike = [
-        entry
-        for entry in known
-        if _is_open_to(candidate, entry, taken)
-        and (entry.text == candidate.text or mean_the_same(meanings[entry.content_id], meaning))
-    ]
-    if not alike and decision.action == "none":
-        alike = [entry for entry in known if entry.content_id in decision.targets]
-    return alike[0] if alike else None
+    def _says(self, held: str, text: str) -> bool:
+        return held == text or mean_the_same(self._meaning_of(held), self._meaning_of(text))
 
+    def _is_open_to(self, candidate: Candidate, entry: Entry) -> bool:
+        return entry.content_type == candidate.content_type and entry.content_id not in self._taken
 
-def _is_open_to(candidate: Candidate, entry: Entry, taken: set[str]) -> bool:
-    return entry.content_type == candidate.content_type and entry.content_id not in taken
+    def _merge(self, candidate: Candidate, evidence: Cited, targets: tuple[str, ...]) -> bool:
+        """Give what a candidate brings to an entry about to be added that says the same, if there is one."""
+        for place, entry in enumerate(self.added):
+            if entry.content_type == candidate.content_type and self._says(entry.text, candidate.text):
+                together = tuple(dict.fromkeys((*entry.evidence, *evidence)))[:MOST_EVIDENCE]
+                supersedes = (*entry.supersedes, *targets)
+                self.added[place] = replace(entry, evidence=together, supersedes=supersedes)
+                return True
+        return False
 
-
-def _merge(
-    added: list[NewEntry],
-    candidate: Candidate,
-    evidence: tuple[tuple[str, str], ...],
-    targets: tuple[str, ...],
-) -> bool:
-    """Give what a candidate brings to an entry about to be added that says the same, if there is one."""
-    for place, entry in enumerate(added):
-        if entry.content_type == candidate.content_type and say_the_same(entry.text, candidate.text):
-            together = tuple(dict.fromkeys((*entry.evidence, *evidence)))[:MOST_EVIDENCE]
-            added[place] = replace(entry, evidence=together, supersedes=(*entry.supersedes, *targets))
-            return True
-    return False
-
-
-def _targets(
-    candidate: Candidate, decision: Decision, known: Sequence[Entry], taken: set[str]
-) -> tuple[str, ...]:
-    """What the candidate supersedes: of what it was shown, and of its own kind, alone."""
-    if decision.action != "supersede":
-        return ()
-    return tuple(
-        entry.content_id
-        for entry in known
-        if entry.content_id in decision.targets and _is_open_to(candidate, entry, taken)
-    )
+    def _targets(self, candidate: Candidate, decision: Decision, but: str | None = None) -> tuple[str, ...]:
+        """What the candidate supersedes: of what it was shown, and of its own kind, alone; each goes once."""
+        if decision.action != "supersede":
+            return ()
+        wanted = set(decision.targets) - {but}
+        targets = [
+            entry.content_id
+            for entry in self._known
+            if entry.content_id in wanted and self._is_open_to(candidate, entry)
+        ]
+        self._taken.update(targets)
+        return tuple(targets)
 
 
 def _new_entry(
