@@ -83,5 +83,11 @@ def test_the_demo_remembers_across_processes_and_says_what_to_try_next() -> None
     )
     assert "Process 2 starts; the session holds 6 items" in demo.stdout
     assert "you are Ada, and you live in Lisbon" in demo.stdout
-    assert "What to try next" in demo.stdout
+    learned = demo.stdout.split("Learned about the user", 1)[1]
+    assert "profile  The user lives in Lisbon." in learned
+    assert 'because they said: "Hello! My name is Ada and I live in Lisbon."' in learned
+    assert "event  The user started a pottery class yesterday" in learned
+    found = learned.split("search finds", 1)[1]
+    assert "pottery class" in found
+    assert "What to try next" in found
     assert demo.stderr == ""
