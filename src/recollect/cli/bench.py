@@ -59,6 +59,8 @@ def run_locomo(options: argparse.Namespace) -> int:
     samples = read_locomo(_read_json(options.data))
     corpora = asyncio.run(_prepare(samples, _embedder(options.embedder)))
     found = _ask_all(corpora, Weights())
+    if not found:
+        raise ImportFormatError(f"{options.data} holds no questions with their evidence")
     report: dict[str, Any] = {"questions": len(found), "embedder": options.embedder}
     report |= {"all": figures(found), "categories": figures_by_category(found)}
     if options.ablate:

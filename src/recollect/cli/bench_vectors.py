@@ -46,6 +46,7 @@ _AT_ONCE = 10_000  # vectors that are made and written together
 _OF_USER = 1000  # vectors of each user, unless another number of users is asked for
 _OF_CONVERSATION = 20
 _QUESTIONS = 50
+_MOST_DIMENSIONS = 4000  # which pgvector can index as halves
 _NEAREST = 10
 _LONGEST = 20.0  # seconds for which one figure is measured
 _BYTES_IN_SQLITE = 1.8  # of a file, for each byte of vectors; rows do not fill its pages
@@ -70,6 +71,10 @@ def read_sizes(text: str) -> list[int]:
 
 def run_vectors(options: argparse.Namespace) -> int:
     """Measure, and tell the figures."""
+    if not 1 <= options.dimensions <= _MOST_DIMENSIONS:
+        raise ValueError(f"dimensions must be from 1 to {_MOST_DIMENSIONS}")
+    if options.users is not None and options.users < 1:
+        raise ValueError("users must be at least 1")
     reports = []
     for size in read_sizes(options.sizes):
         plan = Plan(size, options.dimensions, options.users or max(1, size // _OF_USER))

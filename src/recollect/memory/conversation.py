@@ -104,8 +104,10 @@ class Conversation:
         """A conversation from its JSON: messages as such, in `conversation_data`, or that as a bare list."""
         if not isinstance(told, Mapping):
             raise TypeError(f"a conversation must be an object, not {type(told).__name__}")
-        data = told.get("conversation_data", told)
-        messages = data if isinstance(data, list) else data.get("messages", ())
+        data = told if told.get("conversation_data") is None else told["conversation_data"]
+        if not isinstance(data, list | Mapping):
+            raise TypeError(f"conversation_data must be an object or a list, not {type(data).__name__}")
+        messages = data if isinstance(data, list) else data.get("messages") or ()
         return cls(
             agent_id=told.get("agent_id", ""),
             user_id=told.get("user_id", ""),
@@ -157,7 +159,7 @@ def read_messages(
 def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datetime) -> Message:
     name = f"message {place}"
     if isinstance(given, Message):
-        return Message(given.role, given.content, given.message_id, place, given.created_at)
+        given = vars(given)
     if not isinstance(given, Mapping):
         raise TypeError(f"{name} must be an object, not {type(given).__name__}")
     if unknown := sorted(map(str, given.keys() - _FIELDS)):

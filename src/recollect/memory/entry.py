@@ -39,6 +39,8 @@ class Entry:
     text: str = field(repr=False)
     learned_at: datetime
     confidence: float = 1.0
+    said_at: datetime | None = None
+    """When it was last said; `None` where a person wrote it."""
     valid_from: str | None = None
     """The date since when it is true, or on which it happened: a day, a month or a year."""
     valid_to: str | None = None
@@ -51,7 +53,9 @@ class Entry:
     """The entries whose place it took."""
     evidence: tuple[Evidence, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The structured part: `slot`, `date`, …"""
+    """The structured part: `date`, `value`, …"""
+    slot: str | None = None
+    """What it says something about, where but one thing can hold at a time."""
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON tells it."""
@@ -63,6 +67,7 @@ class Entry:
             "content_data": dict(self.data),
             "confidence": self.confidence,
             "learned_at": tell_time(self.learned_at),
+            "said_at": self.said_at and tell_time(self.said_at),
             "valid_from": self.valid_from,
             "valid_to": self.valid_to,
             "retired_at": self.retired_at and tell_time(self.retired_at),

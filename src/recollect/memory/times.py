@@ -1,7 +1,7 @@
 """Times and dates, as they are given and as they are told: UTC, ISO 8601 with Z."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ..sessions.sql.columns import check_time
 
@@ -48,6 +48,24 @@ def read_date(name: str, given: object) -> str | None:
 def start_of(date: str) -> datetime:
     """The time at which a day, a month or a year begins."""
     return datetime.fromisoformat(date + "-01-01"[len(date) - 4 :]).replace(tzinfo=UTC)
+
+
+def end_of(date: str) -> datetime:
+    """The last moment of a day, a month or a year."""
+    try:
+        later = start_of(date) + timedelta(days={4: 366, 7: 31, 10: 1}[len(date)])
+    except OverflowError:  # the last there is
+        return datetime.max.replace(tzinfo=UTC)
+    if len(date) < 10:  # the first of the next
+        later = later.replace(month=1 if len(date) == 4 else later.month, day=1)
+    return later - timedelta(microseconds=1)
+
+
+def read_bound(name: str, given: object, is_end: bool) -> datetime | None:
+    """A time that bounds a stretch; a day, a month or a year is meant whole."""
+    if isinstance(given, str) and _DATE.fullmatch(given) and _is_in_calendar(given):
+        return end_of(given) if is_end else start_of(given)
+    return read_time(name, given)
 
 
 def _is_in_calendar(date: str) -> bool:

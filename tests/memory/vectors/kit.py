@@ -19,8 +19,8 @@ def database_of(store: MemoryStore) -> MemoryDatabase:
     return store._database
 
 
-def vectors_of(store: MemoryStore) -> Vectors:
-    return Vectors(database_of(store))
+def vectors_of(store: MemoryStore, tenant: str = "default") -> Vectors:
+    return Vectors(database_of(store), tenant)
 
 
 def direction_of(text: str, dimension: int = 8) -> NDArray[np.float32]:

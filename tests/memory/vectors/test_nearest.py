@@ -298,7 +298,7 @@ async def test_a_small_tenant_is_found_among_large_ones(empty_postgres: str) -> 
     async with place.open() as store, place.open(tenant="small") as small:
         vectors = vectors_of(store)
         await fill(vectors, store, "ada", 60)
-        await fill(vectors, small, "bob", 3)
+        await fill(vectors_of(small, "small"), small, "bob", 3)
         found = await vectors.nearest("turn", direction_of("ada 7", 512), WIDE, tenant="small")
         assert len(found) == 3
 

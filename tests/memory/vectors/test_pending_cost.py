@@ -15,10 +15,13 @@ async def test_sqlite_reads_the_index_of_what_is_pending(file_place: Place, kind
     async with file_place.open() as store:
         queries = vectors_of(store)._queries[kind]  # type: ignore[index]
         database = database_of(store)
-        for query, parameters in ((queries.pending, (MODEL, 5)), (queries.count_pending(10), (MODEL,))):
+        for query, parameters in (
+            (queries.pending, (MODEL, "default", 5)),
+            (queries.count_pending(10), (MODEL, "default")),
+        ):
             plan = await database.fetch(f"EXPLAIN QUERY PLAN {query}", parameters, list)
             steps = [step for *_, step in plan if "USING" in step or step.startswith("SCAN")]
-            searches = [step for step in steps if "_to_embed (vector_model" in step]
+            searches = [step for step in steps if "_to_embed (tenant=? AND vector_model" in step]
             assert len(searches) == 3
             assert [step for step in steps if step not in searches and not _is_inner(step)] == []
 
@@ -46,7 +49,8 @@ async def test_postgres_reads_the_index_of_what_is_pending(empty_postgres: str) 
         await add_turns(store, "ada", [f"{number}" * 50 for number in range(500)])
         await embed_all(vectors)
         sql(empty_postgres, "ANALYZE")
-        query = vectors._queries["turn"].pending.replace("?1", f"'{MODEL}'").replace("?2", "20")
+        query = vectors._queries["turn"].pending.replace("?1", f"'{MODEL}'").replace("?2", "'default'")
+        query = query.replace("?3", "20")
         plan = str(sql(empty_postgres, f"EXPLAIN {query}"))
         assert plan.count("_to_embed") == 3
         assert "Seq Scan" not in plan

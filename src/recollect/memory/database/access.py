@@ -42,6 +42,7 @@ class MemoryDatabase(SQLStore):
         self.queue = QueueQueries(self.dialect)
         self.entries = EntryQueries(self.dialect)
         self.turns = conversations.by_ids(self.dialect)
+        self.messages_by_id = conversations.in_conversation(self.dialect)
         self.removal = RemovalQueries(self.dialect)
 
     async def prepared(self) -> Engine:

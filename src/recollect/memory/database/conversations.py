@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import ConflictError
 from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
@@ -43,6 +43,7 @@ FIRST_USER_MESSAGE = (
     " ORDER BY message_index LIMIT 1"
 )
 OF_SESSION = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id = ?1 AND session_id = ?2"
+COUNT_MESSAGES = f"SELECT count(*) FROM {MESSAGES.name} WHERE conversation_id = ?1"
 SET_RESULT = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = ?2 WHERE conversation_id = ?1"
 CLOSE = f"UPDATE {CONVERSATIONS.name} SET closed_at = ?3 WHERE {_OWNED} AND closed_at IS NULL RETURNING 1"
 
@@ -60,6 +61,14 @@ class ConversationRow(NamedTuple):
     pipeline_result: str | None
     closed_at: str | None
 
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What its runs have come to."""
+        if self.pipeline_result is None:
+            return None
+        told: dict[str, Any] = json.loads(text_from_column(self.pipeline_result))
+        return told
+
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
         """The conversation, with its messages."""
         conversation = Conversation(
@@ -70,7 +79,7 @@ class ConversationRow(NamedTuple):
             self.conversation_id,
             time_from_column(self.created_at),
             self.memory_id,
-            None if self.pipeline_result is None else json.loads(text_from_column(self.pipeline_result)),
+            self.result,
         )
         conversation.messages = tuple(messages)  # with their places: one that was erased leaves a gap
         return conversation
@@ -111,6 +120,15 @@ def _said(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in messages]
 
 
+def already_there(by_id: str, conversation_id: str, messages: Sequence[Message]) -> Script[list[Message]]:
+    """The messages as they are stored, if they are there already; some of them, or others, are a conflict."""
+    ids = json.dumps([message.message_id for message in messages])
+    found = messages_from((yield Statement(by_id, (conversation_id, ids))))
+    if found and _said(found) != _said(messages):
+        raise ConflictError("there are other messages with these message_ids")
+    return found
+
+
 def append(
     tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message], now: str
 ) -> Script[list[Message]]:
@@ -144,6 +162,14 @@ def add_messages(
     ]
     yield from run_all(insert(MESSAGES, rows))
     yield Statement(memories.TURNS_CHANGED, (memory_id,))
+
+
+def in_conversation(dialect: Dialect) -> str:
+    """The statement that finds messages of a conversation by a JSON list of their ids."""
+    return (
+        f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1"
+        f" AND message_id IN {dialect.each.format('?2')} ORDER BY message_index"
+    )
 
 
 def by_ids(dialect: Dialect) -> str:

@@ -39,7 +39,8 @@ SQLITE = Dialect(
     element="json_extract({}, '$[{}]')",
 )
 POSTGRESQL = Dialect(
-    now="CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
+    # Asked for once in a statement, so that an index can serve what is compared with it.
+    now="(SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION))",
     skip_locked=" FOR UPDATE SKIP LOCKED",
     lock=" FOR UPDATE",
     share=" FOR KEY SHARE",

@@ -5,20 +5,21 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
-from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column
+from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..entry import ContentType, Entry, Evidence
 from ..terms import terms
 from . import memories
 from .dialect import Dialect
-from .schema import CONTENTS, EVIDENCE, TERMS
+from .schema import CONTENTS, EVIDENCE, MESSAGES, TERMS
 
 _COLUMNS = (
     "content_id, memory_id, content_type, content_text, content_data, confidence, learned_at, valid_from,"
-    " valid_to, retired_at, superseded_by, position"
+    " valid_to, retired_at, superseded_by, said_at, slot, position"
 )
 _LIVE = "retired_at IS NULL"
 _AT = "learned_at <= ?3 AND (retired_at IS NULL OR retired_at > ?3)"
@@ -33,6 +34,10 @@ _RETIRE = (
     f"UPDATE {CONTENTS.name} SET retired_at = ?2, superseded_by = ?3,"
     " valid_to = coalesce(valid_to, CAST(?4 AS VARCHAR))"
     f" WHERE content_id = ?1 AND {_LIVE} AND memory_id = ?5 RETURNING position"
+)
+_SAID_AGAIN = (
+    f"UPDATE {CONTENTS.name} SET said_at = ?2 WHERE content_id = ?1 AND memory_id = ?3"
+    " AND (said_at IS NULL OR said_at < ?2)"
 )
 _FORGET_TERMS = f"DELETE FROM {TERMS.name} WHERE memory_id = ?1 AND position = ?2"
 _MOST_TERMS = 64  # of an entry
@@ -61,6 +66,9 @@ class NewEntry:
     evidence: tuple[tuple[str, str], ...] = ()
     """Pairs of conversation id and message id, the best first."""
     supersedes: tuple[str, ...] = ()
+    said_at: datetime | None = None
+    superseded_by: str | None = None
+    """What was said later and is known already: then this one was true before."""
     content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -71,6 +79,7 @@ class Support:
     content_id: str
     wording: str = field(repr=False)
     evidence: tuple[tuple[str, str], ...]
+    said_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,11 @@ def change(tenant: str, memory_id: str, run_id: str | None, changes: Changes, no
     evidence = [row for entry in changes.added for row in _evidence_rows(tenant, run_id, entry)]
     evidence += [row for support in changes.supported for row in _evidence_rows(tenant, run_id, support)]
     yield from run_all(insert(EVIDENCE, evidence, or_nothing=True))
-    yield from index(tenant, memory_id, [(place, entry.text) for place, entry in placed])
+    told = [(place, entry.text) for place, entry in placed if entry.superseded_by is None]
+    yield from index(tenant, memory_id, told)
+    for support in changes.supported:
+        if support.said_at is not None:
+            yield Statement(_SAID_AGAIN, (support.content_id, time_to_column(support.said_at), memory_id))
     for entry in changes.added:
         for target in entry.supersedes:
             yield from _retire(memory_id, target, now, entry.content_id, entry.valid_from)
@@ -139,7 +152,10 @@ def _content_row(
         "confidence": entry.confidence,
         "learned_at": now,
         "valid_from": entry.valid_from,
+        "said_at": entry.said_at and time_to_column(entry.said_at),
         "valid_to": entry.valid_to,
+        "retired_at": entry.superseded_by and now,
+        "superseded_by": entry.superseded_by,
         "run_id": run_id,
     }
 
@@ -167,7 +183,7 @@ def telling_terms(text: str) -> list[str]:
 
 def slot_key(slot: str) -> str:
     """What entries are found by that say something about the same."""
-    return text_to_column(slot)[:100]
+    return slot.encode("utf-8", "replace").decode().replace("\0", " ")[:100]
 
 
 def text_key(text: str) -> str:
@@ -184,8 +200,11 @@ class EntryQueries:
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
         self.evidence = (
-            "SELECT content_id, conversation_id, message_id, source"
-            f" FROM {EVIDENCE.name} WHERE content_id IN {ids} ORDER BY content_id, source, place"
+            "SELECT cited.content_id, cited.conversation_id, cited.message_id, cited.source"
+            f" FROM {EVIDENCE.name} AS cited LEFT JOIN {MESSAGES.name} AS said"
+            " ON said.conversation_id = cited.conversation_id AND said.message_id = cited.message_id"
+            f" WHERE cited.content_id IN {ids} ORDER BY cited.content_id, min(said.created_at)"
+            " OVER (PARTITION BY cited.content_id, cited.source), cited.source, cited.place"
         )
         self.superseded = (
             f"SELECT superseded_by, content_id FROM {CONTENTS.name} WHERE superseded_by IN {ids}"
@@ -218,9 +237,8 @@ def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
 
 
 def _from_row(row: Row) -> Entry:
-    content_id, memory_id, kind, text, data, confidence, learned, since, until, retired, superseded_by, _ = (
-        row
-    )
+    content_id, memory_id, kind, text, data, confidence, learned, since, until, *rest, _ = row
+    retired, superseded_by, said, slot = rest
     return Entry(
         content_id,
         memory_id,
@@ -228,11 +246,13 @@ def _from_row(row: Row) -> Entry:
         text_from_column(text),
         time_from_column(learned),
         confidence,
+        said and time_from_column(said),
         since,
         until,
         retired and time_from_column(retired),
         superseded_by,
         data=json.loads(data),
+        slot=slot,
     )
 
 

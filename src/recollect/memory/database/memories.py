@@ -87,6 +87,8 @@ def find_or_make(row: MemoryRow, share: str = "") -> Script[str]:
 def advance(memory_id: str, changed_at: str, places: int) -> Script[int]:
     """Count a change of a memory, and take places for new entries; returns the first of them."""
     rows = yield Statement(_ADVANCE, (memory_id, changed_at, places))
+    if not rows:
+        raise ConflictError("the memory is not there any more")
     return int(rows[0][0]) - places
 
 

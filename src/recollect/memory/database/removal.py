@@ -1,11 +1,14 @@
 """Removing rows for good: entries, what was learned from messages, and all that a memory holds."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...errors import TransientError
 from ...sessions.sql.columns import text_from_column, text_to_column
 from ...sessions.sql.scripts import Row, Script, Statement
+from ..rights import answers
+from ..rights.answers import AnswerQueries, Looked
 from ..rights.consequences import Group, Held, Succession
 from . import entries
 from .dialect import Dialect
@@ -24,7 +27,7 @@ from .schema import (
 
 _HELD = "content_id, position, content_text, run_id, valid_from, valid_to, retired_at, superseded_by"
 _CITED = "conversation_id = ?1 AND (CAST(?2 AS VARCHAR) IS NULL OR message_id = ?2)"
-_SHORTEST_QUOTE = 8  # characters: what is shorter stands in many an answer by chance
+_NOTHING = Looked()
 
 # Of a memory whose rows are counted by the ids of memories.
 COUNTED = {
@@ -55,7 +58,7 @@ class RemovalQueries:
             f"WITH RECURSIVE gone(content_id) AS (SELECT value FROM {ids} AS given"
             f" UNION SELECT held.content_id FROM {CONTENTS.name} held JOIN gone"
             " ON held.superseded_by = gone.content_id)"
-            f" SELECT content_id FROM {CONTENTS.name} WHERE memory_id = ?2"
+            f" SELECT content_id, content_text FROM {CONTENTS.name} WHERE memory_id = ?2"
             " AND content_id IN (SELECT content_id FROM gone)"
         )
         self.contents = (
@@ -65,8 +68,18 @@ class RemovalQueries:
             f"DELETE FROM {TERMS.name} WHERE memory_id = ?2"
             f" AND position IN (SELECT CAST(value AS BIGINT) FROM {ids} AS given)"
         )
+        self.answers = AnswerQueries(dialect)
         self._say_learned(ids)
         self._say_whole(ids)
+        self._say_held(dialect, ids)
+
+    def _say_held(self, dialect: Dialect, ids: str) -> None:
+        """Keeping others from memories."""
+        self.queued = f"SELECT memory_id FROM {QUEUE.name} WHERE memory_id IN {ids} ORDER BY memory_id"
+        self.hold_queued = f"{self.queued}{dialect.lock}"
+        memories = f"SELECT memory_id FROM {MEMORIES.name} WHERE memory_id IN {ids} ORDER BY memory_id"
+        self.hold_memories = f"{memories}{dialect.lock}"
+        self.share_memories = f"{memories}{dialect.share}"
         # Whoever works on the memory has lost it from here on, and whoever wants to waits.
         self.interrupt = (
             f"UPDATE {QUEUE.name} SET lease = NULL, available_at ="
@@ -84,21 +97,6 @@ class RemovalQueries:
             f" run.sequence FROM {EVIDENCE.name} cited LEFT JOIN {RUNS.name} run ON run.run_id = cited.source"
             f" WHERE cited.content_id IN {ids} ORDER BY cited.content_id, cited.source, cited.place"
         )
-        quotes = (
-            f"EXISTS (SELECT 1 FROM {ids} AS gone WHERE replace({{0}}, gone.value, '') <> {{0}}"
-            " OR replace({1}, gone.value, '') <> {1})"
-        )
-        of_memory = f"run_id IN (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?2)"
-        self.quoting_stages = (
-            f"DELETE FROM {STAGES.name} WHERE {of_memory} AND {quotes.format('result', 'raw_response')}"
-        )
-        self.quoting_failures = (
-            f"DELETE FROM {FAILURES.name} WHERE {of_memory} AND {quotes.format('error', 'raw_response')}"
-        )
-        self.quoting_results = (
-            f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL WHERE memory_id = ?2"
-            f" AND {quotes.format('pipeline_result', 'pipeline_result')}"
-        )
 
     def _say_whole(self, ids: str) -> None:
         """All that memories hold."""
@@ -111,7 +109,38 @@ class RemovalQueries:
             for name, (table, parent, column) in COUNTED_BENEATH.items()
         }
         self.memories = f"DELETE FROM {MEMORIES.name} WHERE memory_id IN {ids}"
-        self.queued = f"DELETE FROM {QUEUE.name} WHERE memory_id IN {ids}"
+        self.unqueue = f"DELETE FROM {QUEUE.name} WHERE memory_id IN {ids}"
+
+
+# --- keeping others away ---
+
+
+def hold(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> Script[bool]:
+    """Have nobody learn or record until the transaction ends, and whoever works lose the lease.
+
+    Returns `False` if there is no such memory. The row of the queue comes first, as for everybody: it is made
+    where there is none, for else whoever makes it meanwhile would hold it, and wait for the memory.
+    """
+    ids = json.dumps([memory_id])
+    yield Statement(queries.hold_queued, (ids,))
+    if not (yield Statement(queries.share_memories, (ids,))):
+        return False
+    yield Statement(enqueue, (memory_id, tenant))
+    yield Statement(queries.interrupt, (memory_id,))
+    return True
+
+
+def hold_to_delete(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[None]:
+    """Have nobody do anything with memories until the transaction ends.
+
+    No row of the queue is made here: whoever is about to make one holds the memory, and would be waited for.
+    One that was made since is not waited for either, as its holder may wait for this: all begins anew.
+    """
+    ids = json.dumps(list(memory_ids))
+    held = yield Statement(queries.hold_queued, (ids,))
+    yield Statement(queries.hold_memories, (ids,))
+    if len((yield Statement(queries.queued, (ids,)))) > len(held):
+        raise TransientError("a memory has been queued meanwhile")
 
 
 # --- entries ---
@@ -124,10 +153,12 @@ def remove_entries(queries: RemovalQueries, memory_id: str, ids: Sequence[str]) 
     return len(removed)
 
 
-def remove_with_precursors(queries: RemovalQueries, memory_id: str, ids: Sequence[str]) -> Script[int]:
-    """Remove entries and all that they have superseded; returns how many there were."""
+def remove_with_precursors(queries: RemovalQueries, memory_id: str, ids: Sequence[str]) -> Script[list[str]]:
+    """Remove entries and all that they have superseded; returns the text of each."""
     rows = yield Statement(queries.with_precursors, (json.dumps(list(ids)), memory_id))
-    return (yield from remove_entries(queries, memory_id, [content_id for (content_id,) in rows]))
+    gone = [content_id for content_id, _ in rows]
+    yield from remove_entries(queries, memory_id, gone)
+    return [text_from_column(text) for _, text in rows]
 
 
 def forget_terms(queries: RemovalQueries, memory_id: str, positions: Sequence[int]) -> Script[None]:
@@ -227,20 +258,14 @@ def succeed(tenant: str, memory_id: str, change: Succession) -> Script[None]:
         yield from entries.index(tenant, memory_id, [(entry.position, entry.text)])
 
 
-def forget_quotes(queries: RemovalQueries, memory_id: str, texts: Iterable[str]) -> Script[None]:
-    """Remove the kept answers of any run of a memory that quote texts word for word."""
-    telling = {text for text in texts if len(text) >= _SHORTEST_QUOTE}
-    gone = json.dumps(sorted({form for text in telling for form in _forms_of(text)}))
-    for sql in (queries.quoting_stages, queries.quoting_failures, queries.quoting_results):
-        yield Statement(sql, (gone, memory_id))
+def forget_quotes(
+    queries: RemovalQueries, memory_id: str, texts: Iterable[str], looked: Looked = _NOTHING
+) -> Script[None]:
+    """Remove the kept answers of any run of a memory that quote texts word for word.
 
-
-def _forms_of(text: str) -> Iterator[str]:
-    """A text as it may stand in columns: plain, in JSON, and escaped."""
-    if text_to_column(text) == text:
-        yield text
-    yield json.dumps(text)[1:-1]
-    yield text.encode("unicode_escape").decode()
+    What `look_for_quotes` has found for these texts before the transaction need not be looked for within it.
+    """
+    yield from answers.forget_quotes(queries.answers, memory_id, texts, looked)
 
 
 # --- all that memories hold ---
@@ -259,5 +284,5 @@ def count_all(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[dict
 def remove_memories(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[Any]:
     """Remove memories with their conversations, runs and everything else that hangs on them."""
     ids = json.dumps(list(memory_ids))
-    yield Statement(queries.queued, (ids,))
+    yield Statement(queries.unqueue, (ids,))
     yield Statement(queries.memories, (ids,))

@@ -8,9 +8,9 @@ Every transaction takes the row of the queue first, so that none waits for anoth
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import LeaseLostError
 from ...sessions.sql.columns import text_from_column, text_to_column
@@ -82,6 +82,10 @@ _REOPEN = (
 _FORGET_QUEUED = f"DELETE FROM {QUEUE.name} WHERE memory_id = ?1"
 
 
+MergeResults: TypeAlias = Callable[[dict[str, Any] | None, dict[str, Any], int], dict[str, Any]]
+"""What a conversation tells of its runs: from what it told before, a new result, and its length."""
+
+
 class RunRow(NamedTuple):
     """A run, as its row holds it."""
 
@@ -151,7 +155,8 @@ class QueueQueries:
             " ON CONFLICT (memory_id) DO UPDATE SET tenant = excluded.tenant"
         )
         due = (
-            f"SELECT memory_id FROM {queue} WHERE available_at <= {now} ORDER BY available_at LIMIT 1"
+            f"SELECT memory_id FROM {queue} WHERE tenant = ?3 AND available_at <= {now}"
+            " ORDER BY available_at LIMIT 1"
             f"{dialect.skip_locked}"
         )
         self.take = (
@@ -170,7 +175,7 @@ class QueueQueries:
             f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
         )
         self.make_runs = _make_runs(dialect)
-        self.seconds_to_next = f"SELECT min(available_at) - {now} FROM {queue}"
+        self.seconds_to_next = f"SELECT min(available_at) - {now} FROM {queue} WHERE tenant = ?1"
 
 
 def _make_runs(dialect: Dialect) -> str:
@@ -224,9 +229,9 @@ def reopen(queries: QueueQueries, tenant: str, run_id: str) -> Script[bool]:
 # --- doing them ---
 
 
-def take(queries: QueueQueries, lease: str, seconds: float, now: str) -> Script[Task | None]:
+def take(queries: QueueQueries, tenant: str, lease: str, seconds: float, now: str) -> Script[Task | None]:
     """Take on the memory that has waited longest, and the oldest of its runs; `None` if nothing is due."""
-    while rows := (yield Statement(queries.take, (lease, seconds))):
+    while rows := (yield Statement(queries.take, (lease, seconds, tenant))):
         memory_id = rows[0][0]
         found = yield Statement(_START_OLDEST, (memory_id, now))
         if found:
@@ -285,9 +290,13 @@ def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script
     return {content_id for (content_id,) in rows}
 
 
-def finish(queries: QueueQueries, task: Task, model: str, result: Any, now: str) -> Script[None]:
+def finish(
+    queries: QueueQueries, task: Task, model: str, result: Any, merge: MergeResults, now: str
+) -> Script[None]:
     """End a run that came to a result, and let the next of its memory be taken. The lease must be held."""
-    told = text_to_column(json.dumps(result))
+    held = yield Statement(conversations.READ, (task.run.conversation_id, task.run.tenant))
+    before = conversations.ConversationRow(*held[0])
+    told = text_to_column(json.dumps(merge(before.result, result, before.next_index)))
     yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
     yield Statement(_CLOSE, (task.run.run_id, now, model))
     if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):

@@ -5,7 +5,8 @@ that it was learned from in `memory_evidence`, and its terms in `memory_terms`, 
 something is learned. Its stamps tell whoever holds a copy of its entries or turns that they have changed.
 Conversations are rows with their messages. What is to be learned from them is a run, which keeps each stage
 that is finished. `memory_queue` says when a memory may next be worked on, and by whom. `memory_keys` holds
-the secret under which a tenant's receipts name whose data was erased.
+the secret under which a tenant's receipts name whose data was erased, `memory_embedders` the model that a
+tenant's vectors are made with.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -48,7 +49,7 @@ MEMORIES = Table(
     ),
     key=("memory_id",),
     unique=(("owner_key",),),
-    indexes=(("user_key",),),
+    indexes=(("user_key",), ("tenant", "memory_id")),
 )
 
 CONTENTS = Table(
@@ -62,7 +63,7 @@ CONTENTS = Table(
         *_optional("slot"),
         Column("confidence", "real"),
         Column("learned_at"),
-        *_optional("valid_from", "valid_to", "retired_at", "superseded_by", "run_id"),
+        *_optional("said_at", "valid_from", "valid_to", "retired_at", "superseded_by", "run_id"),
         *_VECTOR,
     ),
     key=("content_id",),
@@ -73,7 +74,7 @@ CONTENTS = Table(
         ("superseded_by",),
         ("run_id",),
     ),
-    partial=(PartialIndex("to_embed", ("vector_model",), TOLD_ENTRIES),),
+    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), TOLD_ENTRIES),),
     nearest=_INDEXED_DIMENSIONS,
 )
 
@@ -131,7 +132,7 @@ MESSAGES = Table(
     key=("conversation_id", "message_index"),
     unique=(("conversation_id", "message_id"),),
     indexes=(("memory_id",),),
-    partial=(PartialIndex("to_embed", ("vector_model",), SPOKEN_MESSAGES),),
+    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), SPOKEN_MESSAGES),),
     nearest=_INDEXED_DIMENSIONS,
 )
 
@@ -189,12 +190,27 @@ QUEUE = Table(
         *_optional("lease"),
     ),
     key=("memory_id",),
-    indexes=(("available_at",),),
+    indexes=(("available_at",), ("tenant", "available_at")),
 )
 
 KEYS = Table("memory_keys", _texts("tenant", "secret"), key=("tenant",))
 
-TABLES = (MEMORIES, CONTENTS, EVIDENCE, TERMS, CONVERSATIONS, MESSAGES, RUNS, STAGES, FAILURES, QUEUE, KEYS)
+EMBEDDERS = Table("memory_embedders", _texts("tenant", "vector_model", "chosen_at"), key=("tenant",))
+
+TABLES = (
+    MEMORIES,
+    CONTENTS,
+    EVIDENCE,
+    TERMS,
+    CONVERSATIONS,
+    MESSAGES,
+    RUNS,
+    STAGES,
+    FAILURES,
+    QUEUE,
+    KEYS,
+    EMBEDDERS,
+)
 
 
 def create_tables() -> Script[None]:

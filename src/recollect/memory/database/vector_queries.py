@@ -65,7 +65,7 @@ class VectorQueries:
             f"UPDATE {MEMORIES.name} SET {source.stamp} = {source.stamp} + 1 WHERE memory_id IN {ids}"
         )
         self.stamp = f"SELECT {source.stamp} FROM {MEMORIES.name} WHERE memory_id = ?1"
-        self.pending = self._pending(f"{source.listed_key}, memory_id, {source.text}", "?2")
+        self.pending = self._pending(f"{source.listed_key}, memory_id, {source.text}", "?3")
         self.read = (
             f"SELECT {source.listed_key}, {self._out} FROM {source.table.name}"
             f" WHERE memory_id = ?1 AND {_OF_MODEL} AND vector_dimension > 0"
@@ -74,7 +74,7 @@ class VectorQueries:
         self.read_some = f"{self.read} AND {' AND '.join(each)}"
 
     def count_pending(self, most: int) -> str:
-        """How many rows have no vector of the model ?1, counted up to a number."""
+        """How many rows of the tenant ?2 have no vector of the model ?1, counted up to a number."""
         return f"SELECT count(*) FROM ({self._pending('1', str(most))}) AS pending"
 
     def _pending(self, columns: str, limit: str) -> str:
@@ -82,7 +82,9 @@ class VectorQueries:
 
         Their order is that of the index: so no database passes over the rows that are done.
         """
-        rows = f"SELECT {columns} FROM {self._source.table.name} WHERE {self._source.searched}"
+        rows = (
+            f"SELECT {columns} FROM {self._source.table.name} WHERE {self._source.searched} AND tenant = ?2"
+        )
         conditions = ("vector_model IS NULL AND CAST(?1 AS TEXT) IS NOT NULL", "vector_model < ?1")
         parts = [
             f"SELECT * FROM ({rows} AND {condition} ORDER BY vector_model LIMIT {limit}) AS part{number}"
@@ -118,9 +120,11 @@ class VectorQueries:
     def _comparable(self, dimension: int, of_model: str = "vector_model = ?2") -> str:
         """Rows whose vectors can be compared; which dimension is said in words that partial indexes know."""
         source = self._source
+        # Within a memory neither is looked up: its own index finds fewer rows than those of a tenant.
+        tenant = "(tenant || '')" if of_model == _OF_MODEL else "tenant"
         return (
             f"SELECT {source.listed_key}, content_vector FROM {source.table.name} WHERE {source.searched}"
-            f" AND {of_model} AND vector_dimension = {dimension} AND tenant = ?3"
+            f" AND {of_model} AND vector_dimension = {dimension} AND {tenant} = ?3"
         )
 
     def nearest_here(self, dimension: int, limit: int) -> str:

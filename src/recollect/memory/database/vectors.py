@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...sessions.sql.columns import check_id, text_from_column
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..similarity import gist_of
-from .access import MemoryDatabase
+from .access import MemoryDatabase, column_now
+from .schema import EMBEDDERS
 from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("recollect.memory")
 
+_CHOOSE = (
+    f"INSERT INTO {EMBEDDERS.name} (tenant, vector_model, chosen_at) VALUES (?1, ?2, ?3)"
+    " ON CONFLICT (tenant) DO UPDATE SET vector_model = excluded.vector_model, chosen_at = excluded.chosen_at"
+)
+_CHOSEN = f"SELECT vector_model FROM {EMBEDDERS.name} WHERE tenant = ?1"
 _MOST_COUNTED = 10_000
 _KEPT_AT_ONCE = 100  # rows in a statement
 _COMPARED_AT_ONCE = 4 * 2**20  # bytes of vectors that are held while all of a tenant are compared
@@ -112,8 +118,9 @@ class HeldVectors:
 class Vectors:
     """The vectors in a database of long-term memory."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
+    def __init__(self, database: MemoryDatabase, tenant: str = "default") -> None:
         self._database = database
+        self._tenant = tenant
         self._queries = {kind: VectorQueries(kind, database.dialect) for kind in SOURCES}
         self._said: set[tuple[Kind, int]] = set()
         self._held = HeldVectors()
@@ -124,7 +131,8 @@ class Vectors:
         for kind, queries in self._queries.items():
             decode = partial(_pending_from, kind)
             left = limit - len(found)
-            found += await self._database.fetch(queries.pending, (model, left), decode) if left > 0 else []
+            page = (model, self._tenant, left)
+            found += await self._database.fetch(queries.pending, page, decode) if left > 0 else []
         return found
 
     async def count_pending(self, model: str) -> int:
@@ -132,8 +140,17 @@ class Vectors:
         counted = 0
         for queries in self._queries.values():
             sql = queries.count_pending(_MOST_COUNTED)
-            counted += await self._database.fetch(sql, (model,), _number_from)
+            counted += await self._database.fetch(sql, (model, self._tenant), _number_from)
         return min(counted, _MOST_COUNTED)
+
+    async def choose(self, model: str) -> None:
+        """Say that vectors are made with this model from now on: whoever says so last is heeded by all."""
+        now = column_now()
+        await self._database.write(lambda: run_all([Statement(_CHOOSE, (self._tenant, model, now))]))
+
+    async def chosen(self) -> str | None:
+        """The model that vectors are to be made with, if any was chosen."""
+        return await self._database.fetch(_CHOSEN, (self._tenant,), lambda rows: rows[0][0] if rows else None)
 
     async def keep(self, model: str, kept: Sequence[Kept]) -> int:
         """Keep vectors, all or none of them; returns how many.
@@ -249,6 +266,9 @@ def model_of(embedder: "Embedder") -> str:
 
 def _keep(queries: dict[Kind, VectorQueries], model: str, kept: Sequence[Kept]) -> Script[int]:
     count = 0
+    everybody = json.dumps(sorted({each.pending.memory_id for each in kept}))
+    # Before their rows, as for everybody, and in one order: so nobody waits in a ring.
+    yield Statement(next(iter(queries.values())).hold_memories, (everybody,))
     for kind, of_kind in queries.items():
         mine = [each for each in kept if each.pending.kind == kind]
         owners: list[str] = []
@@ -258,9 +278,7 @@ def _keep(queries: dict[Kind, VectorQueries], model: str, kept: Sequence[Kept]) 
             rows = yield Statement(of_kind.keep(len(some)), (model, *values))
             owners += [memory_id for (memory_id,) in rows]
         if owners:
-            listed = json.dumps(sorted(set(owners)))
-            yield Statement(of_kind.hold_memories, (listed,))  # in one order, so that nobody waits in a ring
-            yield Statement(of_kind.stamp_memories, (listed,))
+            yield Statement(of_kind.stamp_memories, (json.dumps(sorted(set(owners))),))
         count += len(owners)
     return count
 

@@ -21,6 +21,7 @@ _log = logging.getLogger("recollect.memory")
 _FIRST_PAUSE = 1.0  # seconds after a first failure; doubled with each
 _LONGEST_PAUSE = 300.0
 _MOST_ROUNDS = 10  # in which nothing got a vector: all was deleted, taken by others, or cannot have one
+_NOT_CHOSEN = "another process makes the vectors with another model: this one leaves them alone"
 _HARMLESS = "hello"  # what every embedder can embed, if it is there
 
 
@@ -45,6 +46,7 @@ class Embedding:
         self._clock = clock
         self._not_before = 0.0
         self._in_a_row = 0
+        self._has_begun = False
         self.failures = 0
         """How often the embedder has failed."""
         self.unusable = 0
@@ -70,8 +72,22 @@ class Embedding:
                 return count
         return 0
 
+    async def is_pending(self) -> bool:
+        """Whether there is anything that has no vector yet."""
+        return bool(await self._vectors.pending(model_of(self._embedder), 1))
+
     async def _next(self) -> list[Pending]:
-        return await self._vectors.pending(model_of(self._embedder), self._most_texts)
+        """What is pending; nothing once another has chosen another model, for each would undo the other's."""
+        model = model_of(self._embedder)
+        if not self._has_begun:
+            await self._vectors.choose(model)
+            self._has_begun = True
+        elif await self._vectors.chosen() != model:
+            if self.last_error != _NOT_CHOSEN:
+                _log.warning(_NOT_CHOSEN)
+            self.last_error = _NOT_CHOSEN
+            return []
+        return await self._vectors.pending(model, self._most_texts)
 
     async def _embed_some(self, pending: Sequence[Pending]) -> int:
         count = 0

@@ -8,6 +8,8 @@ from ..database.runs import KeptStage
 from ..times import tell_time
 from .stages import Stage, Usage
 
+_LONGEST_TEXT = 20_000  # characters: a conversation may go on for years
+
 
 def pipeline_result(kept: Mapping[Stage, KeptStage], messages: int) -> dict[str, Any]:
     """The result of the three stages over so many messages."""
@@ -32,6 +34,34 @@ def pipeline_result(kept: Mapping[Stage, KeptStage], messages: int) -> dict[str,
             "llm_model": mind.model,
             "profile_updated": updated,
         },
+    }
+
+
+def merged(before: dict[str, Any] | None, result: dict[str, Any], length: int) -> dict[str, Any]:
+    """What a conversation tells after a further run: its newest result, and what was new in all of them."""
+    if before is None:
+        return _with(result, result["modification_result"], _is_updated(result), length)
+    texts = (before.get("modification_result"), result["modification_result"])
+    told = "\n".join(text for text in texts if text)[-_LONGEST_TEXT:]
+    return _with(result, told, _is_updated(before) or _is_updated(result), length)
+
+
+def _is_updated(result: Mapping[str, Any]) -> bool:
+    return bool(result.get("pipeline_metadata", {}).get("profile_updated"))
+
+
+def _with(result: dict[str, Any], text: str, is_updated: bool, length: int) -> dict[str, Any]:
+    metadata = {
+        **result["pipeline_metadata"],
+        "conversation_length": length,
+        "profile_updated": is_updated,
+    }
+    update = {**result["update_result"], "profile_updated": is_updated}
+    return {
+        **result,
+        "modification_result": text,
+        "update_result": update,
+        "pipeline_metadata": metadata,
     }
 
 

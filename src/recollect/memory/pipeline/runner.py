@@ -17,9 +17,9 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
 from ..database.runs import Failure, KeptStage, Task
 from ..entry import Entry
-from .results import pipeline_result
+from .results import merged, pipeline_result
 from .settling import settle
-from .stages import STAGES, Answer, Candidate, Excerpt, Extractor, Mind, Modification, Stage, Update
+from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
 
 T = TypeVar("T")
 
@@ -58,7 +58,10 @@ class RunOptions:
 class Runner:
     """Takes runs from the queue and does them, with one extractor."""
 
-    def __init__(self, database: MemoryDatabase, extractor: Extractor, options: RunOptions) -> None:
+    def __init__(
+        self, database: MemoryDatabase, extractor: Extractor, options: RunOptions, tenant: str = "default"
+    ) -> None:
+        self.tenant = tenant
         self._database = database
         self._extractor = extractor
         self._options = options
@@ -66,7 +69,7 @@ class Runner:
     async def take(self, lease: str) -> Task | None:
         """A run that is due, under a lease; `None` if there is none."""
         queue, seconds = self._database.queue, self._options.lease_seconds
-        take = partial(runs.take, queue, lease, seconds, column_now())
+        take = partial(runs.take, queue, self.tenant, lease, seconds, column_now())
         taking = asyncio.ensure_future(self._database.write(take))
         try:
             return await asyncio.shield(taking)
@@ -190,7 +193,7 @@ class _Work:
         answer = Answer(Update(()))
         if candidates:
             answer = await self._held(self._extractor.update(self._excerpt, candidates, known))
-        changes = settle(self._task.run.conversation_id, candidates, answer.value.decisions, known)
+        changes = self._settled(candidates, answer.value.decisions, known)
         told = msgspec.to_builtins(answer.value)
         await self._keep(answer, {**told, "profile_updated": bool(changes.added)}, changes)
 
@@ -203,8 +206,14 @@ class _Work:
 
     async def _keep_mind(self, answer: Answer[Mind]) -> None:
         candidates = answer.value.candidates
-        changes = settle(self._task.run.conversation_id, candidates, (), await self._known(candidates))
+        changes = self._settled(candidates, (), await self._known(candidates))
         await self._keep(answer, msgspec.to_builtins(answer.value), changes, is_last=True)
+
+    def _settled(
+        self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
+    ) -> Changes:
+        said_at = {message.message_id: message.created_at for message in self._task.messages}
+        return settle(self._task.run.conversation_id, candidates, decisions, known, said_at)
 
     def _candidates(self) -> Sequence[Candidate]:
         """What the first stage has found."""
@@ -243,16 +252,23 @@ class _Work:
         yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
         if is_last:
             result = pipeline_result(self._kept, len(task.messages))
-            yield from runs.finish(queue, task, kept.model, result, now)
+            yield from runs.finish(queue, task, kept.model, result, merged, now)
 
     def _still_possible(self, changes: Changes) -> Script[Changes]:
         """The changes without what people have deleted while the model thought."""
-        if not changes.supported:
+        later = {entry.superseded_by for entry in changes.added if entry.superseded_by}
+        wanted = {support.content_id for support in changes.supported} | later
+        if not wanted:
             return changes
-        wanted = {support.content_id for support in changes.supported}
         there = yield from runs.still_there(self._database.queue, self._task, wanted)
-        kept = tuple(support for support in changes.supported if support.content_id in there)
-        return replace(changes, supported=kept)
+        return Changes(
+            tuple(
+                entry if entry.superseded_by in there else replace(entry, superseded_by=None)
+                for entry in changes.added
+            ),
+            tuple(support for support in changes.supported if support.content_id in there),
+            tuple(pair for pair in changes.superseded if pair[1] in there),
+        )
 
     async def _held(self, call: Awaitable[T]) -> T:
         """What a call gives. The lease is held for as long as it takes, and the call ends with the lease."""

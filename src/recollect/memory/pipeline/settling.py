@@ -4,8 +4,9 @@ A model proposes, and this decides. Nothing is lost because a model did not repe
 something takes their place. Nothing is stored twice, whatever a model says.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 
 from ..database.entries import Changes, NewEntry, Support
@@ -21,10 +22,14 @@ def settle(
     candidates: Sequence[Candidate],
     decisions: Iterable[Decision],
     known: Sequence[Entry],
+    said_at: Mapping[str, datetime] | None = None,
 ) -> Changes:
-    """The changes that candidates lead to. `known` is what the memory holds about the same matters."""
+    """The changes that candidates lead to. `known` is what the memory holds about the same matters.
+
+    `said_at` has the times of messages: what was said earlier does not take the place of what was said later.
+    """
     by_candidate = {decision.candidate: decision for decision in decisions}
-    settling = _Settling(known)
+    settling = _Settling(known, said_at or {})
     for number, candidate in enumerate(candidates):
         decision = by_candidate.get(number) or Decision(number, "add")
         evidence = tuple((conversation_id, message) for message in candidate.evidence[:MOST_EVIDENCE])
@@ -35,25 +40,49 @@ def settle(
 class _Settling:
     """The changes as far as they have come."""
 
-    def __init__(self, known: Sequence[Entry]) -> None:
+    def __init__(self, known: Sequence[Entry], said_at: Mapping[str, datetime]) -> None:
         self.added: list[NewEntry] = []
         self.supported: list[Support] = []
         self.superseded: list[tuple[str, str]] = []
         self._known = known
+        self._said_at = said_at
         self._taken: set[str] = set()
         self._meaning_of = cache(meaning_of)  # for as long as this lasts: texts are not to be held longer
 
     def take(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
         """Decide what becomes of one candidate."""
         same = self._same(candidate, decision)
+        said_at = self._time_of(candidate)
         if same is not None:
-            self.supported.append(Support(same.content_id, candidate.text, evidence))
+            self.supported.append(Support(same.content_id, candidate.text, evidence, said_at))
             targets = self._targets(candidate, decision, but=same.content_id)
             self.superseded += [(target, same.content_id) for target in targets]
         elif decision.action != "none":
+            later = self._later(candidate, decision)
             targets = self._targets(candidate, decision)
             if not self._merge(candidate, evidence, targets):
-                self.added.append(_new_entry(candidate, evidence, targets))
+                self.added.append(_new_entry(candidate, evidence, targets, said_at, later))
+
+    def _time_of(self, candidate: Candidate) -> datetime | None:
+        return max(
+            (self._said_at[each] for each in candidate.evidence if each in self._said_at), default=None
+        )
+
+    def _later(self, candidate: Candidate, decision: Decision) -> str | None:
+        """What it would take the place of but was said later: that stays, and this was true before."""
+        later = [
+            entry
+            for entry in self._known
+            if decision.action == "supersede"
+            and entry.content_id in decision.targets
+            and self._is_open_to(candidate, entry)
+            and self._is_later(entry, candidate)
+        ]
+        return max(later, key=lambda entry: entry.said_at or entry.learned_at).content_id if later else None
+
+    def _is_later(self, entry: Entry, candidate: Candidate) -> bool:
+        said_at = self._time_of(candidate)
+        return entry.said_at is not None and said_at is not None and entry.said_at > said_at
 
     def _same(self, candidate: Candidate, decision: Decision) -> Entry | None:
         """The entry that says what a candidate says: by its words, or because it was decided so."""
@@ -90,14 +119,20 @@ class _Settling:
         targets = [
             entry.content_id
             for entry in self._known
-            if entry.content_id in wanted and self._is_open_to(candidate, entry)
+            if entry.content_id in wanted
+            and self._is_open_to(candidate, entry)
+            and not self._is_later(entry, candidate)
         ]
         self._taken.update(targets)
         return tuple(targets)
 
 
 def _new_entry(
-    candidate: Candidate, evidence: tuple[tuple[str, str], ...], targets: tuple[str, ...]
+    candidate: Candidate,
+    evidence: Cited,
+    targets: tuple[str, ...],
+    said_at: datetime | None,
+    later: str | None,
 ) -> NewEntry:
     return NewEntry(
         candidate.content_type,
@@ -109,4 +144,6 @@ def _new_entry(
         candidate.data,
         evidence,
         targets,
+        said_at,
+        later,
     )

@@ -91,7 +91,9 @@ class Workers:
 
     async def _wait(self) -> None:
         """Until something is due, or somebody says so."""
-        due = await self._database.fetch(self._database.queue.seconds_to_next, (), _seconds_from)
+        due = await self._database.fetch(
+            self._database.queue.seconds_to_next, (self._runner.tenant,), _seconds_from
+        )
         seconds = _LONGEST_WAIT if due is None else min(max(due, _SHORTEST_WAIT), _LONGEST_WAIT)
         try:
             async with asyncio.timeout(seconds):

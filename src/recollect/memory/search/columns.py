@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_FIRST_CAPACITY = 64
+_FIRST_CAPACITY = 4
 
 
 class Column:

@@ -81,6 +81,10 @@ async def _vector(text: str, embedder: Embedder, patience: float) -> Vector:
             answer = await embedder.embed([text])
     except TimeoutError as error:
         raise EmbeddingError(f"{embedder.name} gave no vector within {patience:g} s") from error
+    except EmbeddingError:
+        raise
+    except Exception as error:  # a user's embedder may raise whatever there is
+        raise EmbeddingError(f"{embedder.name} raised {type(error).__name__}") from error
     row: Vector = np.asarray(checked(answer, 1, embedder.dimensions)[0])
     return row
 

@@ -4,10 +4,11 @@ import asyncio
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ...sessions.sql.columns import text_from_column, time_from_column, time_to_column
 from ...sessions.sql.scripts import Row
@@ -21,9 +22,12 @@ from ..similarity import gist_of
 from ..times import start_of
 
 Kind = Literal["entry", "turn"]
+T = TypeVar("T")
 
 _EVERYTHING = 2**62  # rows: no limit at all
-_MOST_DOCUMENTS = 200_000  # in all corpora that are held
+_MOST_BYTES = 512 * 2**20  # that all corpora take which are held
+_MOST_HELD = 10_000  # corpora, be they ever so small
+_DOCUMENT = 1500  # bytes, about, without its vector
 _STAMPS = f"SELECT entries_stamp, turns_stamp FROM {MEMORIES.name} WHERE memory_id = ?1"
 # What a document is known again by: another mark means that it has changed, or has another vector.
 _ENTRY_MARKS = (
@@ -50,17 +54,35 @@ class Held:
     corpus: Corpus = field(default_factory=Corpus)
     stamp: int = -1
     marks: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    """About how many bytes it takes."""
+    refreshing: Future[None] | None = None
+    """What whoever needs it waits for, while another brings it up to date."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    """To be held by whoever reads or changes the corpus."""
+    """Held by whoever reads or changes the corpus."""
+
+    async def use(self, work: Callable[[], T], in_thread: bool = False) -> T:
+        """The outcome of some work on the corpus; the event loop waits neither for others nor for much."""
+        if not in_thread and self.lock.acquire(blocking=False):
+            try:
+                return work()
+            finally:
+                self.lock.release()
+        return await asyncio.to_thread(self._use, work)
+
+    def _use(self, work: Callable[[], T]) -> T:
+        with self.lock:
+            return work()
 
 
 class Corpora:
     """The corpora of the memories that were searched last."""
 
-    def __init__(self, database: MemoryDatabase, model: str | None, most: int = _MOST_DOCUMENTS) -> None:
+    def __init__(self, database: MemoryDatabase, model: str | None, most: int = _MOST_BYTES) -> None:
         self._database = database
         self._model = model
         self._most = most
+        self._size = 0
         self._vectors = Vectors(database)
         self._held: OrderedDict[tuple[Kind, str], Held] = OrderedDict()
         self._changing = threading.Lock()
@@ -70,10 +92,11 @@ class Corpora:
             "SELECT held.content_id, content_type, content_text, learned_at, valid_from,"
             " said.conversation_id, said.message_index"
             f" FROM {CONTENTS.name} AS held"
-            f" LEFT JOIN {EVIDENCE.name} AS cited ON cited.content_id = held.content_id AND cited.place = 0"
+            f" LEFT JOIN {EVIDENCE.name} AS cited ON cited.content_id = held.content_id"
             f" LEFT JOIN {MESSAGES.name} AS said ON said.conversation_id = cited.conversation_id"
             " AND said.message_id = cited.message_id"
-            f" WHERE held.memory_id = ?1 AND held.content_id IN {each} ORDER BY held.position"
+            f" WHERE held.memory_id = ?1 AND held.content_id IN {each} ORDER BY held.position,"
+            " said.created_at, said.conversation_id, said.message_index"
         )
         self._turns = (
             "SELECT conversation_id, message_id, role, content, message_index, created_at"
@@ -84,33 +107,59 @@ class Corpora:
     async def get(self, kind: Kind, memory_id: str) -> Held:
         """The corpus of a memory's entries or turns, as they are now."""
         held = self._take(kind, memory_id)
-        stamps = await self._database.fetch(_STAMPS, (memory_id,), _stamps_from)
-        stamp = -1 if stamps is None else getattr(stamps, kind)
-        if held.stamp != stamp:
+        while True:
+            stamps = await self._database.fetch(_STAMPS, (memory_id,), _stamps_from)
+            stamp = -1 if stamps is None else getattr(stamps, kind)
+            if held.stamp == stamp:
+                return held
+            await self._refresh_or_wait(kind, memory_id, held, stamp)
+
+    async def _refresh_or_wait(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> None:
+        """Bring a corpus up to date, or wait for whoever does so already."""
+        with self._changing:
+            others, mine = held.refreshing, Future[None]()
+            held.refreshing = others or mine
+        if others is not None:
+            await asyncio.wait({asyncio.wrap_future(others)})
+            return
+        try:
             await self._refresh(kind, memory_id, held, stamp)
-        return held
+        finally:
+            with self._changing:
+                held.refreshing = None
+            mine.set_result(None)
 
     async def as_of(self, memory_id: str, time: datetime) -> Held:
         """The entries that were told at a time; these are read anew each time."""
         key = (memory_id, -1, time_to_column(time), _EVERYTHING)
         found = await self._database.fetch(entries.READ_AS_OF, key, entries.entries_from)
-        ids = [entry.content_id for _, entry in found]
-        return Held(Corpus(await self._documents("entry", memory_id, set(ids)) if ids else ()))
+        ids = {entry.content_id for _, entry in found}
+        documents = await self._documents("entry", memory_id, ids) if ids else []
+        return Held(await asyncio.to_thread(Corpus, documents))
 
     def forget(self, memory_id: str) -> None:
         """Let go of what is held of a memory."""
         self._vectors.forget(memory_id)
         with self._changing:
             for kind in ("entry", "turn"):
-                self._held.pop((kind, memory_id), None)
+                gone = self._held.pop((kind, memory_id), None)
+                self._size -= gone.size if gone else 0
 
     def _take(self, kind: Kind, memory_id: str) -> Held:
+        """A corpus, as the one that was used last; those used longest ago go where all take too much."""
         with self._changing:
             held = self._held.setdefault((kind, memory_id), Held())
             self._held.move_to_end((kind, memory_id))
-            while len(self._held) > 1 and sum(len(each.corpus) for each in self._held.values()) > self._most:
-                self._held.popitem(last=False)
+            while len(self._held) > 1 and (self._size > self._most or len(self._held) > _MOST_HELD):
+                self._size -= self._held.popitem(last=False)[1].size
         return held
+
+    def _measure(self, key: tuple[Kind, str], held: Held) -> None:
+        with self._changing:
+            size = len(held.corpus) * (_DOCUMENT + 4 * (held.corpus.dimensions or 0))
+            if self._held.get(key) is held:
+                self._size += size - held.size
+                held.size = size
 
     async def _refresh(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> None:
         marks = await self._marks(kind, memory_id)
@@ -118,6 +167,7 @@ class Corpora:
         gone = held.marks.keys() - marks.keys()
         documents = await self._documents(kind, memory_id, changed) if changed else []
         await asyncio.to_thread(_bring_up_to_date, held, stamp, marks, changed | gone, documents)
+        self._measure((kind, memory_id), held)
 
     async def _marks(self, kind: Kind, memory_id: str) -> dict[str, str]:
         if kind == "entry":
@@ -129,7 +179,10 @@ class Corpora:
         keys = sorted(wanted) if kind == "entry" else sorted({json.loads(key)[0] for key in wanted})
         sql, decode = (self._entries, _entry_from) if kind == "entry" else (self._turns, _turn_from)
         rows = await self._database.fetch(sql, (memory_id, json.dumps(keys)), list)
-        documents = {document.id: document for document in (decode(row, vectors) for row in rows)}
+        documents: dict[str, Document] = {}
+        for row in rows:  # of several for an entry, the first evidence
+            document = decode(row, vectors)
+            documents.setdefault(document.id, document)
         return [document for key, document in documents.items() if key in wanted]
 
     async def _vectors_of(self, kind: Kind, memory_id: str, wanted: Collection[str]) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """What is known: memories, and their entries one by one."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -121,32 +122,16 @@ class Knowledge(Part):
 
     async def edit_entry(self, content_id: str, text: str) -> Entry:
         """Put an entry right: a new one takes its place, and the old one stays in the history."""
-        old = await self.get_entry(content_id)
-        if old is None or old.retired_at is not None:
-            raise ConflictError("there is no entry with this content_id that is still told")
-        new = NewEntry(
-            old.content_type,
-            _check_statement(text),
-            1.0,
-            old.valid_from,
-            old.valid_to,
-            old.data.get("slot"),
-            old.data,
-            tuple((each.conversation_id, each.message_id) for each in old.evidence),
-            (content_id,),
-        )
-        changes = Changes((new,))
-        await self._database.write(
-            lambda: entries.change(self._tenant, old.memory_id, None, changes, column_now())
-        )
-        return await self._written(new)
+        check_id("content_id", content_id)
+        edit = partial(_edit, self._database, self._tenant, content_id, _check_statement(text), column_now())
+        return await self._written(await self._database.write(edit))
 
     async def delete_entry(self, content_id: str) -> int:
         """Delete an entry for good, with all that it has superseded; returns how many entries went."""
-        entry = await self.get_entry(content_id)
-        if entry is None:
-            return 0
-        return await self._database.write(partial(_delete, self._database, entry, column_now()))
+        check_id("content_id", content_id)
+        return await self._database.write(
+            partial(_delete, self._database, self._tenant, content_id, column_now())
+        )
 
     async def _written(self, new: NewEntry) -> Entry:
         entry = await self.get_entry(new.content_id)
@@ -217,10 +202,45 @@ def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry]
     return missing, surplus
 
 
-def _delete(database: MemoryDatabase, entry: Entry, now: str) -> Script[int]:
+def _edit(database: MemoryDatabase, tenant: str, content_id: str, text: str, now: str) -> Script[NewEntry]:
+    old = yield from _held_entry(tenant, content_id)
+    if old is None or old.retired_at is not None:
+        raise ConflictError("there is no entry with this content_id that is still told")
+    rows = yield Statement(database.entries.evidence, (json.dumps([content_id]),))
+    cited = entries.evidence_from(rows).get(content_id, [])
+    new = NewEntry(
+        old.content_type,
+        text,
+        1.0,
+        old.valid_from,
+        old.valid_to,
+        old.slot,
+        {},
+        tuple(dict.fromkeys((each.conversation_id, each.message_id) for each in cited)),
+        (content_id,),
+        old.said_at,
+    )
+    yield from entries.change(tenant, old.memory_id, None, Changes((new,)), now)
+    return new
+
+
+def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) -> Script[int]:
+    entry = yield from _held_entry(tenant, content_id)
+    if entry is None:
+        return 0
     yield from memories.advance(entry.memory_id, now, 0)
     yield from forget_quotes(database.removal, entry.memory_id, [entry.text])
-    return (yield from remove_with_precursors(database.removal, entry.memory_id, [entry.content_id]))
+    return (yield from remove_with_precursors(database.removal, entry.memory_id, [content_id]))
+
+
+def _held_entry(tenant: str, content_id: str) -> Script[Entry | None]:
+    """An entry as it is, with its memory held: until the transaction ends nobody changes either."""
+    rows = yield Statement(entries.READ_ONE, (content_id, tenant))
+    if not rows:
+        return None
+    yield Statement(memories.HOLD, (entries.entries_from(rows)[0][1].memory_id, tenant))
+    rows = yield Statement(entries.READ_ONE, (content_id, tenant))
+    return entries.entries_from(rows)[0][1] if rows else None
 
 
 # --- what callers give ---

@@ -54,7 +54,11 @@ class Recording(Part):
     async def append_messages(
         self, conversation_id: str, messages: Sequence[Message | Mapping[str, Any]]
     ) -> list[Message]:
-        """Go on with a conversation. A further run takes the new messages alone."""
+        """Go on with a conversation. A further run takes the new messages alone.
+
+        The same messages under the same ids a second time change nothing; others under ids that are taken
+        are a `ConflictError`.
+        """
         check_id("conversation_id", conversation_id)
         read = read_messages(messages, now())
         if not read:
@@ -106,9 +110,10 @@ class Recording(Part):
         first = await self._database.fetch(
             conversations.FIRST_USER_MESSAGE, (row.conversation_id,), conversations.messages_from
         )
+        count = await self._database.fetch(conversations.COUNT_MESSAGES, (row.conversation_id,), list)
         told = row.with_messages(()).to_dict()
         del told["messages"]
-        return {**told, "turn_count": row.next_index, "summary": summarize(row.next_index, first)}
+        return {**told, "turn_count": count[0][0], "summary": summarize(count[0][0], first)}
 
 
 # --- transactions ---
@@ -149,6 +154,9 @@ def _append(
         raise ConflictError("there is no conversation with this conversation_id")
     memory = conversations.ConversationRow(*rows[0]).memory_id
     yield from runs.hold_queue(database.queue, tenant, memory)
+    known = yield from conversations.already_there(database.messages_by_id, conversation_id, messages)
+    if known:
+        return known
     placed = yield from conversations.append(tenant, memory, conversation_id, messages, now)
     yield from runs.enqueue(database.queue, tenant, memory, conversation_id, spans_of(placed), now)
     return placed

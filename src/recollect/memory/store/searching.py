@@ -1,8 +1,10 @@
 """Searching what is known and what was said, and recalling it for a model."""
 
-import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from time import monotonic
 from typing import TypeAlias
 
 from ...items import Tokenizer
@@ -15,15 +17,17 @@ from ..database.memories import MemoryRow
 from ..database.vectors import turn_of
 from ..entry import ContentType, check_type
 from ..found import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
-from ..search import Document, Hit, rank
+from ..search import Corpus, Document, Hit, rank
 from ..search.embedders import Embedder
-from ..search.finding import Findings, ask, left_out
-from ..times import now, read_time, tell_day
+from ..search.finding import Asked, Findings, ask, left_out
+from ..times import now, read_bound, read_time, tell_day
 from .corpora import Corpora, Held
 from .part import Part
 
 Keep: TypeAlias = Callable[[Document], bool]
 
+_RESTING = "found by words alone: the embedder did not answer a moment ago"
+_REST = 5.0  # seconds for which an embedder is not asked after it failed
 _MANY = 5000  # documents: to rank more than these would hold up the event loop
 _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
@@ -34,6 +38,7 @@ class Searching(Part):
 
     _corpora: Corpora
     _embedder: Embedder | None
+    _embedder_rests_until = 0.0
 
     async def search_memories(
         self,
@@ -116,7 +121,8 @@ class Searching(Part):
     ) -> MemoryRow | None:
         if not isinstance(query, str):
             raise TypeError(f"query must be a string, not {type(query).__name__}")
-        check_limit(limit)
+        if check_limit(limit) is None:
+            raise TypeError("limit must be a whole number")
         return await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
 
     async def _held_as_of(self, memory: MemoryRow, as_of: datetime | str | None) -> Held:
@@ -127,21 +133,27 @@ class Searching(Part):
         return await self._corpora.as_of(memory.memory_id, time)
 
     async def _found(self, query: str, held: Held, limit: int, keep: Keep) -> Findings:
-        """The best documents; a question waits for its vector, and a large corpus is ranked in a thread."""
-        with held.lock:
-            speakers, count = tuple(held.corpus.speakers), len(held.corpus)
-            without = left_out(held.corpus, self._embedder) if self._embedder is not None else ()
+        """The best documents; where the embedder does not answer, found by words alone."""
+        speakers, count, without = await held.use(partial(_outline, held.corpus, self._embedder))
         if not count:
             return Findings(())
-        asked = await ask(query, speakers, self._embedder, today=now().date())
-
-        def ranked() -> list[Hit]:
-            with held.lock:
-                return rank(asked.query, held.corpus, asked.vector, limit=limit, keep=keep)
-
-        hits = await asyncio.to_thread(ranked) if count > _MANY else ranked()
+        asked = await self._asked(query, speakers)
+        hits = await held.use(
+            lambda: rank(asked.query, held.corpus, asked.vector, limit=limit, keep=keep),
+            in_thread=count > _MANY,
+        )
         warnings = asked.warnings + (without if asked.vector is not None else ())
         return Findings(tuple(hits), warnings)
+
+    async def _asked(self, query: str, speakers: Sequence[str]) -> Asked:
+        """A question with its vector. An embedder that has just failed is not waited for again."""
+        today, rests = now().date(), monotonic() < self._embedder_rests_until
+        asked = await ask(query, speakers, None if rests else self._embedder, today=today)
+        if rests and self._embedder is not None:
+            return replace(asked, warnings=(_RESTING,))
+        if asked.warnings:
+            self._embedder_rests_until = monotonic() + _REST
+        return asked
 
     async def _entries_of(self, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
         found = await self._database.entries_by_id(self._tenant, [hit.id for hit in hits])
@@ -158,9 +170,15 @@ class Searching(Part):
         return {conversation_id for (conversation_id,) in rows}
 
 
+def _outline(corpus: Corpus, embedder: Embedder | None) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
+    """The speakers, the number of documents, and what is less than it could be."""
+    without = () if embedder is None else left_out(corpus, embedder)
+    return tuple(corpus.speakers), len(corpus), without
+
+
 def _within(since: datetime | str | None, until: datetime | str | None) -> Callable[[Document], bool]:
     """Whether a document is of a time between two, each of which may be left out."""
-    first, last = read_time("since", since), read_time("until", until)
+    first, last = read_bound("since", since, is_end=False), read_bound("until", until, is_end=True)
     if first is not None and last is not None and first > last:
         raise ValueError("since must not be later than until")
 

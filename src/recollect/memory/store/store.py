@@ -14,6 +14,7 @@ from ..pipeline.embedding import Embedding
 from ..pipeline.runner import Runner, RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.workers import Workers
+from ..run import Coverage
 from ..search.embedders import CachedEmbedder, Embedder
 from ..search.embedders.local import local_embedder
 from .corpora import Corpora
@@ -23,6 +24,7 @@ from .rights import Rights
 from .searching import Searching
 from .working import Working
 
+_LOOK = 0.02  # seconds between two looks at whether vectors are made
 _DEFAULT_FILE = "recollect.db"
 
 
@@ -58,12 +60,12 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
             engine_kwargs=engine_kwargs,
         )
         self._extractor = extractor
-        self._embedder = CachedEmbedder(local_embedder()) if embedder == "local" else embedder
+        self._embedder = _cached(local_embedder() if embedder == "local" else embedder)
         self._embedding: Embedding | None = None
         model = None
         if self._embedder is not None:
             model = model_of(self._embedder)
-            self._embedding = Embedding(Vectors(database), self._embedder)
+            self._embedding = Embedding(Vectors(database, tenant), self._embedder)
         self._corpora = Corpora(database, model)
         self._options = options or RunOptions()
         self._count = workers
@@ -75,9 +77,26 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
         with self._starting:
             if self._workers is None:
-                runner = Runner(self._database, self._extractor or _offline(), self._options)
+                extractor = self._extractor or _offline()
+                runner = Runner(self._database, extractor, self._options, self._tenant)
                 self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
+
+    async def drain(self, timeout: float | None = None) -> Coverage:
+        """Wait until nothing is pending, neither runs nor vectors, as far as the embedder answers.
+
+        A `TimeoutError` if that takes longer than `timeout` seconds.
+        """
+        async with asyncio.timeout(timeout):
+            coverage = await super().drain()
+            while self._count and await self._has_to_embed():  # noqa: ASYNC110 - others may make them
+                await asyncio.sleep(_LOOK)
+        return coverage
+
+    async def _has_to_embed(self) -> bool:
+        """Whether vectors are still to come from workers here; not so while the embedder fails."""
+        embedding = self._embedding
+        return embedding is not None and embedding.last_error is None and await embedding.is_pending()
 
     async def embed_pending(self) -> int:
         """Give vectors to all that has none, now and here, as workers do by themselves; returns how many."""
@@ -97,6 +116,13 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
+
+
+def _cached(embedder: Embedder | None) -> Embedder | None:
+    """An embedder that is asked but once for the same text."""
+    if embedder is None or isinstance(embedder, CachedEmbedder):
+        return embedder
+    return CachedEmbedder(embedder)
 
 
 def default_url() -> str:

@@ -14,6 +14,7 @@ depends_on = None
 
 _TABLES = (
     "memory_keys",
+    "memory_embedders",
     "memory_queue",
     "memory_run_failures",
     "memory_run_stages",
@@ -76,6 +77,7 @@ def _create_memories() -> None:
         sa.UniqueConstraint("owner_key"),
     )
     _index("memories", "user_key")
+    _index("memories", "tenant", "memory_id")
 
 
 def _create_contents() -> None:
@@ -88,7 +90,8 @@ def _create_contents() -> None:
         *_texts("slot", required=False),
         sa.Column("confidence", sa.Double(), nullable=False),
         *_texts("learned_at"),
-        *_texts("valid_from", "valid_to", "retired_at", "superseded_by", "run_id", required=False),
+        *_texts("said_at", "valid_from", "valid_to", required=False),
+        *_texts("retired_at", "superseded_by", "run_id", required=False),
         *_vector(),
         sa.PrimaryKeyConstraint("content_id"),
         sa.UniqueConstraint("memory_id", "position"),
@@ -193,6 +196,10 @@ def _create_work() -> None:
         sa.PrimaryKeyConstraint("memory_id"),
     )
     _index("memory_queue", "available_at")
+    _index("memory_queue", "tenant", "available_at")
+    _make(
+        "memory_embedders", *_texts("tenant", "vector_model", "chosen_at"), sa.PrimaryKeyConstraint("tenant")
+    )
     _make("memory_keys", *_texts("tenant", "secret"), sa.PrimaryKeyConstraint("tenant"))
 
 

@@ -16,7 +16,7 @@ def upgrade() -> None:
     for table, condition in _TO_EMBED.items():
         op.execute(f"DROP INDEX IF EXISTS recollect_{table}_vector_model")
         op.execute(
-            f"CREATE INDEX IF NOT EXISTS recollect_{table}_to_embed ON {table} (vector_model)"
+            f"CREATE INDEX IF NOT EXISTS recollect_{table}_to_embed ON {table} (tenant, vector_model)"
             f" WHERE {condition}"
         )
         op.execute(f"ALTER TABLE {table} ALTER COLUMN content_vector SET STORAGE MAIN")

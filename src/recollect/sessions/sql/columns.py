@@ -71,4 +71,7 @@ def check_time(name: str, value: object) -> datetime | None:
         raise TypeError(f"{name} must be a datetime, not {type(value).__name__}")
     if value.tzinfo is None:
         raise ValueError(f"{name} must have a time zone, such as UTC")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be a time between the years 1 and 9999") from error

@@ -1,6 +1,5 @@
 """Any function as an embedder."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from ....errors import EmbeddingError
 from ..documents import Vectors
 from .protocol import checked, nothing
+from .threads import in_embedding_thread
 
 
 class CallableEmbedder:
@@ -37,4 +37,4 @@ class CallableEmbedder:
         """A function that does not wait for anything may compute for long: it does so in a thread."""
         if inspect.iscoroutinefunction(self._function):
             return await self._function(texts)
-        return await asyncio.to_thread(self._function, texts)
+        return await in_embedding_thread(lambda: self._function(texts))

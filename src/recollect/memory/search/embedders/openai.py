@@ -7,7 +7,7 @@ import numpy as np
 
 from ....errors import EmbeddingError
 from ....extras import require_extra
-from ....strategies.summarizers.clients import ClientPerLoop
+from ....strategies.summarizers.clients import ClientPerLoop, makes_connections_itself
 from ..documents import Vectors
 from .protocol import checked, nothing, readable
 from .waiting import AtMost
@@ -44,8 +44,9 @@ class OpenAIEmbedder:
         self.model = model
         self.dimensions = dimensions
         options = {"api_key": api_key, "base_url": base_url, "timeout": timeout, "max_retries": max_retries}
-        self._own: ClientPerLoop[Any] = ClientPerLoop(lambda: self._sdk.AsyncOpenAI(**options))
         self._given = client
+        self._options = options
+        self._own: ClientPerLoop[Any] = ClientPerLoop(self._new_client)
         self._at_most = AtMost(max_concurrent)
 
     @property
@@ -62,9 +63,21 @@ class OpenAIEmbedder:
         """Close the connections that were made here."""
         await self._own.aclose()
 
+    async def _client(self) -> Any:
+        """One for this event loop; one that was given with connections of its own cannot be copied."""
+        if self._given is not None and not makes_connections_itself(self._given):
+            return self._given
+        return await self._own.get()
+
+    def _new_client(self) -> Any:
+        """A client with connections of its own; where one was given, a copy that never touches its own."""
+        if self._given is None:
+            return self._sdk.AsyncOpenAI(**self._options)
+        return self._given.copy(http_client=self._sdk.DefaultAsyncHttpxClient())
+
     async def _embed_batch(self, texts: list[str]) -> Vectors:
         try:
-            client: Any = self._given or await self._own.get()
+            client = await self._client()
             async with self._at_most.turn():
                 answer = await client.embeddings.create(model=self.model, input=texts, **self._shortened())
             vectors = [entry.embedding for entry in sorted(answer.data, key=lambda entry: int(entry.index))]

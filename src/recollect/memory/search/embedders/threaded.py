@@ -1,6 +1,5 @@
 """Embedders that compute on this machine: one text at once, many in a thread."""
 
-import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ import numpy as np
 
 from ..documents import Vectors
 from .protocol import checked, nothing, readable
+from .threads import in_embedding_thread
 
 _LONGEST = 2_000  # characters; a vector of more says less
 _AT_ONCE = 400  # characters that are embedded in less time than a thread is worth
@@ -30,7 +30,7 @@ class ThreadedEmbedder(ABC):
         """A row for each text."""
         if sum(map(len, texts)) <= _AT_ONCE and self._is_loaded and not self._in_use.locked():
             return self.embed_now(texts)
-        return await asyncio.to_thread(self.embed_now, texts)
+        return await in_embedding_thread(lambda: self.embed_now(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
         """The same, for synchronous code."""
