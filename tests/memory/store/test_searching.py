@@ -192,6 +192,8 @@ async def test_limits_and_bad_arguments(file_place: Place) -> None:
         for wrong in ({"limit": -1}, {"since": "never"}, {"since": "2026-02-01", "until": "2026-01-01"}):
             with pytest.raises(ValueError, match=r"limit|since"):
                 await store.search_conversations("x", AGENT, USER, **wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="limit"):
+            await store.search_memories("x", AGENT, USER, limit=None)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="query"):
             await store.search_memories(5, AGENT, USER)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="content_type"):
@@ -296,6 +298,104 @@ async def test_recall_gives_a_block_within_its_budget(file_place: Place) -> None
         assert '7 May 2026, user: "' in recalled.text
         assert (await store.recall("Where do they live?", AGENT, USER, budget=1)).text == ""
         assert (await store.recall("Where?", AGENT, "nobody")).text == ""
+
+
+class Raising:
+    """An embedder of somebody's own that raises what it likes."""
+
+    name, dimensions = "raising", 2
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def embed(self, texts: Sequence[str], /) -> Any:
+        self.calls += len(texts)
+        raise ConnectionError("down")
+
+
+@in_event_loop
+async def test_whatever_an_embedder_raises_is_a_warning_and_it_is_left_alone_for_a_while(
+    file_place: Place,
+) -> None:
+    embedder = Raising()
+    async with file_place.open(embedder=embedder) as store:
+        await tell(store, *TURNS)
+        for _ in range(3):
+            result = await store.search_conversations("violins", AGENT, USER)
+            assert result.hits[0].message.content == TURNS[3]
+            assert "words alone" in result.warnings[0]
+        assert embedder.calls == 1
+
+
+@in_event_loop
+async def test_the_same_question_is_embedded_once(file_place: Place) -> None:
+    asked: list[str] = []
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return bag_of_terms(texts)
+
+    embedder = CallableEmbedder(embed, name="bag", dimensions=DIMENSIONS)
+    async with file_place.open(embedder=embedder) as store:
+        await tell(store, *TURNS)
+        await store.add_entry(AGENT, USER, "profile", "The user has a kitten.")
+        await store.embed_pending()
+        asked.clear()
+        await store.recall("Who has a kitten?", AGENT, USER)
+        await store.recall("Who has a kitten?", AGENT, USER)
+        assert len(asked) == 1
+
+
+@in_event_loop
+async def test_a_day_is_meant_whole(file_place: Place) -> None:
+    async with file_place.open() as store:
+        await tell(store, "violins of May")  # on the 7th, at 10 o'clock
+        assert await found(store, "violins", since="2026-05-07", until="2026-05-07") == ["violins of May"]
+        assert await found(store, "violins", since="2026", until="2026-05") == ["violins of May"]
+        assert await found(store, "violins", until="2026-05-06") == []
+        assert await found(store, "violins", until="9999-12-31") == ["violins of May"]
+
+
+@in_event_loop
+async def test_drain_waits_for_vectors_and_not_for_an_embedder_that_fails(file_place: Place) -> None:
+    async with file_place.open(embedder=EMBEDDER, workers=1) as store:
+        await tell(store, "I live in Lisbon.")
+        await store.drain(20)
+        assert (await store.search_memories("Lisbon", AGENT, USER)).warnings == ()
+    async with file_place.open(embedder=Raising(), workers=1) as store:
+        await tell(store, "I live in Porto.", conversation="c2")
+        await store.drain(20)
+
+
+@in_event_loop
+async def test_searches_at_once_bring_a_corpus_up_to_date_together(file_place: Place) -> None:
+    async with file_place.open() as store:
+        await store.add_entry(AGENT, USER, "profile", "The user lives in Lisbon.")
+        for number in range(15):
+            (entry,) = await store.list_entries(AGENT, USER)
+            edit = store.edit_entry(entry.content_id, f"The user lives in town {number}.")
+            searches = [store.search_memories("Where does the user live?", AGENT, USER) for _ in range(6)]
+            await asyncio.gather(edit, *searches)
+            result = await store.search_memories("Where does the user live?", AGENT, USER)
+            assert [hit.entry.text for hit in result.hits] == [f"The user lives in town {number}."]
+
+
+@in_event_loop
+async def test_an_entry_stands_where_it_was_first_said(shared_place: Place) -> None:
+    async with shared_place.open(workers=1) as store:
+        for day, conversation in ((9, "late"), (3, "early"), (6, "middle")):
+            await store.record_conversation(
+                AGENT,
+                USER,
+                [{"role": "user", "content": "I live in Lisbon."}],
+                conversation_id=conversation,
+                created_at=f"2026-05-0{day}T00:00:00Z",
+            )
+            await store.drain(20)
+        (hit,) = (await store.search_memories("Lisbon", AGENT, USER)).hits
+        assert [each.conversation_id for each in hit.entry.evidence] == ["early", "middle", "late"]
+        held = await store._corpora.get("entry", hit.entry.memory_id)
+        assert [document.session for document in held.corpus.documents] == ["early"]
 
 
 @in_event_loop
