@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from recollect.testing.providers import ProviderServer
 from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.redis import RedisServer
 
@@ -29,3 +30,17 @@ def redis_url() -> Iterator[str]:
         return
     with RedisServer() as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[ProviderServer]:
+    """A provider of models, of our own."""
+    with ProviderServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running_server: ProviderServer) -> ProviderServer:
+    """A provider that has forgotten all tests before."""
+    running_server.reset()
+    return running_server

@@ -18,6 +18,7 @@ def add_worker_parser(commands: _Commands) -> None:
     worker = commands.add_parser("worker", help="learn from conversations that other processes have recorded")
     worker.add_argument("url", nargs="?", help="a path, or postgresql://user@host/name; else RECOLLECT_URL")
     worker.add_argument("--workers", type=_count, default=4, metavar="N", help="users at a time (default: 4)")
+    worker.add_argument("--tenant", default="default", help="whose work is done (default: default)")
     worker.add_argument("--until-idle", action="store_true", help="end when nothing is pending")
     worker.add_argument(
         "--model", default="offline", help="offline (default), openai:NAME or anthropic:NAME", metavar="MODEL"
@@ -31,19 +32,24 @@ def run_worker(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    from ..memory.store import MemoryStore
     from ..memory.store.store import default_url
 
     url = options.url or default_url()
     extractor = _extractor_of(options.model)
     try:
-        async with MemoryStore(url, extractor=extractor, workers=options.workers) as store:
+        async with _store(url, extractor, options) as store:
             await store.coverage()  # what is wrong with the database is told now, and not in a log
             print(f"{options.workers} workers on {_told(url)}, model {extractor.model}", flush=True)
             await _work(store, options.until_idle)
     finally:
         await extractor.aclose()
     return 0
+
+
+def _store(url: str, extractor: "Extractor", options: argparse.Namespace) -> "MemoryStore":
+    from ..memory.store import MemoryStore
+
+    return MemoryStore(url, extractor=extractor, workers=options.workers, tenant=options.tenant)
 
 
 async def _work(store: "MemoryStore", until_idle: bool) -> None:

@@ -1,7 +1,6 @@
 """Faults of a provider, through the whole pipeline: tried again and learned, or kept with their cause."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,18 +27,6 @@ from .travellers import HOME, MOOD, PATH, answer, extractor_of, home, saying
 
 OPTIONS = RunOptions(lease_seconds=20, attempts=3, backoff_seconds=0.01)
 NEVER = threading.Event()
-
-
-@pytest.fixture(scope="module")
-def running_server() -> Iterator[ProviderServer]:
-    with ProviderServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running_server: ProviderServer) -> ProviderServer:
-    running_server.reset()
-    return running_server
 
 
 FAULTS: dict[str, Any] = {

@@ -36,7 +36,8 @@ async def test_erasing_one_user_of_three_leaves_no_trace_of_them_and_every_byte_
         before = rows_of(any_way.url)
         # All tables have something of theirs, so that what follows says something about each of them.
         assert marked(before, GONE).keys() == {name for name, rows in before.items() if rows} - {
-            "memory_keys"
+            "memory_keys",
+            "memory_embedders",
         }
         assert GONE.encode() in bytes_of(any_way.url)
 

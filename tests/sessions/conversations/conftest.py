@@ -1,25 +1,10 @@
-from collections.abc import Iterator
-
 import openai
 import pytest
 
 from recollect.testing.providers import ProviderServer
 
 
-@pytest.fixture(scope="package")
-def running_server() -> Iterator[ProviderServer]:
-    with ProviderServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running_server: ProviderServer) -> ProviderServer:
-    """A server that has forgotten all tests before."""
-    running_server.reset()
-    return running_server
-
-
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def shared_client(running_server: ProviderServer) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=running_server.base_url, api_key=running_server.api_key)
 
