@@ -34,7 +34,7 @@ async def test_a_slow_call_holds_its_lease(shared_place: Place) -> None:
         await hold.wait()
         async with working(shared_place, options=SHORT_LEASE) as (other, idle):
             other.start()
-            await asyncio.sleep(1)  # three leases
+            await asyncio.sleep(1.5)  # more than two leases
             assert idle.calls == []
             hold.go.set()
             await when(store, conversation, status="done")
@@ -46,7 +46,7 @@ async def test_a_slow_call_holds_its_lease(shared_place: Place) -> None:
 @in_event_loop
 async def test_a_worker_that_stood_still_writes_nothing_more(shared_place: Place, stage: Stage) -> None:
     async with working(shared_place, options=SHORT_LEASE) as (store, frozen):
-        frozen.next(stage, lambda: freeze(1.5))
+        frozen.next(stage, lambda: freeze(2.5))
         conversation = await record(store, "I went to the zoo")
         await when(store, conversation, status="running")
         async with working(shared_place, options=SHORT_LEASE) as (other, extractor):
@@ -54,7 +54,7 @@ async def test_a_worker_that_stood_still_writes_nothing_more(shared_place: Place
             await when(store, conversation, status="done")
             taken_over = extractor.calls[0].stage
             assert taken_over == stage, "what was finished is not asked for again"
-            await asyncio.sleep(1.2)  # until the frozen one has tried
+            await asyncio.sleep(2)  # until the frozen one has tried
             (event, mind) = await other.list_entries("agent", "user")
             assert (event.text, mind.text) == ("I went to the zoo", CALM)
             assert {each.run_id for each in (*event.evidence, *mind.evidence)} == {
@@ -68,7 +68,7 @@ async def test_a_worker_that_stood_still_writes_nothing_more(shared_place: Place
 @in_event_loop
 async def test_a_worker_whose_lease_was_lost_takes_other_work(file_place: Place) -> None:
     async with working(file_place, options=SHORT_LEASE) as (store, frozen):
-        frozen.next("modification", lambda: freeze(1))
+        frozen.next("modification", lambda: freeze(2))
         conversation = await record(store, "I went to the zoo")
         await when(store, conversation, status="running")
         async with working(file_place, options=SHORT_LEASE) as (other, _):

@@ -22,7 +22,7 @@ from .schema import MemorySchema
 T = TypeVar("T")
 
 _NEWEST_OF_TERM = 20  # entries that are looked at for each term
-_BEST_OF_TEXT = 8  # entries that are given for each text
+_BEST_OF_TEXT = 6  # entries that are given for each text
 
 
 class MemoryDatabase(SQLStore):

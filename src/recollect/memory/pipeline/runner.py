@@ -18,7 +18,7 @@ from ..database.entries import Changes
 from ..database.runs import Failure, KeptStage, Task
 from ..entry import Entry
 from .results import merged, pipeline_result
-from .settling import settle
+from .settling import known_after, settle
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
 
 T = TypeVar("T")
@@ -165,6 +165,7 @@ class _Work:
         self._task = task
         self._lease_seconds = lease_seconds
         self._is_cancelled = False
+        self._known_now: list[Entry] | None = None
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
         self._kept: dict[Stage, KeptStage] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
@@ -196,9 +197,12 @@ class _Work:
         changes = self._settled(candidates, answer.value.decisions, known)
         told = msgspec.to_builtins(answer.value)
         await self._keep(answer, {**told, "profile_updated": bool(changes.added)}, changes)
+        self._known_now = known_after(known, changes, self._task.run.memory_id)
 
     async def _mind(self) -> None:
-        known = await self._known(self._candidates())
+        known = self._known_now
+        if known is None:  # the stage before was done by another
+            known = await self._known(self._candidates())
         answer = Answer(Mind("", None, ()))
         if self._excerpt.messages:
             answer = await self._held(self._extractor.mind(self._excerpt, known))

@@ -9,12 +9,15 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
-from ..database.entries import Changes, NewEntry, Support
+from ..database.entries import Changes, NewEntry, Support, telling_terms
 from ..entry import Entry
 from ..similarity import mean_the_same, meaning_of
+from ..times import now
 from .stages import MOST_EVIDENCE, Candidate, Decision
 
 Cited = tuple[tuple[str, str], ...]
+
+_SHARED = 0.25  # of the words of the shorter of two texts that could say the same
 
 
 def settle(
@@ -37,6 +40,31 @@ def settle(
     return Changes(tuple(settling.added), tuple(settling.supported), tuple(settling.superseded))
 
 
+def known_after(known: Sequence[Entry], changes: Changes, memory_id: str) -> list[Entry]:
+    """What is known about the same matters once changes are made."""
+    gone = {target for entry in changes.added for target in entry.supersedes}
+    gone |= {target for target, _ in changes.superseded}
+    learned_at = now()
+    added = [
+        Entry(
+            entry.content_id,
+            memory_id,
+            entry.content_type,
+            entry.text,
+            learned_at,
+            entry.confidence,
+            entry.said_at,
+            entry.valid_from,
+            entry.valid_to,
+            data=entry.data,
+            slot=entry.slot,
+        )
+        for entry in changes.added
+        if entry.superseded_by is None
+    ]
+    return [entry for entry in known if entry.content_id not in gone] + added
+
+
 class _Settling:
     """The changes as far as they have come."""
 
@@ -47,7 +75,9 @@ class _Settling:
         self._known = known
         self._said_at = said_at
         self._taken: set[str] = set()
-        self._meaning_of = cache(meaning_of)  # for as long as this lasts: texts are not to be held longer
+        # For as long as this lasts: texts are not to be held longer.
+        self._meaning_of = cache(meaning_of)
+        self._terms_of = cache(lambda text: frozenset(telling_terms(text)))
 
     def take(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
         """Decide what becomes of one candidate."""
@@ -96,7 +126,13 @@ class _Settling:
         return alike[0] if alike else None
 
     def _says(self, held: str, text: str) -> bool:
-        return held == text or mean_the_same(self._meaning_of(held), self._meaning_of(text))
+        if held == text:
+            return True
+        # To look at words is cheap, and most share few; what means the same shares far more than this.
+        ours, theirs = self._terms_of(text), self._terms_of(held)
+        if len(ours & theirs) < _SHARED * min(len(ours), len(theirs)):
+            return False
+        return mean_the_same(self._meaning_of(held), self._meaning_of(text))
 
     def _is_open_to(self, candidate: Candidate, entry: Entry) -> bool:
         return entry.content_type == candidate.content_type and entry.content_id not in self._taken
