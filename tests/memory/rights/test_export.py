@@ -174,7 +174,25 @@ BROKEN = [
     ("entries", 0, {"content_type": "gossip"}, "content_type of entries"),
     ("entries", 0, {"content_text": 5}, "content_text of entries"),
     ("entries", 0, {"position": "first"}, "position of entries"),
-    ("entries", 0, {"position": 2**63}, "64 bits"),
+    ("entries", 0, {"position": 2**63}, "position of entries"),
+    ("entries", 0, {"position": -7}, "position of entries"),
+    ("entries", 0, {"position": 1}, "same memory_id and position"),
+    ("entries", 0, {"valid_from": "soon"}, "valid_from of entries"),
+    ("entries", 0, {"valid_to": "2024-02-31"}, "valid_to of entries"),
+    ("entries", 0, {"confidence": 1.5}, "confidence of entries"),
+    ("entries", 0, {"confidence": float("nan")}, "confidence of entries"),
+    ("entries", 0, {"content_data": ["x"]}, "content_data of entries"),
+    ("entries", 0, {"content_data": {"x": float("nan")}}, "content_data of entries"),
+    ("entries", 0, {"run_id": "another"}, "run_id in memory_contents"),
+    ("entries", 0, {"evidence": [{"conversation_id": "c9", "message_id": "m0"}]}, "evidence cites"),
+    ("entries", 0, {"evidence": [{"conversation_id": "c1", "message_id": "m9"}]}, "evidence cites"),
+    (
+        "entries",
+        0,
+        {"evidence": [{"conversation_id": "c1", "message_id": "m0", "source": "another"}]},
+        "source of evidence",
+    ),
+    ("entries", 0, {"evidence": [{"conversation_id": "c1", "message_id": "m0"}] * 2}, "two rows"),
     ("entries", 0, {"memory_id": "another"}, "memory_id in memory_contents"),
     ("entries", 0, {"superseded_by": "nothing"}, "superseded_by in memory_contents"),
     ("entries", 0, {"learned_at": "some day"}, "learned_at of entries"),
@@ -187,6 +205,12 @@ BROKEN = [
     ("conversations", 1, {"conversation_id": "c1"}, "same conversation_id"),
     ("memories", 0, {"version": 0}, "no memory"),
     ("runs", 0, {"status": "lost"}, "status of runs"),
+    ("runs", 0, {"sequence": -1}, "sequence of runs"),
+    ("runs", 0, {"sequence": 2}, "same memory_id and sequence"),
+    ("runs", 0, {"first_index": 5}, "first_index of runs"),
+    ("runs", 0, {"created_at": "soon"}, "created_at of runs"),
+    ("runs", 0, {"stages": [{"stage": "dream"}]}, "of stages"),
+    ("runs", 0, {"conversation_id": "c0"}, "conversation_id in memory_runs"),
     ("runs", 0, {"run_id": None}, "run_id of runs"),
     ("runs", 0, {"conversation_id": "another"}, "conversation_id in memory_runs"),
 ]
@@ -214,3 +238,16 @@ async def test_what_is_no_object_is_refused() -> None:
         for given in ([], "text", {"memories": {}}, {"entries": ["x"]}):
             with pytest.raises(ImportFormatError):
                 await store.import_user(given)  # type: ignore[arg-type]
+
+
+@in_event_loop
+async def test_an_export_of_two_agents_keeps_their_memories_apart() -> None:
+    """What one agent knows cites what was said to it."""
+    async with Somewhere(":memory:").open() as old, Somewhere(":memory:").open() as new:
+        await tell(old, "c1", "home: lives in Ghent")
+        await old.record_conversation("other desk", "ann", said("hello"), conversation_id="c2")
+        exported = copy.deepcopy(await old.export_user("ann"))
+        (entry,) = exported["entries"]
+        entry["evidence"][0].update(conversation_id="c2")
+        with pytest.raises(ImportFormatError, match="evidence cites"):
+            await new.import_user(exported)

@@ -109,3 +109,49 @@ async def test_events_and_summaries_forget_an_erased_message(shared: Somewhere) 
             receipt = await store.erase_message("c1", "m0")
             assert receipt.counts["events"] == 1
             assert [event.text for event in await log.read("c1")] == [None, "another word"]
+
+
+async def note(somewhere: Somewhere, key: str) -> EventLog:
+    """A log in which something was said, with no session beside it."""
+    log = EventLog(somewhere.url, create_tables=somewhere.create_tables)
+    await log.append(key, [{"role": "user", "content": "the secret word"}])
+    return log
+
+
+@in_event_loop
+async def test_a_log_without_a_session_is_no_other_tenant_s_whatever_they_call_a_conversation(
+    shared: Somewhere,
+) -> None:
+    async with shared.open(tenant="other") as store, await note(shared, "s1") as log:
+        messages = said("the secret word")
+        await store.record_conversation(AGENT, "mallory", messages, conversation_id="s1")
+        assert (await store.export_user("mallory"))["events"] == []
+        assert (await store.erase_message("s1", "m0")).counts["events"] == 0
+        assert (await store.erase_conversation("s1")).counts["events"] == 0
+        await record(store, "mallory", "s1", conversation_id="s1")
+        assert (await store.erase_user("mallory")).counts["events"] == 0
+        assert [event.text for event in await log.read("s1")] == ["the secret word"]
+
+
+@in_event_loop
+async def test_a_log_of_a_session_is_of_the_tenant_that_the_session_names(shared: Somewhere) -> None:
+    await open_with(shared, "s2", user_id="ann", data={"tenant": "there"})
+    await open_with(shared, "s3", data={"tenant": "there"})
+    for tenant, count in (("here", 0), ("default", 0), ("there", 1)):
+        async with shared.open(tenant=tenant) as store:
+            for key in ("s2", "s3"):
+                await record(store, "ann", "elsewhere", conversation_id=key)
+                assert (await store.erase_conversation(key)).counts["events"] == count, (tenant, key)
+
+
+@in_event_loop
+async def test_a_log_of_a_session_that_another_s_conversation_names_is_not_taken_by_its_name(
+    shared: Somewhere,
+) -> None:
+    async with shared.open() as store, await note(shared, "s1") as log:
+        await record(store, "bob", "s1")
+        await record(store, "mallory", "elsewhere", conversation_id="s1")
+        assert (await store.export_user("mallory"))["events"] == []
+        assert (await store.erase_conversation("s1")).counts["events"] == 0
+        assert await log.count("s1") == 1
+        assert len((await store.export_user("bob"))["events"]) == 1

@@ -2,6 +2,8 @@
 
 import json
 
+from recollect.memory.database.schema import CONTENTS, EVIDENCE
+from recollect.sessions.sql.scripts import Statement, run_all
 from recollect.testing.contract import in_event_loop
 
 from .kit import AGENT, Somewhere, tell
@@ -66,3 +68,27 @@ async def test_why_is_told_as_json_and_shows_no_contents_when_printed(somewhere:
         assert told["origin"]["model"] == "rules"
         assert "Ghent" not in repr(why)
         assert await store.why("no such entry") is None
+
+
+@in_event_loop
+async def test_why_quotes_nobody_else_and_names_no_run_of_theirs_whatever_is_cited(
+    somewhere: Somewhere,
+) -> None:
+    async with somewhere.open() as store:
+        await tell(store, "c1", "pin: is 4711, says the victim", user="victim")
+        (run,) = await store.list_runs()
+        entry = await store.add_entry(AGENT, "eve", "profile", "likes tea")
+        cite = (
+            f"INSERT INTO {EVIDENCE.name} (content_id, tenant, conversation_id, message_id, source, place,"
+            " wording) VALUES (?1, 'default', 'c1', 'm0', '', 0, 'likes tea')"
+        )
+        claim = f"UPDATE {CONTENTS.name} SET run_id = ?2 WHERE content_id = ?1"
+        statements = [
+            Statement(cite, (entry.content_id,)),
+            Statement(claim, (entry.content_id, run.run_id)),
+        ]
+        await store._database.write(lambda: run_all(statements))
+        why = await store.why(entry.content_id)
+        assert why is not None
+        assert len(why.entry.evidence) == 1
+        assert (why.evidence, why.origin) == ((), None)

@@ -49,6 +49,10 @@ COUNTED_BENEATH = {
 OF_KNOWLEDGE = (QUEUE.name, RUNS.name, TERMS.name, CONTENTS.name)
 
 
+class OvertakenError(TransientError):
+    """Others are at it, and must be let go first: nothing was written, and all is to begin anew."""
+
+
 class RemovalQueries:
     """The statements that remove entries, in one dialect."""
 
@@ -77,9 +81,12 @@ class RemovalQueries:
         """Keeping others from memories."""
         self.queued = f"SELECT memory_id FROM {QUEUE.name} WHERE memory_id IN {ids} ORDER BY memory_id"
         self.hold_queued = f"{self.queued}{dialect.lock}"
-        memories = f"SELECT memory_id FROM {MEMORIES.name} WHERE memory_id IN {ids} ORDER BY memory_id"
-        self.hold_memories = f"{memories}{dialect.lock}"
-        self.share_memories = f"{memories}{dialect.share}"
+        owned = f"SELECT memory_id FROM {MEMORIES.name} WHERE owner_key = ?1"
+        # For whoever is about to share a memory and to queue it: whoever deletes it has the queue first too.
+        self.hold_owned = f"SELECT memory_id FROM {QUEUE.name} WHERE memory_id = ({owned}){dialect.lock}"
+        self.there = f"SELECT memory_id FROM {MEMORIES.name} WHERE memory_id IN {ids} ORDER BY memory_id"
+        self.hold_memories = f"{self.there}{dialect.skip_locked}"
+        self.share_memories = f"{self.there}{dialect.share}"
         # Whoever works on the memory has lost it from here on, and whoever wants to waits.
         self.interrupt = (
             f"UPDATE {QUEUE.name} SET lease = NULL, available_at ="
@@ -131,16 +138,17 @@ def hold(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> 
 
 
 def hold_to_delete(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[None]:
-    """Have nobody do anything with memories until the transaction ends.
+    """Have nobody do anything with memories until the transaction ends; else an `OvertakenError`.
 
-    No row of the queue is made here: whoever is about to make one holds the memory, and would be waited for.
-    One that was made since is not waited for either, as its holder may wait for this: all begins anew.
+    Nobody is waited for who may wait for this: a recorder who shares a memory and is about to queue it, or
+    a worker of a row of the queue that was made since.
     """
     ids = json.dumps(list(memory_ids))
-    held = yield Statement(queries.hold_queued, (ids,))
-    yield Statement(queries.hold_memories, (ids,))
-    if len((yield Statement(queries.queued, (ids,)))) > len(held):
-        raise TransientError("a memory has been queued meanwhile")
+    queued = yield Statement(queries.hold_queued, (ids,))
+    there = yield Statement(queries.there, (ids,))
+    held = yield Statement(queries.hold_memories, (ids,))
+    if len(held) < len(there) or len((yield Statement(queries.queued, (ids,)))) > len(queued):
+        raise OvertakenError("others are changing the memory")
 
 
 # --- entries ---

@@ -1,12 +1,14 @@
 """Erasing, as transactions: of a user, a conversation, a message, a memory.
 
-Each begins with the row of the conversation, then that of the memory, then the queue: nobody records or works
-meanwhile, and whoever was working has lost the lease, so that no answer on its way brings back what is gone.
+Each begins with the row of the queue, as all do that record or work, and then takes that of the memory:
+nobody records or works meanwhile, and whoever was working has lost the lease, so that no answer on its way
+brings back what is gone.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ...sessions.events.schema import EVENTS
@@ -20,8 +22,9 @@ from ..database import conversations, memories, removal
 from ..database.access import MemoryDatabase
 from ..database.conversations import ConversationRow
 from ..database.schema import CONVERSATIONS, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
-from .consequences import standing_of, successions
-from .ownership import Whose, find_belongings
+from .answers import Looked, look_for_quotes
+from .consequences import Group, Held, Standing, standing_of, successions
+from .ownership import Whose, find_belongings, find_logs, memories_of
 from .session_tables import Places, SessionTables, find_places
 
 Counts = dict[str, int]
@@ -36,6 +39,31 @@ class Erased:
     """The memories of which something went."""
     counts: Counts = field(default_factory=dict)
     """How many rows of each kind went."""
+
+
+@dataclass(frozen=True)
+class ErasedPart:
+    """What is erased of a conversation: one message, or all."""
+
+    tenant: str
+    conversation_id: str
+    message_id: str | None = None
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What follows for entries from the erasure of a part of a conversation."""
+
+    standing: Standing
+    groups: tuple[Group, ...]
+    precursors: tuple[Held, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """All that was said in words that must go."""
+        reworded = (entry for entry, _ in self.standing.reworded)
+        worded = [entry.text for entry in (*self.standing.removed, *reworded)]
+        return [*worded, *(group.wording for group in self.groups if not group.is_whole)]
 
 
 _EVERY_INDEX = (0, 2**62)
@@ -71,7 +99,11 @@ _OF_RUNS = {"stages": STAGES.name, "failures": FAILURES.name}
 
 def erase_user(database: MemoryDatabase, whose: Whose) -> Script[Erased]:
     """Erase all that a user has, in any table."""
-    found = yield from find_belongings(database.dialect, whose, lock=True)
+    memory_ids = yield from memories_of(whose)
+    yield from removal.hold_to_delete(database.removal, memory_ids)
+    found = yield from find_belongings(database.dialect, whose)
+    if not set(found.memory_ids) <= set(memory_ids):
+        raise removal.OvertakenError("a memory has been made meanwhile")
     counts: Counts = {"sessions": 0, "items": 0}
     for tables, ids in found.sessions:
         for name, number in (yield from _erase_sessions(database, tables, ids)).items():
@@ -111,85 +143,119 @@ def _erase_logs(database: MemoryDatabase, places: Places, keys: Iterable[str]) -
 # --- a conversation, and a message ---
 
 
+async def look_ahead(database: MemoryDatabase, part: ErasedPart) -> Looked:
+    """Look for what quotes the words that an erasure will take away: it may take long, and nobody waits."""
+    rows = await database.fetch(
+        conversations.READ, (part.conversation_id, part.tenant), conversations.rows_from
+    )
+    if not rows:
+        return Looked()
+    plan = await database.write(partial(_plan_now, database, part, rows[0]))
+    return await look_for_quotes(database, rows[0].memory_id, plan.texts if plan else ())
+
+
 def erase_conversation(
-    database: MemoryDatabase, tenant: str, conversation_id: str, now: str
+    database: MemoryDatabase, part: ErasedPart, now: str, looked: Looked
 ) -> Script[Erased]:
     """Erase a conversation and what was learned from it."""
-    row = yield from _hold(database, tenant, conversation_id, now)
+    tenant, conversation_id = part.tenant, part.conversation_id
+    row = yield from _hold(database, part, now)
     if row is None:
         return Erased()
     counts = yield from _count_of(conversation_id)
-    counts |= yield from _unlearn(database, tenant, row, None, _EVERY_INDEX)
+    counts |= yield from _unlearn(database, part, row, _EVERY_INDEX, looked)
     yield Statement(_DELETE_CONVERSATION, (conversation_id, tenant))
     places = yield from find_places(database.dialect)
-    keys = yield from _unclaimed(places, row, [conversation_id])
+    keys = yield from find_logs(database.dialect, places, Whose(tenant, row.user_id), row)
     counts |= yield from _erase_logs(database, places, keys)
+    yield Statement(database.queue.forget_if_done, (row.memory_id,))
     return Erased(row.user_id, (row.memory_id,), {"conversations": 1, **counts})
 
 
-def erase_message(
-    database: MemoryDatabase, tenant: str, conversation_id: str, message_id: str, now: str
-) -> Script[Erased]:
+def erase_message(database: MemoryDatabase, part: ErasedPart, now: str, looked: Looked) -> Script[Erased]:
     """Erase a message and what was learned from it."""
-    said = yield Statement(_MESSAGE, (conversation_id, message_id))
-    row = (yield from _hold(database, tenant, conversation_id, now)) if said else None
-    if row is None:
+    row = yield from _hold(database, part, now)
+    message = yield from _message(part)
+    if row is None or message is None:
         return Erased()
-    message = conversations.messages_from(said)[0]
-    index = message.message_index
-    counts = yield from _unlearn(database, tenant, row, message_id, (index, index))
-    counts["messages"] = len((yield Statement(_DELETE_MESSAGE, (conversation_id, message_id))))
+    key, index = (part.conversation_id, part.message_id), message.message_index
+    counts = yield from _unlearn(database, part, row, (index, index), looked)
+    counts["messages"] = len((yield Statement(_DELETE_MESSAGE, key)))
     for name, table in _OF_RUNS.items():
-        counts[name] = yield from _delete(table, _SAW_IT, (conversation_id, index))
-    counts["runs"] = len((yield Statement(_EMPTY_RUNS, (conversation_id,))))
-    counts |= yield from _erase_said(database, row, message)
+        counts[name] = yield from _delete(table, _SAW_IT, (part.conversation_id, index))
+    counts["runs"] = len((yield Statement(_EMPTY_RUNS, (part.conversation_id,))))
+    counts |= yield from _erase_said(database, part, row, message)
+    yield Statement(database.queue.forget_if_done, (row.memory_id,))
     return Erased(row.user_id, (row.memory_id,), counts)
 
 
-def _hold(
-    database: MemoryDatabase, tenant: str, conversation_id: str, now: str
-) -> Script[ConversationRow | None]:
+def _message(part: ErasedPart) -> Script[Message | None]:
+    said = yield Statement(_MESSAGE, (part.conversation_id, part.message_id))
+    return conversations.messages_from(said)[0] if said else None
+
+
+def _hold(database: MemoryDatabase, part: ErasedPart, now: str) -> Script[ConversationRow | None]:
     """A conversation that from here on nobody adds to or learns from; `None` if there is none."""
-    rows = yield Statement(conversations.READ, (conversation_id, tenant))
-    if not rows:
+    owned = (part.conversation_id, part.tenant)
+    rows = yield Statement(conversations.READ, owned)
+    if not rows or (part.message_id is not None and (yield from _message(part)) is None):
         return None
     row = ConversationRow(*rows[0])
-    if not (yield Statement(_LOCK_CONVERSATION, (conversation_id, tenant))):
+    if not (yield from removal.hold(database.removal, database.queue.enqueue, part.tenant, row.memory_id)):
         return None
     yield from memories.advance(row.memory_id, now, 0)
     yield Statement(memories.TURNS_CHANGED, (row.memory_id,))
-    yield Statement(database.removal.interrupt, (row.memory_id,))
-    return row
+    return row if (yield Statement(_LOCK_CONVERSATION, owned)) else None
 
 
-def _unlearn(
-    database: MemoryDatabase, tenant: str, row: ConversationRow, message_id: str | None, span: tuple[int, int]
-) -> Script[Counts]:
-    """Undo what was learned from a message, or from any of the conversation."""
-    queries, memory_id, conversation_id = database.removal, row.memory_id, row.conversation_id
-    ids = yield from removal.touched_by(tenant, conversation_id, message_id, span)
+def _plan_now(database: MemoryDatabase, part: ErasedPart, row: ConversationRow) -> Script[_Plan | None]:
+    """What an erasure would come to if it were done now; `None` if there is nothing to erase."""
+    if part.message_id is None:
+        return (yield from _plan(database, part, row, _EVERY_INDEX))
+    message = yield from _message(part)
+    if message is None:
+        return None
+    index = message.message_index
+    return (yield from _plan(database, part, row, (index, index)))
+
+
+def _plan(
+    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, span: tuple[int, int]
+) -> Script[_Plan]:
+    queries, memory_id = database.removal, row.memory_id
+    ids = yield from removal.touched_by(part.tenant, part.conversation_id, part.message_id, span)
     touched = yield from removal.held_by(queries.entries, memory_id, ids)
-    groups = yield from removal.groups_of(queries, ids, conversation_id, message_id)
+    groups = yield from removal.groups_of(queries, ids, part.conversation_id, part.message_id)
     standing = standing_of(touched, groups)
     gone = [entry.content_id for entry in standing.removed]
     precursors = yield from removal.held_by(queries.precursors, memory_id, gone)
-    evidence = yield from removal.forget_groups(tenant, conversation_id, message_id)
-    for entry, group in standing.reworded:
+    return _Plan(standing, tuple(groups), tuple(precursors))
+
+
+def _unlearn(
+    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, span: tuple[int, int], looked: Looked
+) -> Script[Counts]:
+    """Undo what was learned from a message, or from any of the conversation."""
+    queries, tenant, memory_id = database.removal, part.tenant, row.memory_id
+    plan = yield from _plan(database, part, row, span)
+    evidence = yield from removal.forget_groups(tenant, part.conversation_id, part.message_id)
+    for entry, group in plan.standing.reworded:
         yield from removal.reword(queries, tenant, memory_id, entry, group)
+    gone = [entry.content_id for entry in plan.standing.removed]
     removed = yield from removal.remove_entries(queries, memory_id, gone)
-    for change in successions(standing.removed, precursors):
+    for change in successions(plan.standing.removed, plan.precursors):
         yield from removal.succeed(tenant, memory_id, change)
-    worded = [entry.text for entry in (*standing.removed, *(entry for entry, _ in standing.reworded))]
-    quoted = [*worded, *(group.wording for group in groups if not group.is_whole)]
-    yield from removal.forget_quotes(queries, memory_id, quoted)
+    yield from removal.forget_quotes(queries, memory_id, plan.texts, looked)
     return {"entries": removed, "evidence": evidence}
 
 
-def _erase_said(database: MemoryDatabase, row: ConversationRow, message: Message) -> Script[Counts]:
+def _erase_said(
+    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, message: Message
+) -> Script[Counts]:
     """Erase the summaries of the conversation, which may quote a message, and its words in the event log."""
     places = yield from find_places(database.dialect)
     counts: Counts = {"events": 0, "summaries": 0}
-    keys = yield from _unclaimed(places, row, [row.conversation_id])
+    keys = yield from find_logs(database.dialect, places, Whose(part.tenant, row.user_id), row)
     for key in keys:
         if places.has_events:
             said = (key, message.role, text_to_column(message.content))
@@ -199,19 +265,6 @@ def _erase_said(database: MemoryDatabase, row: ConversationRow, message: Message
     return counts
 
 
-def _unclaimed(places: Places, row: ConversationRow, keys: Iterable[str]) -> Script[list[str]]:
-    """The ids under which no session of another user stands."""
-    left = []
-    for key in keys:
-        owners: list[Any] = []
-        for tables in places.sessions:
-            owner = f'SELECT user_id FROM "{tables.metadata}" WHERE session_id = ?1 AND user_id <> ?2'
-            owners += yield Statement(owner, (key, row.user_id))
-        if not owners:
-            left.append(key)
-    return left
-
-
 # --- a memory ---
 
 
@@ -219,6 +272,9 @@ def delete_memory(database: MemoryDatabase, tenant: str, memory_id: str, now: st
     """Delete what a memory holds, and every run that could bring it back. Conversations stay."""
     rows = yield Statement(memories.READ, (memory_id, tenant))
     if not rows:
+        return Erased()
+    yield from removal.hold_to_delete(database.removal, [memory_id])
+    if not (yield Statement(memories.READ, (memory_id, tenant))):  # it went while this waited
         return Erased()
     yield from memories.advance(memory_id, now, 0)
     counts = yield from removal.count_all(database.removal, [memory_id])

@@ -21,6 +21,7 @@ from ..database.access import MemoryDatabase
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
 from ..entry import CONTENT_TYPES
 from ..memory import Memory
+from ..pipeline.stages import STAGES as STAGE_NAMES
 from .records import to_row
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -34,6 +35,21 @@ _UNIQUE = (
     (CONVERSATIONS, "conversation_id"),
     (RUNS, "run_id"),
     (CONTENTS, "content_id"),
+)
+_UNIQUE_WITHIN = (
+    (MEMORIES, ("owner_key",)),
+    (MESSAGES, ("conversation_id", "message_id")),
+    (RUNS, ("memory_id", "sequence")),
+    (STAGES, ("run_id", "stage")),
+    (FAILURES, ("run_id", "attempt")),
+    (CONTENTS, ("memory_id", "position")),
+    (EVIDENCE, EVIDENCE.key),
+)
+# What names a row of another table, which must be of the same memory.
+_REFERENCES = (
+    (CONTENTS, "superseded_by", CONTENTS, "content_id"),
+    (CONTENTS, "run_id", RUNS, "run_id"),
+    (RUNS, "conversation_id", CONVERSATIONS, "conversation_id"),
 )
 
 
@@ -188,10 +204,17 @@ def _read_run(reading: Reading, where: str, record: Mapping[str, Any]) -> None:
     row = to_row(RUNS, record, where)
     if row["status"] not in _STATUSES:
         raise ImportFormatError(f"status of {where} must be one of {', '.join(_STATUSES)}")
+    if row["first_index"] > row["last_index"]:
+        raise ImportFormatError(f"first_index of {where} must not come after last_index")
     reading.add(RUNS, {**row, "is_open": int(row["status"] in _OPEN)})
     for table, name in ((STAGES, "stages"), (FAILURES, "failures")):
         for place, each in _listed(record, name):
-            reading.add(table, to_row(table, {**each, "run_id": row["run_id"]}, f"{place} of {where}"))
+            stage = to_row(table, {**each, "run_id": row["run_id"]}, f"{place} of {where}")
+            if stage["stage"] not in STAGE_NAMES:
+                raise ImportFormatError(
+                    f"stage of {place} of {where} must be one of {', '.join(STAGE_NAMES)}"
+                )
+            reading.add(table, stage)
 
 
 # --- whether it fits together ---
@@ -209,19 +232,34 @@ def _check_references(reading: Reading) -> None:
     for row in reading.of(CONVERSATIONS):
         if owners.get(row["memory_id"]) != (row["agent_id"], row["user_id"]):
             raise ImportFormatError("a conversation names a memory that is not that of its agent and user")
-    told = {table.name: {row[key] for row in reading.of(table)} for table, key in _UNIQUE}
-    for table, key in _UNIQUE:
-        if len(told[table.name]) < len(reading.of(table)):
-            raise ImportFormatError(f"two rows of {table.name} have the same {key}")
-    for table, column, parent in (
-        (CONTENTS, "memory_id", MEMORIES),
-        (CONTENTS, "superseded_by", CONTENTS),
-        (RUNS, "memory_id", MEMORIES),
-        (RUNS, "conversation_id", CONVERSATIONS),
-    ):
-        named = {row[column] for row in reading.of(table)} - {None}
-        if named - told[parent.name]:
+    for table in (CONTENTS, RUNS):
+        if {row["memory_id"] for row in reading.of(table)} - owners.keys():
+            raise ImportFormatError(f"memory_id in {table.name} names what the export does not hold")
+    for table, columns in (*((table, (key,)) for table, key in _UNIQUE), *_UNIQUE_WITHIN):
+        if len(_told(reading, table, *columns)) < len(reading.of(table)):
+            raise ImportFormatError(f"two rows of {table.name} have the same {' and '.join(columns)}")
+    for table, column, parent, key in _REFERENCES:
+        named = {each for each in _told(reading, table, "memory_id", column) if each[1] is not None}
+        if named - _told(reading, parent, "memory_id", key):
             raise ImportFormatError(f"{column} in {table.name} names what the export does not hold")
+    _check_evidence(reading)
+
+
+def _told(reading: Reading, table: Table, *columns: str) -> set[tuple[Any, ...]]:
+    return {tuple(row[column] for column in columns) for row in reading.of(table)}
+
+
+def _check_evidence(reading: Reading) -> None:
+    """What entries cite must have been said in the same memory: nobody is to quote others."""
+    memory_of = {row["content_id"]: row["memory_id"] for row in reading.of(CONTENTS)}
+    said = _told(reading, MESSAGES, "memory_id", "conversation_id", "message_id")
+    made = _told(reading, RUNS, "memory_id", "run_id")
+    for row in reading.of(EVIDENCE):
+        memory_id = memory_of[row["content_id"]]
+        if (memory_id, row["conversation_id"], row["message_id"]) not in said:
+            raise ImportFormatError("evidence cites a message that the export does not hold")
+        if row["source"] and (memory_id, row["source"]) not in made:
+            raise ImportFormatError("source of evidence names a run that the export does not hold")
 
 
 def _place_memories(reading: Reading) -> None:

@@ -2,19 +2,21 @@
 
 Sessions name their owner in their metadata. A session that names none is a user's if their conversations,
 and nobody else's, say that they were held in it. Events and summaries stand under the id of a session or of a
-conversation, and are of whoever has that.
+conversation, and are of whoever has that session. Where there is none they name no tenant, and are the
+default one's: there they are of whoever has the conversation, unless another's was held in such a session.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...sessions.sql.scripts import Script, Statement
+from ..database.conversations import ConversationRow
 from ..database.dialect import Dialect
 from ..database.memories import owner_key, user_key
 from ..database.schema import CONVERSATIONS, MEMORIES
-from .session_tables import Places, SessionTables, find_places, tenant_of
+from .session_tables import DEFAULT_TENANT, Places, SessionTables, find_places, tenant_of
 
 
 @dataclass(frozen=True)
@@ -65,29 +67,57 @@ class Named(NamedTuple):
     sessions: frozenset[str]
 
 
-def find_belongings(dialect: Dialect, whose: Whose, *, lock: bool = False) -> Script[Belongings]:
-    """What a user has; with `lock`, nobody records anything for them until the transaction ends."""
+def find_belongings(dialect: Dialect, whose: Whose) -> Script[Belongings]:
+    """What a user has."""
     places = yield from find_places(dialect)
-    memory_ids = yield from _memories_of(dialect, whose, lock)
+    memory_ids = yield from memories_of(whose)
     named = yield from _named_by(dialect, memory_ids)
     shared = yield from _named_by_others(dialect, memory_ids, named)
+    candidates = (named.conversations | named.sessions) - shared
     owned: list[tuple[SessionTables, tuple[str, ...]]] = []
-    keys = set(named.conversations | (named.sessions - shared))
+    rows: list[SessionOwner] = []
     for tables in places.sessions:
-        rows = yield from _sessions_in(dialect, tables, whose, keys)
-        mine = {row.session_id for row in rows if row.is_of(whose)}
-        mine |= {row.session_id for row in rows if row.session_id in keys and row.is_of_nobody(whose)}
-        keys = (keys | mine) - {row.session_id for row in rows if row.session_id not in mine}
-        owned.append((tables, tuple(sorted(mine))))
+        found = yield from _owned_sessions(tables, whose)
+        found += yield from _sessions_in(dialect, tables, candidates)
+        owned.append((tables, tuple(sorted(_mine(whose, candidates, found)))))
+        rows += found
+    keys = logs_of(whose, candidates, rows)
     return Belongings(places, memory_ids, tuple(owned), tuple(sorted(keys)))
 
 
-def _memories_of(dialect: Dialect, whose: Whose, lock: bool) -> Script[tuple[str, ...]]:
+def find_logs(dialect: Dialect, places: Places, whose: Whose, row: ConversationRow) -> Script[list[str]]:
+    """The id of a conversation, if the events and summaries that stand under it are those of its user."""
+    named = Named(frozenset({row.conversation_id}), frozenset())
+    candidates = named.conversations - (yield from _named_by_others(dialect, [row.memory_id], named))
+    rows: list[SessionOwner] = []
+    for tables in places.sessions:
+        rows += yield from _sessions_in(dialect, tables, candidates)
+    return sorted(logs_of(whose, candidates, rows))
+
+
+def logs_of(whose: Whose, candidates: Set[str], rows: Sequence[SessionOwner]) -> set[str]:
+    """The ids under which a user's events and summaries stand, given the sessions that may be theirs."""
+    mine = _mine(whose, candidates, rows)
+    others = {row.session_id for row in rows if not _mine(whose, candidates, [row])}
+    unowned = candidates if whose.tenant == DEFAULT_TENANT else frozenset()
+    return (mine | unowned) - others
+
+
+def _mine(whose: Whose, candidates: Set[str], rows: Iterable[SessionOwner]) -> set[str]:
+    """The sessions that name the user, or that nobody is named by and their conversations name."""
+    return {
+        row.session_id
+        for row in rows
+        if row.is_of(whose) or (row.session_id in candidates and row.is_of_nobody(whose))
+    }
+
+
+def memories_of(whose: Whose) -> Script[tuple[str, ...]]:
+    """The ids of the memories of a user."""
     column, key = "user_key", user_key(whose.tenant, whose.user_id)
     if whose.agent_id is not None:
         column, key = "owner_key", owner_key(whose.tenant, whose.agent_id, whose.user_id)
-    ending = dialect.lock if lock else ""
-    select = f"SELECT memory_id FROM {MEMORIES.name} WHERE {column} = ?1 ORDER BY memory_id{ending}"
+    select = f"SELECT memory_id FROM {MEMORIES.name} WHERE {column} = ?1 ORDER BY memory_id"
     rows = yield Statement(select, (key,))
     return tuple(memory_id for (memory_id,) in rows)
 
@@ -102,9 +132,9 @@ def _named_by(dialect: Dialect, memory_ids: Sequence[str]) -> Script[Named]:
 
 
 def _named_by_others(dialect: Dialect, memory_ids: Sequence[str], named: Named) -> Script[frozenset[str]]:
-    """The sessions that conversations of others name too, or that are conversations of others."""
+    """The ids that conversations of others name as their session, or that are conversations of others."""
     wanted, mine = dialect.each.format("?1"), dialect.each.format("?2")
-    parameters = (json.dumps(sorted(named.sessions)), json.dumps(list(memory_ids)))
+    parameters = (json.dumps(sorted(named.conversations | named.sessions)), json.dumps(list(memory_ids)))
     found: set[str] = set()
     for column in ("session_id", "conversation_id"):
         rows = yield Statement(
@@ -116,16 +146,22 @@ def _named_by_others(dialect: Dialect, memory_ids: Sequence[str], named: Named) 
     return frozenset(found)
 
 
-def _sessions_in(
-    dialect: Dialect, tables: SessionTables, whose: Whose, named: Iterable[str]
-) -> Script[list[SessionOwner]]:
-    """The sessions that name the user, and those that conversations name."""
-    ids = dialect.each.format("?1")
-    select = (
+def _select(tables: SessionTables) -> str:
+    return (
         "SELECT held.session_id, owner.user_id, owner.agent_id, owner.data"
         f' FROM "{tables.sessions}" held LEFT JOIN "{tables.metadata}" owner'
         " ON owner.session_id = held.session_id WHERE"
     )
-    owned = yield Statement(f"{select} owner.user_id = ?1", (whose.user_id,))
-    listed = yield Statement(f"{select} held.session_id IN {ids}", (json.dumps(sorted(named)),))
-    return list(dict.fromkeys(SessionOwner(*row) for row in [*owned, *listed]))
+
+
+def _owned_sessions(tables: SessionTables, whose: Whose) -> Script[list[SessionOwner]]:
+    """The sessions that name the user."""
+    rows = yield Statement(f"{_select(tables)} owner.user_id = ?1", (whose.user_id,))
+    return [SessionOwner(*row) for row in rows]
+
+
+def _sessions_in(dialect: Dialect, tables: SessionTables, named: Iterable[str]) -> Script[list[SessionOwner]]:
+    """The sessions that have some ids."""
+    ids = dialect.each.format("?1")
+    rows = yield Statement(f"{_select(tables)} held.session_id IN {ids}", (json.dumps(sorted(named)),))
+    return [SessionOwner(*row) for row in rows]

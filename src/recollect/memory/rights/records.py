@@ -8,7 +8,7 @@ from ...errors import ImportFormatError
 from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
 from ...sessions.sql.description import Column, Table
 from ...sessions.sql.scripts import Row
-from ..times import read_time, tell_time
+from ..times import read_date, read_time, tell_time
 
 _OURS = {
     "tenant",
@@ -23,7 +23,8 @@ _OURS = {
 _VECTORS = {"content_vector", "vector_model", "vector_dimension"}
 _OBJECTS = {"content_data", "pipeline_result", "result"}
 _ESCAPED = {"content_text", "slot", "wording", "content", "pipeline_result", "raw_response", "error"}
-_LARGEST = 2**63 - 1
+_DATES = {"valid_from", "valid_to"}
+_LARGEST = 2**62  # with room for what is counted on from there
 
 
 def told_columns(table: Table) -> tuple[str, ...]:
@@ -68,10 +69,19 @@ def _stored(column: Column, value: Any, where: str) -> Any:
             raise ImportFormatError(f"{where} is missing")
         return None
     if column.name in _OBJECTS:
-        return text_to_column(json.dumps(value))
+        return _stored_object(value, where)
     if column.kind == "text":
         return _stored_text(column.name, value, where)
     return _stored_number(column.kind, value, where)
+
+
+def _stored_object(value: Any, where: str) -> str:
+    if not isinstance(value, Mapping):
+        raise ImportFormatError(f"{where} must be an object, not {type(value).__name__}")
+    try:
+        return text_to_column(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ImportFormatError(f"{where} must be an object as JSON has it") from error
 
 
 def _stored_text(name: str, value: Any, where: str) -> str:
@@ -79,6 +89,8 @@ def _stored_text(name: str, value: Any, where: str) -> str:
         raise ImportFormatError(f"{where} must be a text, not {type(value).__name__}")
     if name.endswith("_at"):
         return time_to_column(_time(value, where))
+    if name in _DATES:
+        return _date(value, where)
     stored = text_to_column(value)
     if name not in _ESCAPED and stored != value:
         raise ImportFormatError(f"{where} has characters that an id cannot have")
@@ -92,9 +104,17 @@ def _time(value: str, where: str) -> Any:
         raise ImportFormatError(str(error)) from error
 
 
+def _date(value: str, where: str) -> str:
+    try:
+        return read_date(where, value) or value
+    except ValueError as error:
+        raise ImportFormatError(str(error)) from error
+
+
 def _stored_number(kind: str, value: Any, where: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
         raise ImportFormatError(f"{where} must be a number, not {type(value).__name__}")
-    if not -_LARGEST <= value <= _LARGEST:
-        raise ImportFormatError(f"{where} must fit in 64 bits")
+    largest = _LARGEST if kind == "integer" else 1
+    if not 0 <= value <= largest:
+        raise ImportFormatError(f"{where} must be from 0 to {largest}")
     return value

@@ -9,6 +9,7 @@ from ...sessions.sql.scripts import Row, Script, Statement
 from ...strategies.summaries.schema import SUMMARIES
 from ..database.dialect import POSTGRESQL, Dialect
 
+DEFAULT_TENANT = "default"
 _PREFIX, _SUFFIX = "recollect_", "_metadata"
 _NAMES_IN_SQLITE = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _NAMES_IN_POSTGRESQL = (
@@ -86,4 +87,4 @@ def _session_tables(sessions: str, tables: set[str], related: Sequence[Row]) -> 
 def tenant_of(data: str | None) -> str:
     """The tenant that a session's metadata name in `data`; sessions that name none are the default's."""
     named = json.loads(data).get("tenant") if data else None
-    return named if isinstance(named, str) else "default"
+    return named if isinstance(named, str) else DEFAULT_TENANT

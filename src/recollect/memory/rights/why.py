@@ -15,8 +15,11 @@ from ..times import tell_time
 
 _QUOTES = (
     "SELECT said.conversation_id, said.message_id, said.role, said.content, said.created_at, cited.source"
-    f" FROM {EVIDENCE.name} cited JOIN {MESSAGES.name} said ON said.conversation_id = cited.conversation_id"
+    f" FROM {EVIDENCE.name} cited JOIN {CONTENTS.name} held ON held.content_id = cited.content_id"
+    f" JOIN {MESSAGES.name} said ON said.conversation_id = cited.conversation_id"
     " AND said.message_id = cited.message_id AND said.tenant = cited.tenant"
+    # Whatever is cited, nobody reads here what others have said.
+    " AND said.memory_id = held.memory_id"
     " WHERE cited.content_id = ?1 AND cited.tenant = ?2 ORDER BY cited.source, cited.place"
 )
 _WRITTEN_BY = f"SELECT run_id FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
@@ -87,7 +90,7 @@ async def explain(database: MemoryDatabase, tenant: str, content_id: str) -> Why
     return Why(
         entry,
         quotes,
-        await _origin(database, tenant, content_id),
+        await _origin(database, tenant, entry),
         await _precursors(database, tenant, entry),
         await _successors(database, tenant, entry),
     )
@@ -124,10 +127,10 @@ async def _successors(database: MemoryDatabase, tenant: str, entry: Entry) -> tu
     return tuple(found.values())
 
 
-async def _origin(database: MemoryDatabase, tenant: str, content_id: str) -> Origin | None:
-    ((run_id,),) = await database.fetch(_WRITTEN_BY, (content_id, tenant), list[Row]) or [(None,)]
+async def _origin(database: MemoryDatabase, tenant: str, entry: Entry) -> Origin | None:
+    ((run_id,),) = await database.fetch(_WRITTEN_BY, (entry.content_id, tenant), list[Row]) or [(None,)]
     found = await database.fetch(runs.READ, (run_id, tenant), runs.runs_from) if run_id else []
-    return _origin_of(found[0]) if found else None
+    return next((_origin_of(run) for run in found if run.memory_id == entry.memory_id), None)
 
 
 def _origin_of(run: runs.RunRow) -> Origin:

@@ -181,10 +181,8 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
     held = yield Statement(entries.READ_LIVE, (memory_id, -1, _NO_TIME, _EVERYTHING))
     known = [entry for _, entry in entries.entries_from(held)]
     missing, surplus = _differences(memory, known)
-    yield from remove_with_precursors(database.removal, memory_id, surplus)
-    yield from forget_quotes(
-        database.removal, memory_id, [each.text for each in known if each.content_id in surplus]
-    )
+    texts = yield from remove_with_precursors(database.removal, memory_id, surplus)
+    yield from forget_quotes(database.removal, memory_id, texts)
     changes = Changes(tuple(missing))
     if surplus and not changes:
         yield from memories.advance(memory_id, now, 0)
@@ -229,8 +227,9 @@ def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) ->
     if entry is None:
         return 0
     yield from memories.advance(entry.memory_id, now, 0)
-    yield from forget_quotes(database.removal, entry.memory_id, [entry.text])
-    return (yield from remove_with_precursors(database.removal, entry.memory_id, [content_id]))
+    texts = yield from remove_with_precursors(database.removal, entry.memory_id, [content_id])
+    yield from forget_quotes(database.removal, entry.memory_id, texts)
+    return len(texts)
 
 
 def _held_entry(tenant: str, content_id: str) -> Script[Entry | None]:

@@ -134,11 +134,12 @@ def _record(
 
 def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
     wanted = conversation.memory_id
+    mine = memories.owner_key(tenant, conversation.agent_id, conversation.user_id)
     if wanted is not None:
         taken = yield Statement(memories.READ_OWNER, (wanted,))
-        mine = memories.owner_key(tenant, conversation.agent_id, conversation.user_id)
         if taken and taken[0][0] != mine:
             raise ConflictError("memory_id is not that of this agent and user")
+    yield Statement(database.removal.hold_owned, (mine,))
     made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, wanted)
     memory = yield from memories.find_or_make(made, database.dialect.share)
     if wanted not in (None, memory):

@@ -1,6 +1,8 @@
 """Rights over the data: why, export, import, erasure."""
 
+import asyncio
 import json
+import random
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,8 +12,9 @@ from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import MakeScript
 from .. import terms
 from ..database.access import column_now
+from ..database.removal import OvertakenError
 from ..rights import erasing
-from ..rights.erasing import Erased
+from ..rights.erasing import Erased, ErasedPart
 from ..rights.exporting import FORMAT, KINDS, Record, export_records
 from ..rights.importing import read_export, write_export
 from ..rights.ownership import Whose
@@ -22,6 +25,9 @@ from ..search.embedders import CachedEmbedder, Embedder
 from ..times import now
 from .corpora import Corpora
 from .part import Part
+
+_TRIES = 100  # of an erasure that others overtake
+_LONGEST_PAUSE = 0.05  # seconds
 
 
 class Rights(Part):
@@ -75,30 +81,31 @@ class Rights(Part):
         """
         _check_key(key)
         whose = self._whose(user_id, agent_id)
-        erased = await self._database.write(partial(erasing.erase_user, self._database, whose))
+        erased = await self._write(partial(erasing.erase_user, self._database, whose))
         return await self._receipt(erased, key)
 
     async def erase_conversation(self, conversation_id: str, *, key: bytes | str | None = None) -> Receipt:
         """Erase a conversation and everything that was learned from it."""
-        check_id("conversation_id", conversation_id)
-        erase = partial(
-            erasing.erase_conversation, self._database, self._tenant, conversation_id, column_now()
-        )
+        _check_key(key)
+        part = ErasedPart(self._tenant, check_id("conversation_id", conversation_id))
+        looked = await erasing.look_ahead(self._database, part)
+        erase = partial(erasing.erase_conversation, self._database, part, column_now(), looked)
         return await self._erase(erase, key)
 
     async def erase_message(
         self, conversation_id: str, message_id: str, *, key: bytes | str | None = None
     ) -> Receipt:
         """Erase a message and everything that was learned from it. What it had superseded comes back."""
+        _check_key(key)
         check_id("conversation_id", conversation_id)
-        check_id("message_id", message_id)
-        erase = partial(
-            erasing.erase_message, self._database, self._tenant, conversation_id, message_id, column_now()
-        )
+        part = ErasedPart(self._tenant, conversation_id, check_id("message_id", message_id))
+        looked = await erasing.look_ahead(self._database, part)
+        erase = partial(erasing.erase_message, self._database, part, column_now(), looked)
         return await self._erase(erase, key)
 
     async def delete_memory(self, memory_id: str, *, key: bytes | str | None = None) -> Receipt:
         """Delete what a memory holds, for good. Conversations stay, and are not learned from again."""
+        _check_key(key)
         check_id("memory_id", memory_id)
         delete = partial(erasing.delete_memory, self._database, self._tenant, memory_id, column_now())
         return await self._erase(delete, key)
@@ -112,10 +119,18 @@ class Rights(Part):
         await vacuum(self._database, full)
 
     async def _erase(self, erase: MakeScript[Erased], key: bytes | str | None) -> Receipt:
-        _check_key(key)
-        erased = await self._database.write(erase)
+        erased = await self._write(erase)
         self._on_work()  # a run that was interrupted is due again
         return await self._receipt(erased, key)
+
+    async def _write(self, erase: MakeScript[Erased]) -> Erased:
+        """Erase, after others who were about to do something with the same."""
+        for attempt in range(1, _TRIES):
+            try:
+                return await self._database.write(erase)
+            except OvertakenError:
+                await asyncio.sleep(random.uniform(0, min(0.002 * attempt, _LONGEST_PAUSE)))
+        return await self._database.write(erase)
 
     async def receipt_subject(self, user_id: str, *, key: bytes | str | None = None) -> str:
         """What the receipts of a user name as their subject, to find out whose data one was about."""
