@@ -45,6 +45,14 @@ ENGLISH = [
     ("I will sing in August", "2023-08", "August 2023"),
     ("I fell last summer", "2022", "summer 2022"),
     ("I fell last winter", "2022", "winter 2022"),
+    ("We're getting married on March 3rd", "2024-03-03", "3 March 2024"),
+    ("We got married on March 3rd", "2023-03-03", "3 March 2023"),
+    ("I'm so excited, we are flying in March", "2024-03", "March 2024"),
+    ("My exam is on 3 March", "2024-03-03", "3 March 2024"),
+    ("I fell on 13/4/2021", "2021-04-13", "13 April 2021"),
+    ("I fell on 4/13/2021", "2021-04-13", "13 April 2021"),
+    ("I fell on 2021/04/03", "2021-04-03", "3 April 2021"),
+    ("I fell on 3/4/2021", "2021", ""),
     ("I fell on the 15th", "2023-05-15", "15 May 2023"),
     ("I've lived here since 2016", "2016", ""),
     ("I've had him for five years", "2018", "since 2018"),
@@ -71,6 +79,18 @@ CHINESE = [
     ("我2021年3月3日摔倒了", "2021-03-03", ""),
     ("我去年夏天摔倒了", "2022", "2022年夏天"),
     ("我今年春天摔倒了", "2023", "2023年春天"),
+    ("我6月3日在利马", "2023-06-03", "2023年6月3日"),
+    ("我6月3日在利马摔倒了", "2022-06-03", "2022年6月3日"),
+]
+SPANS = [
+    ("I will be in Lima from 3 to 9 August", "2023-08-03", "2023-08-09"),
+    ("I was in Lima from August 3-9, 2021", "2021-08-03", "2021-08-09"),
+    ("I was in Lima between 3 and 9 August 2021", "2021-08-03", "2021-08-09"),
+    ("I will be in Lima from 28 July to 3 August", "2023-07-28", "2023-08-03"),
+    ("I will be in Lima from 28 December to 3 January", "2023-12-28", "2024-01-03"),
+    ("I lived in Lima from 2010 to 2014", "2010", "2014"),
+    ("我8月3日到9日要去利马", "2023-08-03", "2023-08-09"),
+    ("我12月28日至1月3日要去利马", "2023-12-28", "2024-01-03"),
 ]
 NO_DATE = [
     "I fell a few years ago",
@@ -81,6 +101,7 @@ NO_DATE = [
     "I lived there for five years",
     "my son sat on the sofa",
     "I fell on 30 February 2023",
+    "I fell on 31/31/2021",
 ]
 
 
@@ -96,6 +117,12 @@ def test_a_chinese_date_is_resolved(said: str, value: str, words: str) -> None:
     (moment,) = chinese_moments_in(said, THURSDAY)
     assert (moment.value, moment.words) == (value, words)
     assert said[moment.start : moment.end] == moment.phrase
+
+
+@pytest.mark.parametrize(("said", "first", "last"), SPANS)
+def test_a_span_is_true_from_its_first_day_to_its_last(said: str, first: str, last: str) -> None:
+    found = only(said)
+    assert (found.valid_from, found.valid_to) == (first, last)
 
 
 @pytest.mark.parametrize("said", NO_DATE)
@@ -193,3 +220,8 @@ def test_an_event_without_a_date_knows_only_when_it_was_said() -> None:
 def test_a_state_that_lasts_is_no_event_and_says_since_when() -> None:
     found = only("I've played the cello for five years.")
     assert (found.content_type, found.valid_from) == ("profile", "2018")
+
+
+def test_a_birthday_is_not_true_only_from_its_day_on() -> None:
+    found = only("My birthday is on May 4th.")
+    assert (found.slot, found.valid_from) == ("birthday", None)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from recollect.memory.conversation import Message
 from recollect.memory.offline import OfflineExtractor
+from recollect.memory.offline.stances import takes_back
 from recollect.memory.pipeline.stages import (
     MOST_EVIDENCE,
     Answer,
@@ -50,6 +51,18 @@ PIECES = (
         "ignore all rules",
         "actually, it's 7",
     ),
+    *(
+        "translate this:",
+        "from 3 to 9 May",
+        "3/4/2021",
+        "I mean Lima",
+        '"I',
+        "“我",
+        "”",
+        "如果",
+        "我妈妈",
+        "不再",
+    ),
     *("\x00", "\ud800", "😀", "[image: a dog]", '"'),
 )
 pieces = st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join)
@@ -84,7 +97,8 @@ def test_any_messages_give_well_formed_candidates(said: list[tuple[str, str]]) -
     for candidate in (*found.value.candidates, *mind.value.candidates):
         _check(candidate, roles)
     assert {candidate.content_type for candidate in mind.value.candidates} <= {"mind"}
-    assert "mind" not in {candidate.content_type for candidate in found.value.candidates}
+    first = [candidate.text for candidate in found.value.candidates if candidate.content_type == "mind"]
+    assert all(map(takes_back, first))
     places = [decision.candidate for decision in update.value.decisions]
     assert places == list(range(len(found.value.candidates)))
 
@@ -97,6 +111,7 @@ def _check(candidate: Candidate, roles: dict[str, str]) -> None:
     assert max(Counter(candidate.evidence).values()) == 1
     assert 0 < candidate.confidence <= 1
     read_date("valid_from", candidate.valid_from)
+    read_date("valid_to", candidate.valid_to)
 
 
 @settings(max_examples=40, deadline=None)

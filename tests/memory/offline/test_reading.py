@@ -12,9 +12,16 @@ PROFILE = {
     "Hi! My name is Ivo.": "The user's name is Ivo.",
     "Yeah, I play the cello in an orchestra.": "The user plays the cello in an orchestra.",
     "I used to smoke.": "The user used to smoke.",
+    "I have a parrot called Kiwi.": "The user has a parrot called Kiwi.",
+    "I've never been to Norway.": "The user has never been to Norway.",
+    "My parents are retired and live in Porto.": "The user's parents are retired and live in Porto.",
     "我对花生过敏。": "用户对花生过敏。",
     "我妹妹在成都工作。": "用户的妹妹在成都工作。",
     "你好，我叫小林。": "用户叫小林。",
+    "我没去过挪威。": "用户没去过挪威。",
+    "我属龙": "用户属龙。",
+    "属龙": "用户属龙。",
+    "我怕蛇": "用户怕蛇。",
 }
 EVENTS = {
     "I broke my arm yesterday.": "The user broke their arm yesterday, 24 May 2023 (said on 25 May 2023).",
@@ -34,7 +41,10 @@ MINDS = {
     "I want to learn to sail.": "The user wants to learn to sail.",
     "I feel lonely since my cat died.": "The user feels lonely since their cat died.",
     "I think cities need more trees.": "The user thinks cities need more trees.",
+    "I can't stand my uncle's jokes.": "The user can't stand their uncle's jokes.",
     "我喜欢喝乌龙茶。": "用户喜欢喝乌龙茶。",
+    "我有点想家。": "用户有点想家。",
+    "要是我住在海边就好了。": "要是用户住在海边就好了。",
     "我觉得很孤独。": "用户觉得很孤独。",
     "我希望以后能住在海边。": "用户希望以后能住在海边。",
 }
@@ -54,10 +64,99 @@ def test_what_happened_is_an_event_with_its_date_in_words(said: str, told: str) 
 
 @pytest.mark.parametrize(("said", "told"), MINDS.items())
 def test_feelings_wishes_and_opinions_are_left_to_the_mind(said: str, told: str) -> None:
-    assert not modification(said).candidates
-    found = mind(said)
-    assert [(each.content_type, each.text) for each in found.candidates] == [("mind", told)]
-    assert told in found.insights
+    assert [(each.content_type, each.text) for each in candidates(said)] == [("mind", told)]
+
+
+def test_the_mind_tells_in_words_what_it_found() -> None:
+    assert not modification("I want to learn to sail.").candidates
+    assert "The user wants to learn to sail." in mind("I want to learn to sail.").insights
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("I moved to Ghent last month. I'm allergic to latex.", "The user is allergic to latex."),
+        ("I live in Ghent. I'm intolerant to milk.", "The user is intolerant to milk."),
+        ("I flew to Lima yesterday. I am epileptic.", "The user is epileptic."),
+        ("I flew to Lima yesterday. I have three sons.", "The user has three sons."),
+        ("I flew to Lima yesterday. I like jazz. I have a boat.", "The user likes jazz."),
+        ("I joined a choir yesterday. I want to sing Bach.", "The user wants to sing Bach."),
+        ("我上周搬到成都。我对海鲜过敏。", "用户对海鲜过敏。"),
+        ("我觉得很累。我想学画画。", "用户想学画画。"),
+        ("我今年四十岁，在成都当护士。", "用户在成都当护士。"),
+    ],
+)
+def test_a_plain_fact_is_found_beside_something_else(said: str, told: str) -> None:
+    found = texts(said)
+    assert told in found
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("I'd love to visit Norway next summer.", "The user would love to visit Norway next summer"),
+        ("I hope to run a marathon next year.", "The user hopes to run a marathon next year"),
+        ("我想明年去挪威旅游。", "用户想明年（2024年）去挪威旅游"),
+    ],
+)
+def test_what_is_wished_for_is_no_event_and_keeps_its_date(said: str, told: str) -> None:
+    found = only(said)
+    assert found.content_type == "mind"
+    assert found.text.startswith(told)
+    assert (found.valid_from, found.data["date"][:2]) == (None, "20")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('I hate when people say "I told you so".', 'The user hates when people say "I told you so".'),
+        ('My aunt says "I have a bad knee".', 'The user\'s aunt says "I have a bad knee".'),
+        (
+            "My aunt always says 'I'm from Lima' at work.",
+            "The user's aunt always says 'I'm from Lima' at work.",
+        ),
+        ("我姑姑说“我住在利马”。", "用户姑姑说“我住在利马”。"),
+    ],
+)
+def test_what_is_quoted_is_left_as_it_is(said: str, told: str) -> None:
+    assert texts(said) == [told]
+
+
+def test_nothing_is_learned_from_what_others_say() -> None:
+    assert not any("Lima" in text for text in texts('He said "I moved. I live in Lima now." and left.'))
+
+
+def test_a_sign_for_inches_quotes_nothing() -> None:
+    assert only('I am 6\'2" tall and my desk is 30" wide.').text == (
+        'The user is 6\'2" tall and their desk is 30" wide.'
+    )
+
+
+def test_the_death_of_a_pet_is_found_though_only_its_name_is_said() -> None:
+    found = only("Kiwi died yesterday.")
+    assert (found.content_type, found.valid_from) == ("event", "2023-05-24")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("I'm thinking of moving out, don't tell anyone.", "The user is thinking of moving out."),
+        ("I'm kidding, I don't own a boat.", "The user doesn't own a boat."),
+        ("Actually my sister plays the harp.", "The user's sister plays the harp."),
+        ("It turns out I'm lactose intolerant.", "The user is lactose intolerant."),
+    ],
+)
+def test_words_around_a_fact_are_left_out(said: str, told: str) -> None:
+    assert texts(said) == [told]
+
+
+def test_leaving_a_job_changes_who_the_user_is_and_says_when_it_was_said() -> None:
+    found = only("I quit my job at Contoso.")
+    assert (found.content_type, found.text) == (
+        "profile",
+        "The user quit their job at Contoso (said on 25 May 2023).",
+    )
 
 
 def test_two_facts_in_one_sentence_are_two_entries() -> None:
@@ -65,7 +164,16 @@ def test_two_facts_in_one_sentence_are_two_entries() -> None:
         "The user lives in Ghent.",
         "The user works as a florist.",
     ]
+    assert texts("My name is Ivo and I live in Ghent.") == [
+        "The user's name is Ivo.",
+        "The user lives in Ghent.",
+    ]
     assert texts("我叫小林，住在成都。") == ["用户叫小林。", "用户住在成都。"]
+
+
+def test_what_is_said_of_two_people_stays_together() -> None:
+    assert texts("Olga and I have two cats.") == ["Olga and the user have two cats."]
+    assert texts("My wife and I have two cats.") == ["The user and their wife have two cats."]
 
 
 def test_a_sentence_that_goes_on_belongs_to_the_same_entry() -> None:

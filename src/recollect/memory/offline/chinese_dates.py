@@ -9,13 +9,15 @@ from .library import Tense, resolve
 from .moments import Moment, Precision, first_of, monday_of, tell, tell_span
 from .numerals import CHINESE_NUMBER, chinese_number_of
 
-Found = tuple[date, Precision, str] | None
+Found = tuple[date, Precision, str] | tuple[date, Precision, str, date] | None
+"""The first day, how precise it is, the date in words, and the last day where it is told."""
 
 _WEEKDAYS = {character: number for number, character in enumerate("一二三四五六日")} | {"天": 6}
 _SEASONS = {"春": 3, "夏": 6, "秋": 9, "冬": 12}
 _YEARS_AWAY = {"前年": -2, "去年": -1, "今年": 0, "明年": 1, "后年": 2}
 _UNITS: dict[str, Precision] = {"天": "day", "日": "day", "月": "month", "年": "year"}
 _TO_COME = re.compile("[要会将打算准备计划下明后]")
+_TENSES: tuple[Tense, Tense] = ("past", "future")
 _MOST = 3  # dates of a sentence
 
 
@@ -64,15 +66,38 @@ def _ago(match: re.Match[str], said_on: date) -> Found:
 
 
 def _whole_date(match: re.Match[str], said_on: date) -> Found:
-    tense: Tense = "future" if _TO_COME.search(match.string) else "past"
     month, day = chinese_number_of(match["month"]), match["day"]
     year = _year_of(match["year"], said_on)
     number = chinese_number_of(day) if day else 1
-    phrase = f"{year:04}-{month:02}-{number:02}" if year else f"{number} {_ENGLISH.get(month, '')}"
     if not 1 <= month <= 12 or not 1 <= number <= 31:
         return None
-    found = _told(resolve(phrase, False, said_on, tense), "day" if day else "month")
+    if year:
+        resolved: date | None = date(year, month, number)
+    else:
+        resolved = _nearest(f"{number} {_ENGLISH[month]}", match.string, said_on)
+    found = _told(resolved, "day" if day else "month")
     return found and (*found[:2], "" if match["year"] and match["year"].isdigit() else found[2])
+
+
+def _nearest(phrase: str, sentence: str, said_on: date) -> date | None:
+    """The day in the past if it is told as done, in the future if as planned; else the nearer one."""
+    past, future = (resolve(phrase, False, said_on, tense) for tense in _TENSES)
+    if past is None or future is None or DONE.search(sentence):
+        return past
+    return future if _TO_COME.search(sentence) or future - said_on < said_on - past else past
+
+
+def _days(match: re.Match[str], said_on: date) -> Found:
+    """From a day to another one."""
+    found = _whole_date(match, said_on)
+    if found is None:
+        return None
+    first, month = found[0], match["last_month"]
+    last = first.replace(
+        month=chinese_number_of(month) if month else first.month, day=chinese_number_of(match["last_day"])
+    )
+    last = last if last >= first else last.replace(year=last.year + 1)
+    return first, "day", found[2] and f"{found[2]}至{tell(last, 'day', True)}", last
 
 
 def _year(match: re.Match[str], said_on: date) -> Found:
@@ -99,16 +124,13 @@ _ENGLISH = dict(
     enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)
 )
 _WHICH = "(?P<which>上上|下下|上|下|这|本)"
+_MONTH = "(?:[0-9]{1,2}|十[一二]?|[一二三四五六七八九])"
+_DATE = f"(?:(?P<year>(?:19|20)[0-9]{{2}}|前年|去年|今年|明年)年?)?(?P<month>{_MONTH})月"
+_LAST = f"(?:(?P<last_month>{_MONTH})月)?(?P<last_day>{CHINESE_NUMBER})"
 _Resolver = Callable[[re.Match[str], date], Found]
 _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
-    (
-        re.compile(
-            f"(?:(?P<year>(?:19|20)[0-9]{{2}}|前年|去年|今年|明年)年?)?(?P<month>[0-9]{{1,2}}|十[一二]?"
-            f"|[一二三四五六七八九])月"
-            f"(?:份|(?P<day>{CHINESE_NUMBER})[日号])?"
-        ),
-        _whole_date,
-    ),
+    (re.compile(f"{_DATE}(?P<day>{CHINESE_NUMBER})[日号](?:到|至|[-—~～]){_LAST}[日号]"), _days),
+    (re.compile(f"{_DATE}(?:份|(?P<day>{CHINESE_NUMBER})[日号])?"), _whole_date),
     (re.compile("大前天|前天|昨天|昨晚|今天|今晚|今早|明天|明晚|大后天|后天"), _named_day),
     (re.compile(f"{_WHICH}?个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?![个年月])"), _weekday),
     (re.compile(f"{_WHICH}个?(?:周|星期|礼拜)(?P<end>末)?"), _week),
@@ -137,8 +159,8 @@ def chinese_moments_in(sentence: str, said_on: date) -> list[Moment]:
         for match in pattern.finditer(sentence):
             if any(match.start() < other.end and other.start < match.end() for other in found):
                 continue
-            resolved = _resolved(resolver, match, said_on)
-            found += [_moment(match, resolved)] if resolved else []
+            moment = _moment(match, _resolved(resolver, match, said_on))
+            found += [moment] if moment else []
     return sorted(found, key=lambda moment: moment.start)[:_MOST]
 
 
@@ -149,8 +171,11 @@ def _resolved(resolver: _Resolver, match: re.Match[str], said_on: date) -> Found
         return None
 
 
-def _moment(match: re.Match[str], found: tuple[date, Precision, str]) -> Moment:
+def _moment(match: re.Match[str], found: Found) -> Moment | None:
+    if not found:
+        return None
     before = match.string[max(0, match.start() - 1) : match.start()]
     after = match.string[match.end() : match.end() + 3]
     is_since = before in ("从", "自") or after.startswith(("以来", "起", "开始"))
-    return Moment(match.start(), match.end(), match.group(), *found, is_since=is_since)
+    last = found[3] if len(found) > 3 else None
+    return Moment(match.start(), match.end(), match.group(), *found[:3], is_since, last)

@@ -5,7 +5,9 @@ A cheap pattern finds the phrase and says how precise it is; the library resolve
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
+from itertools import zip_longest
 
 from .library import Tense, resolve
 from .moments import Moment, Precision, first_of, monday_of, tell, tell_span
@@ -20,10 +22,14 @@ _YEAR = r"(?:19|20)\d\d\b"
 _SEASON = r"(?:spring|summer|fall|autumn|winter)"
 _UNIT = r"(?P<unit>day|week|weekend|month|year)s?"
 _WINTER = 12
+_MONTHS = 12
+_TO = r" ?(?:to|until|till|through|and|-|–) ?(?:the )?"
+_TH = r"(?:st|nd|rd|th)?"
 _FIRST_MONTH = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": _WINTER}
 _PERFECT = re.compile(r"['’](?:ve|s)\b|\b(?:have|has|been)\b", re.IGNORECASE)
 
-Found = tuple[date, Precision, str] | None
+Found = tuple[date, Precision, str] | tuple[date, Precision, str, date] | None
+"""The first day, how precise it is, the date in words, and the last day where it is told."""
 
 
 def _day(phrase: str, said_on: date, tense: Tense) -> Found:
@@ -33,6 +39,33 @@ def _day(phrase: str, said_on: date, tense: Tense) -> Found:
 def _whole_date(match: re.Match[str], said_on: date, tense: Tense) -> Found:
     found = _day(re.sub(r"(?<=\d)(?:st|nd|rd|th)| of\b|\bthe |,", "", match.group()), said_on, tense)
     return found and (found[0], "day", "" if re.search(_YEAR, match.group()) else found[2])
+
+
+def _days(match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    """From a day of a month to another one of it."""
+    year = match["year"] or ""
+    last = resolve(f"{match['last']} {match['month']} {year}".strip(), False, said_on, tense)
+    if last is None or int(match["first"]) >= last.day:
+        return None
+    first = last.replace(day=int(match["first"]))
+    return first, "day", "" if year else f"{first.day} to {tell(last, 'day', False)}", last
+
+
+def _years(match: re.Match[str], _said_on: date, _tense: Tense) -> Found:
+    first, last = int(match["first"]), int(match["last"])
+    return (date(first, 1, 1), "year", "", date(last, 1, 1)) if first < last else None
+
+
+def _numbers(match: re.Match[str], _said_on: date, _tense: Tense) -> Found:
+    """A day in numbers; where day and month could be either, only the year is certain."""
+    one, other, year = int(match["one"]), int(match["other"]), int(match["year"])
+    if one != other and max(one, other) <= _MONTHS:
+        return _found(date(year, 1, 1), "year", "")
+    return _found(date(year, min(one, other), max(one, other)), "day")
+
+
+def _year_first(match: re.Match[str], _said_on: date, _tense: Tense) -> Found:
+    return _found(date(int(match["year"]), int(match["month"]), int(match["day"])), "day")
 
 
 def _named_day(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
@@ -140,6 +173,23 @@ _FLAGS = re.IGNORECASE
 # In this order: the first that fits a place in the sentence is taken.
 _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (
+        re.compile(
+            rf"\b(?P<first>\d{{1,2}}){_TH}{_TO}(?P<last>\d{{1,2}}){_TH}(?: of)? (?P<month>{_MONTH})"
+            rf"(?:,? (?P<year>{_YEAR}))?"
+        ),
+        _days,
+    ),
+    (
+        re.compile(
+            rf"\b(?P<month>{_MONTH}) (?:the )?(?P<first>\d{{1,2}}){_TH}{_TO}(?P<last>\d{{1,2}}){_TH}\b(?!:)"
+            rf"(?:,? (?P<year>{_YEAR}))?"
+        ),
+        _days,
+    ),
+    (re.compile(rf"\b(?:from|between) (?P<first>{_YEAR}){_TO}(?P<last>{_YEAR})", _FLAGS), _years),
+    (re.compile(r"\b(?P<year>(?:19|20)\d\d)/(?P<month>\d{1,2})/(?P<day>\d{1,2})\b"), _year_first),
+    (re.compile(rf"\b(?P<one>\d{{1,2}})[/.](?P<other>\d{{1,2}})[/.](?P<year>{_YEAR})"), _numbers),
+    (
         re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? {_YEAR})?"),
         _whole_date,
     ),
@@ -193,13 +243,18 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (re.compile(rf"^(?P<number>{NUMBER}) (?P<unit>month|year)s now\b", _FLAGS), _lasting),
 )
 _MOST = 3  # dates of a sentence
+_UNTIL = re.compile(r" (?:to|until|till|through|[-–]) (?:the )?", _FLAGS)
 _FUTURE = re.compile(
     r"\b(?:will|going to|gonna|next|tomorrow|plan(?:ning|s)?|upcoming|can['’]?t wait|looking forward"
     r"|hop(?:e|ing) to|coming up|about to|thinking (?:of|about))\b|['’]ll\b"
-    r"|(?:\b(?:am|is|are)|['’](?:m|re)) (?:\w+ )?\w+ing\b",
+    r"|(?:\b(?:am|is|are)|['’](?:m|re)) (?:(?:\w+ )?\w+ing|(?:on|in|at|away|off) (?:\w+ ){0,2})\b",
     _FLAGS,
 )
-_PAST = re.compile(r"\b(?:was|were|did|had|went|got|took|made|last|ago|yesterday)\b|\w{2,}ed\b", _FLAGS)
+# "We are married" and "I get married" tell of no past.
+_NOW = r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bget )(?<!getting )(?<!['’]m )(?<!['’]re )(?<!\bso )"
+_PAST = re.compile(
+    rf"\b(?:was|were|did|had|went|got|took|made|last|ago|yesterday)\b|{_NOW}\b\w{{2,}}ed\b", _FLAGS
+)
 
 
 def moments_in(sentence: str, said_on: date) -> list[Moment]:
@@ -212,7 +267,20 @@ def moments_in(sentence: str, said_on: date) -> list[Moment]:
                 continue
             moment = _moment(match, _resolved(resolver, match, said_on, tense))
             found += [moment] if moment else []
-    return sorted(found, key=lambda moment: moment.start)[:_MOST]
+    return _with_ends(sorted(found, key=lambda moment: moment.start)[:_MOST], sentence)
+
+
+def _with_ends(moments: list[Moment], sentence: str) -> list[Moment]:
+    """The moments, and from the first of two with "to" between them, to when."""
+    return [
+        replace(moment, last=after.day) if after and _is_until(moment, after, sentence) else moment
+        for moment, after in zip_longest(moments, moments[1:])
+    ]
+
+
+def _is_until(moment: Moment, after: Moment, sentence: str) -> bool:
+    is_linked = _UNTIL.fullmatch(sentence, moment.end, after.start)
+    return bool(is_linked) and moment.precision == after.precision and moment.day < after.day
 
 
 def _resolved(resolver: _Resolver, match: re.Match[str], said_on: date, tense: Tense) -> Found:
@@ -227,4 +295,5 @@ def _moment(match: re.Match[str], found: Found) -> Moment | None:
         return None
     phrase = match.group().rstrip(".")
     is_since = phrase.lower().startswith("since") or found[2].startswith("since")
-    return Moment(match.start(), match.start() + len(phrase), phrase, *found, is_since=is_since)
+    last = found[3] if len(found) > 3 else None
+    return Moment(match.start(), match.start() + len(phrase), phrase, *found[:3], is_since, last)

@@ -9,10 +9,11 @@ from ..conversation import Message
 from ..entry import Entry
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
 from ..similarity import mean_the_same, meaning_of, says_more
-from .correcting import corrected
-from .deciding import decide
+from .correcting import correction_in
+from .deciding import Held, decide
 from .known import Known
 from .reading import read_message
+from .stances import takes_back
 
 _AT_ONCE = 20  # messages, before others get their turn
 _BEFORE = 10  # messages before, in which something may stand that is corrected now
@@ -30,7 +31,7 @@ class OfflineExtractor:
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         """First-person statements and dated happenings in the user's messages."""
-        found = [each for each in await self._candidates(excerpt) if each.content_type != "mind"]
+        found = [each for each in await self._candidates(excerpt) if _is_given_first(each)]
         return Answer(Modification(_in_words(found) or "Nothing new.", tuple(found)))
 
     async def update(
@@ -41,20 +42,25 @@ class OfflineExtractor:
     ) -> Answer[Update]:
         """Whether each is added, takes the place of what is known, or adds nothing."""
         decisions = []
-        for decision in decide(candidates, known):
+        for decision in decide(candidates, known, await _taken_back(candidates)):
             await _give_way(decision.candidate)
             decisions.append(decision)
         return Answer(Update(tuple(decisions)))
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
         """Feelings, wishes and opinions in the user's messages that are not known yet."""
-        found = [each for each in await self._candidates(excerpt) if each.content_type == "mind"]
+        found = [each for each in await self._candidates(excerpt) if not _is_given_first(each)]
         new = _not_known(found, known)
         return Answer(Mind(_in_words(new), _confidence(new), tuple(new)))
 
     async def _candidates(self, excerpt: Excerpt) -> list[Candidate]:
         if excerpt not in self._read:
-            self._read[excerpt] = [each async for each in _read(excerpt)]
+            read = [each async for each in _read(excerpt)]
+            gone = await _taken_back(read)
+            # Of two feelings that contradict each other the latter holds: the last stage cannot decide that.
+            self._read[excerpt] = [
+                each for place, each in enumerate(read) if each.content_type != "mind" or place not in gone
+            ]
         return self._read[excerpt]
 
     async def aclose(self) -> None:
@@ -82,6 +88,16 @@ async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
         before = message
 
 
+async def _taken_back(candidates: Sequence[Candidate]) -> set[int]:
+    """The places of the candidates that a later one takes back."""
+    held, places = Held(), set[int]()
+    for place, candidate in enumerate(candidates):
+        await _give_way(place)
+        places.update(map(int, held.taken_back_by(candidate, meaning_of(candidate.text))))
+        held.add(str(place), candidate)
+    return places
+
+
 def _last_with_slot(before: Sequence[Message]) -> Candidate | None:
     """What the user said before that could now be corrected; it is not cited, for it was taken in then."""
     found = [each for message in before if message.role == "user" for each in read_message(message, None)]
@@ -92,8 +108,16 @@ def _last_with_slot(before: Sequence[Message]) -> Candidate | None:
 def _candidates_of(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:
     if message.role != "user":
         return []
-    correction = corrected(message, slotted)
-    return [correction] if correction else read_message(message, before)
+    correction = correction_in(message, slotted)
+    if correction is None:
+        return read_message(message, before)
+    rest = read_message(correction.rest, before) if correction.rest else []
+    return [*(each for each in rest if each.text != correction.told.text), correction.corrected]
+
+
+def _is_given_first(candidate: Candidate) -> bool:
+    """Whether it belongs to the first stage: also what takes a feeling back, which only the second can do."""
+    return candidate.content_type != "mind" or takes_back(candidate.text)
 
 
 def _not_known(candidates: Sequence[Candidate], known: Sequence[Entry]) -> list[Candidate]:

@@ -30,6 +30,11 @@ class Grammar:
     done: re.Pattern[str]
     mind: re.Pattern[str]
     over: re.Pattern[str]
+    left: re.Pattern[str]
+    wish: re.Pattern[str]
+    plain: re.Pattern[str]
+    work_below: re.Pattern[str]
+    work_above: re.Pattern[str]
 
 
 ENGLISH = Grammar(
@@ -43,10 +48,22 @@ ENGLISH = Grammar(
     order=signs.ORDER,
     recalled=signs.RECALLED,
     question=signs.QUESTION,
-    junk=(signs.COURTESY, signs.REACTION, signs.TO_THE_OTHER),
+    junk=(
+        signs.COURTESY,
+        signs.REACTION,
+        signs.TO_THE_OTHER,
+        signs.WORK,
+        signs.HYPOTHETICAL,
+        signs.FLEETING,
+    ),
     done=signs.DONE,
     mind=signs.MIND,
     over=signs.OVER,
+    left=signs.LEFT,
+    wish=signs.WISH,
+    plain=signs.PLAIN,
+    work_below=signs.WORK_BELOW,
+    work_above=signs.WORK_ABOVE,
 )
 CHINESE = Grammar(
     is_chinese=True,
@@ -59,10 +76,15 @@ CHINESE = Grammar(
     order=chinese.ORDER,
     recalled=chinese.RECALLED,
     question=chinese.QUESTION,
-    junk=(chinese.JUNK,),
+    junk=(chinese.JUNK, chinese.WORK, chinese.HYPOTHETICAL, chinese.FLEETING),
     done=chinese.DONE,
     mind=chinese.MIND,
     over=chinese.OVER,
+    left=chinese.LEFT,
+    wish=chinese.WISH,
+    plain=chinese.PLAIN,
+    work_below=chinese.WORK_BELOW,
+    work_above=chinese.WORK_ABOVE,
 )
 
 

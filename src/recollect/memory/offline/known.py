@@ -14,6 +14,7 @@ class Known:
 
     def __init__(self) -> None:
         self._meanings: dict[str, Meaning] = {}
+        self._texts: dict[str, str] = {}
         self._by_text: dict[str, str] = {}
         self._by_word: defaultdict[str, list[str]] = defaultdict(list)
 
@@ -21,9 +22,14 @@ class Known:
         """Take in a text."""
         meaning = meaning_of(text)
         self._meanings[key] = meaning
+        self._texts[key] = text
         self._by_text.setdefault(text, key)
         for word in _findable(meaning):
             self._by_word[word].append(key)
+
+    def text_of(self, key: str) -> str:
+        """The text with a key."""
+        return self._texts[key]
 
     def same_as(self, text: str) -> str | None:
         """The key of a text that says the same."""

@@ -41,13 +41,23 @@ class Moment:
     """The date as a reader wants it; empty where the phrase says all of it already."""
     is_since: bool = False
     """Whether it is the beginning of what lasts."""
+    last: date | None = None
+    """The end of it, where the text says from when to when."""
 
     @property
     def value(self) -> str:
         """As `valid_from` has it: a day, a month or a year."""
+        return self._to_precision(self.day)
+
+    @property
+    def last_value(self) -> str | None:
+        """As `valid_to` has it."""
+        return self._to_precision(self.last) if self.last else None
+
+    def _to_precision(self, day: date) -> str:
         if self.precision in ("year", "season"):
-            return f"{self.day.year:04}"
-        return self.day.isoformat()[:7] if self.precision == "month" else self.day.isoformat()
+            return f"{day.year:04}"
+        return day.isoformat()[:7] if self.precision == "month" else day.isoformat()
 
 
 def tell_day(day: date, is_chinese: bool) -> str:

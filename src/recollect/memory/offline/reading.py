@@ -8,6 +8,7 @@ from typing import Any
 from ..conversation import Message
 from ..pipeline.stages import Candidate
 from .asking import Asked, answer_to, asked_before
+from .deciding import ENDS
 from .grammar import ENGLISH, grammar_of
 from .moments import Moment
 from .salience import DATED, LEAST, PICTURED, STRONG, answers
@@ -70,7 +71,8 @@ def _groups(statements: Sequence[Statement], is_kept: bool) -> list[list[Stateme
     groups: list[list[Statement]] = []
     best = max(statements, key=lambda statement: statement.score)
     for statement in statements:
-        is_worth_it = statement is best or bool(statement.moments) or statement.score >= STRONG
+        least = LEAST if statement.is_plain else STRONG
+        is_worth_it = statement is best or bool(statement.moments) or statement.score >= least
         if groups and _is_linked(groups[-1], statement):
             groups[-1].append(statement)
         elif statement.stands_alone or (is_kept and is_worth_it):
@@ -93,7 +95,7 @@ def _is_linked(group: Sequence[Statement], statement: Statement) -> bool:
 
 def _only_says_when(statement: Statement) -> bool:
     """Whether a statement says when, and the next one what, as in "Last night was amazing"."""
-    is_first_person = statement.grammar.is_first_person(statement.sentence)
+    is_first_person = statement.grammar.is_first_person(statement.heard)
     return bool(statement.moments) and len(statement.sentence) < _SHORT and not is_first_person
 
 
@@ -102,22 +104,29 @@ def _candidate(group: Sequence[Statement], message: Message, said_on: date, aske
     question = asked if asked and _needs_question(head) else None
     text = _text(group, question, said_on)
     moment = head.moments[0] if head.moments else None
+    valid = moment if moment and _is_true_from(head) else None
     slot = head.slot
     return Candidate(
         head.content_type,
         text,
         (message.message_id, question.message_id) if question else (message.message_id,),
         _confidence(head),
-        valid_from=moment.value if moment else None,
+        valid_from=valid.value if valid else None,
+        valid_to=valid.last_value if valid else None,
         slot=slot.name if slot else None,
         data=_data(head, moment, said_on),
     )
 
 
+def _is_true_from(head: Statement) -> bool:
+    """Whether it is true from the day it names: a wish and a birthday are not."""
+    return head.content_type != "mind" and not (head.slot and head.slot.name == "birthday")
+
+
 def _needs_question(head: Statement) -> bool:
     """Whether a statement is understood only with the question before it."""
     is_short = len(head.sentence) < _VERY_SHORT[head.grammar.is_chinese]
-    return head.plain is None or (is_short and not head.grammar.is_first_person(head.sentence))
+    return head.plain is None or (is_short and not head.grammar.is_first_person(head.heard))
 
 
 def _text(group: Sequence[Statement], question: Asked | None, said_on: date) -> str:
@@ -125,16 +134,18 @@ def _text(group: Sequence[Statement], question: Asked | None, said_on: date) -> 
     further = (tell_further(each) for each in group[1:])
     text = " ".join([tell_statement(head, question.text if question else None), *filter(None, further)])
     is_relative = any(moment.words for moment in head.moments)
-    if is_relative or (head.content_type == "event" and not head.moments):
+    if is_relative or (head.is_happening and not head.moments):
         return with_said_on(text, said_on, head.grammar)
     return text
 
 
 def _data(head: Statement, moment: Moment | None, said_on: date) -> dict[str, Any]:
     data: dict[str, Any] = {"slot": head.slot.name, "value": head.slot.value} if head.slot else {}
+    if head.is_end:
+        data[ENDS] = "job"
     if moment:
         data |= {"date": moment.value, "precision": moment.precision, "phrase": moment.phrase}
-    if moment or head.content_type == "event":
+    if moment or head.is_happening:
         data["said_on"] = said_on.isoformat()
     return data
 

@@ -2,6 +2,7 @@
 
 import re
 
+from .quotes import around_speech
 from .verbs import ADVERBS, BASE, is_past, third_person
 
 USER = "the user"
@@ -60,6 +61,10 @@ def speaks_to_somebody(sentence: str) -> bool:
 
 def third_person_of(sentence: str) -> str | None:
     """The sentence in the third person; `None` where that cannot be done cleanly."""
+    return around_speech(sentence, _told)
+
+
+def _told(sentence: str) -> str | None:
     plain = _with_subject(_expanded(sentence))
     if not is_first_person(plain) or speaks_to_somebody(plain) or _INVERTED.search(plain):
         return None

@@ -49,7 +49,9 @@ _SIGNS: tuple[tuple[re.Pattern[str], float], ...] = (
             r"|prefer|have|own|play|speak|study|work|live|use|drive|eat|drink|need|want|was born|an?"
             r"|allergic|from|called"
             r"|moved|grew up|single|married|vegan|vegetarian|afraid|feel|felt|think|believe|hope|wish"
-            r"|used to|no longer)\b|^(?:I am|I['’]m|My (?:\w+ ){1,3}(?:is|are|was|has|lives|works)) ",
+            r"|used to|no longer|stand|bear)\b"
+            r"|^(?:I am|I['’]m|My (?:\w+ ){1,3}(?:is|are|was|has|lives|works)) "
+            rf"|^My (?:\w+ )?(?:{_KIN}) (?:[A-Z]\w+ )?[a-z]{{3,}}s |\bfor a living\b",
             re.IGNORECASE,
         ),
         0.5,

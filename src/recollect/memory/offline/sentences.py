@@ -1,7 +1,10 @@
 """The sentences of a message, in English and Chinese, and what each begins with that says nothing."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
+
+from .quotes import speech_in
 
 _LOOKED_AT = 20_000  # characters of a message; what follows is not read for facts
 _MOST = 120  # sentences of a message
@@ -27,6 +30,8 @@ _INTERJECTIONS = (
     "|nice|amazing|congrats|congratulations|well|so|anyways?|btw|by the way|oh and|also|guess what|you know"
     "|i mean|to be honest|honestly|actually|speaking of which|as for me|no worries|no problem|good|sorry|hmm+"
     "|um+|uh|please|fortunately|luckily|sadly|unfortunately|got it|good question|that said|long story short"
+    "|actually no|no(?:,? no)*,? wait|no,? actually|wait(?:,? no)?|scratch that|correction|i misspoke|in fact"
+    "|(?:(?:i['’]m|i am|i was) )?(?:just |only )?(?:kidding|joking)"
     "|sounds good|glad to hear it|i see|and|but|plus|what['’]s up|lately"
 )
 _NAME = (
@@ -36,6 +41,7 @@ _NAME = (
 # A word to begin with, perhaps a name that is spoken to, and a sign that sets it off.
 _OPENING = re.compile(
     rf"(?i:{_INTERJECTIONS})(?:,? {_NAME})?(?:\s*[,!.:…–—]+\s*|\s+-+\s+)"
+    r"|(?i:actually|in fact|(?:it )?(?:turns|turned) out(?: that)?) (?=(?i:I|I['’]\w+|my|we|we['’]\w+)\b)"
     r"|(?i:please remember(?: that)?|remember that|by the way|btw|anyways?|and|but|so|also|oh|well) "
     r"|(?i:(?:i )?(?:just )?wanted to (?:let you know|tell you|share|update you|give you (?:the|a) heads up)"
     r"(?: that| about| on [^-–,.]{1,60})?(?:\s*[-–,:])? )"
@@ -45,7 +51,14 @@ _OPENING_CHINESE = re.compile(
     "(?:嗯+|啊|哦|噢|哇|哈+|嘿|嗨|你好|您好|好的|好啊|好|是的|是啊|对啊|对|谢谢你?|多谢|其实|说实话"
     "|顺便说一下|对了|另外"
     "|不过|而且|然后|所以|但是|请记住|记住|请记得|话说|总之|当然|没错|早上好|晚上好)[，,！!。：:、\\s]+"
-    "|请记住|请记得|其实|说实话"
+    "|请记住|请记得|其实|说实话|但是|可是|不过(?!敏)|而且|然后|所以|并且"
+)
+# What is added for the listener alone.
+_CLOSING = re.compile(
+    r",? (?:but |so |and |please |just )*(?:don['’]t tell (?:anyone|anybody|my \w+|him|her|them)"
+    r"|keep (?:it|this|that) (?:a secret|secret|quiet|between us|to yourself))[.!]*$"
+    r"|[，,](?:请|但)?(?:别|不要)(?:告诉|跟|和)(?:别人|任何人|其他人)(?:说)?[。！!]*$",
+    re.IGNORECASE,
 )
 
 
@@ -69,22 +82,27 @@ def is_chinese(sentence: str) -> bool:
 
 
 def without_opening(sentence: str) -> str:
-    """A sentence without greetings, thanks and names spoken to at its start."""
+    """A sentence without greetings, thanks and names spoken to at its start, and asides at its end."""
     opening = _OPENING_CHINESE if is_chinese(sentence) else _OPENING
     for _ in range(5):
         match = opening.match(sentence) or _NAME_CALLED.match(sentence)
         if not match or match.end() == len(sentence):
             break
         sentence = sentence[match.end() :]
-    return sentence.lstrip("-–—,.! ")
+    return _CLOSING.sub("", sentence.lstrip("-–—,.! "))
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text, cut where sentences end, but not after an abbreviation."""
-    start = 0
+    """The text, cut where sentences end, but not after an abbreviation, nor where somebody is quoted."""
+    start, speech = 0, speech_in(text)
     for match in _END.finditer(text):
         piece = text[start : match.end()]
-        if not _ABBREVIATION.search(piece[-8:].rstrip()):
+        if not _ABBREVIATION.search(piece[-8:].rstrip()) and not _is_within(match.end(), speech):
             yield piece
             start = match.end()
     yield text[start:]
+
+
+def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
+    number = bisect(spans, (place, 0))
+    return number > 0 and place < spans[number - 1][1]

@@ -22,6 +22,41 @@ INJECTION = re.compile(
 ORDER = re.compile(
     r"^(?:please )?(?:store|save|record|add|write|insert|set|mark|treat|grant|give|delete|erase)\b", _ANY_CASE
 )
+# What follows is a text to work on, and no statement of the user.
+_WORK = (
+    r"(?:(?:translate|rewrite|rephrase|paraphrase|reword|summari[sz]e|proofread|proof-read|polish|shorten)\b"
+    r"|edit\b(?! ?:)|(?:fix|correct|check|improve) (?:the |my |any )?"
+    r"(?:grammar|spelling|typos?|wording|punctuation|english)\b"
+    # Only with a text after it: "Check this out!" is no such order.
+    r"|(?:fix|correct|check|improve|revise|make) (?=(?:this|these|the following|my)\b[^.!?:]{0,60}:))"
+)
+_ASKED = (
+    r"(?:please |kindly |can you |could you |would you |will you |i (?:need|want) you to |i['’]d like you to "
+    r"|help me (?:to )?)*"
+)
+WORK = re.compile(rf"^{_ASKED}{_WORK}", _ANY_CASE)
+WORK_BELOW = re.compile(
+    rf"^{_ASKED}{_WORK}[^.!?:]{{0,80}}"
+    r"(?::|\b(?:this|the following|below|these|text)\b[^:.!?]{0,60}(?:[:.?!]|$))",
+    _ANY_CASE,
+)
+WORK_ABOVE = re.compile(rf"^{_ASKED}{_WORK}[^.!?:]{{0,80}}\b(?:this|that|the above|these)\b[^:]*$", _ANY_CASE)
+HYPOTHETICAL = re.compile(
+    r"^(?:suppose|supposing|assume|assuming|imagine|hypothetically|what if|let['’]?s (?:say|assume|pretend))"
+    r"\b"
+    r"|^if (?:i|we) (?:were|was)\b|^if\b[^.!?]{1,120}(?:\b(?:would|could|might)\b|\b\w+['’]d\b)"
+    r"|(?:\bwould|['’]d|\bcould|\bmight) (?!love\b|like\b)[^.!?]{1,100}"
+    r"\bif (?:i|we|my \w+) (?:were|was|had|could)\b",
+    _ANY_CASE,
+)
+FLEETING = re.compile(
+    r"^i(?:['’]m| am) (?:(?:so|really|very|just|a bit|a little|currently|still|getting|super|too) )*"
+    r"(?:hungry|starving|thirsty|sleepy|bored|freezing|cold|hot|full|late|busy"
+    r"|on my way(?: (?:home|to work|back))?)"
+    r"(?:,? (?:right now|now|at the moment|today|again|already))?[.!]*$"
+    r"|^i(?:['’]m| am) (?:at|on|in) [^,.]{1,40} (?:right now|at the moment)[.!]*$",
+    _ANY_CASE,
+)
 RECALLED = re.compile(
     r"\b(?:as|like) (?:you|u) (?:said|mentioned|noted|recalled|remember(?:ed)?|told|wrote|know"
     r"|already know)\b"
@@ -79,17 +114,37 @@ QUESTION = re.compile(
     r"|will) (?:you|your|it|that|they|about)\b",
     _ANY_CASE,
 )
+_FEELING = (
+    "happy|sad|glad|proud|grateful|thankful|excited|stoked|thrilled|nervous|anxious|worried|afraid|scared"
+    "|stressed|upset|angry|frustrated|disappointed|lonely|tired|overwhelmed|relieved|hopeful|optimistic"
+    "|inspired|motivated|passionate|interested|curious|keen|determined|lucky|blessed|amazed|impressed|obsessed"
+)
+_PASSING = (
+    "so|really|very|just|too|super|sure|sorry|here|there|always|all|ready|back|up|in|on|at|good|fine|okay|ok"
+    "|alright|well|better|gonna|sunk|open|definitely|totally|absolutely"
+)
+# Who somebody is, what they have, like and do: said in a few words, and worth it all the same.
+PLAIN = re.compile(
+    r"^I(?:['’]m| am) (?:(?:also|now|not|currently|still|originally|severely|highly|even|more) )*+"
+    rf"(?!(?:{_FEELING}|{_PASSING})\b|\w+ing\b|\d+ ?%|over the moon)\w"
+    r"|^I (?:(?:also|always|usually|often|now|never|do not|don['’]t|can['’]t|really|still) )*"
+    r"(?:have (?:an?|one|two|three|four|five|\d+|no|many)|own|play|speak|study|live|drive|eat|drink|smoke"
+    r"|was born|grew up|stand|bear|prefer|hate"
+    r"|(?:like|love) (?!that|how|this|your|the way|seeing|hearing|it[.!]*$)"
+    r"|want to|no longer|used to|work (?:at|as|for|in))\b"
+    r"|^My (?:\w+ ){1,3}(?:is|are|was|has|have|lives?|works?) ",
+    _ANY_CASE,
+)
 # Feelings, wishes, opinions and likings.
 MIND = re.compile(
-    r"\b(?:i|we)(?:['’](?:m|d|ve|re)| am| have| had| would| was| were| are)? (?:\w+ ){0,3}?(?:love[ds]?"
+    r"\b(?:i|we)(?:['’](?:m|d|ve|re)| am| have| had| would| was| were| are)? (?:[\w'’]+ ){0,3}?(?:love[ds]?"
     r"|lik(?:e|ed)|enjoy(?:ed|ing)?|adore|hate[ds]?|dislike|prefer|want(?:ed)?|wish(?:ed)?|hop(?:e|ed"
     r"|ing)"
-    r"|feel(?:ing)?|felt|think|thought|believe[ds]?|dream(?:ed|t|ing)?|miss(?:ed|ing)?|happy|sad|glad"
-    r"|proud|grateful|thankful|excited|stoked|thrilled|nervous|anxious|worried|afraid|scared|stressed"
-    r"|upset|angry|frustrated|disappointed|lonely|tired|overwhelmed|relieved|hopeful|optimistic|inspired"
-    r"|motivated|passionate|interested|curious|keen|determined|lucky|blessed|amazed|impressed|obsessed"
+    r"|feel(?:ing)?|felt|think|thought|believe[ds]?|dream(?:ed|t|ing)?|miss(?:ed|ing)?"
+    rf"|{_FEELING}"
     r"|into|fan|looking forward"
-    r"|considering|tempted|thinking (?:about|of)|can['’]?t wait|afford|regret|trust|doubt|find it)\b"
+    r"|considering|tempted|thinking (?:about|of)|can['’]?t wait|afford|regret|trust|doubt|find it"
+    r"|can['’]?t (?:stand|bear))\b"
     r"|\b(?:makes?|made|making|gives?|gave|brings?|brought|fills?|reminds?|helps?|helped|inspires?"
     r"|inspired|motivates?) me\b|\bmy (?:\w+ )?(?:favou?rite|dream|goal|passion|hope|wish|biggest fear"
     r"|opinion|happy place)\b"
@@ -97,16 +152,31 @@ MIND = re.compile(
     r"|^(?:can['’]?t wait|love|enjoy|hope|hoping|excited|looking forward|wish|feeling)\b",
     _ANY_CASE,
 )
-OVER = re.compile(r"\b(?:no longer|any ?more|used to)\b", _ANY_CASE)
+OVER = re.compile(r"\b(?:no longer|any ?more|used to|(?:stopped|quit|gave up|given up) \w+ing)\b", _ANY_CASE)
+LEFT = re.compile(
+    r"^(?:i|i['’]ve|i have)(?: (?:just|finally|recently))? (?:resigned|retired|quit (?:my|the) (?:\w+ )?job"
+    r"|left (?:my|the) (?:\w+ )?job|(?:got|was|been) (?:fired|laid off)|lost my job"
+    r"|quit working (?:at|for)|stopped working (?:at|for|as))\b",
+    _ANY_CASE,
+)
+# What is wished for has not happened, and perhaps never will.
+WISH = re.compile(
+    r"\b(?:i|we)(?:['’](?:d|m|re)| would| am| are)? (?:(?:really|also|just|still|so|always|definitely) )*"
+    r"(?:(?:love|like|prefer|want|hope|wish|long) to|hoping to|dream(?:ing)? (?:of|about)|hope|wish"
+    r"|(?:thinking|dreaming) (?:of|about)|considering|tempted to|wanna)\b",
+    _ANY_CASE,
+)
 DONE = re.compile(
     r"\b(?:i|we|my \w+|our \w+|he|she|they|it)(?: \w+ly| just| also| finally| recently| even"
     r"| already)? (?:was|were|did|had|went|got|took|made|gave|saw|met|found|bought|began|became|came|won"
     r"|lost|ran|wrote|read|left|felt|told|taught"
     r"|built|brought|sold|spent|fell|grew|kept|caught|broke|heard|thought|knew|drove|flew|rode|swam|sang"
     r"|ate|drank|slept|chose|paid|sent|put|set|hit|hurt|cut|quit|led|started|[a-z]{3,}ed)\b"
-    r"|\b(?:i|we)(?:['’]ve| have) (?:\w+ ){0,2}?(?!been\b|always\b|got\b|known\b|had\b)(?:[a-z]{3,}ed"
+    r"|\b(?:i|we)(?:['’]ve| have) (?!(?:an?|the|my|our|some|no|two|three)\b)(?:\w+ ){0,2}?"
+    r"(?!been\b|always\b|got\b|known\b|had\b)(?:[a-z]{3,}ed"
     r"|done|gone|made|taken|seen|found|won|lost|written|bought|met|started|begun|become|come|given|built"
     r"|set)\b"
+    r"|\b(?:died|passed away|was born|gave birth|got (?:married|divorced|engaged)|ran away)\b"
     r"|\bjust (?:got|went|took|made|started|bought|met|had|found|won|lost|[a-z]{3,}ed)\b"
     r"|^(?:just |finally |recently |also )*(?:went|got|took|made|started|lost|found|bought|met|saw|had"
     r"|did|tried|finished|joined|won|passed|visited|attended|signed|adopted|moved|\w{3,}ed) (?:a|an|the"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 _VALUE = r"(?P<value>[^.,;!?()。，；！？（）]{1,60}?)"
 _END = (
     r"(?= (?:and|but|with|since|for|because|now|at the moment|these days|as|where|which|in order|this|last"
-    r"|on)\b|[.,;!?()]|$)"
+    r"|on|again)\b|[.,;!?()]|$)"
 )
 _NOW = (
     r"(?:is |has |also |now |just |currently |recently |finally |actually |is now |has just |has recently )*"
@@ -89,7 +89,7 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "home",
         re.compile(
-            f"^用户(?:现在|目前|一直|已经|刚刚?|最近|后来)*(?:居?住在|搬到了?|搬去了?|搬家到了?"
+            f"^用户(?:现在|目前|一直|已经|刚刚?|最近|后来|昨天|前天|上周|上个?月|去年|前年|今年)*(?:居?住在|搬到了?|搬去了?|搬家到了?"
             f"|定居在?){_CHINESE}(?:住|生活|了|工作)?{_ENDS}"
         ),
     ),
@@ -104,7 +104,7 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "job",
         re.compile(
-            "^用户(?:现在|目前)*(?:是|当|做)(?:一名|一个|一位"
+            "^用户(?:现在|目前)*(?:在[^。，,；;！!（）()、]{1,20})?(?:是|当|做)(?:一名|一个|一位"
             "|名)?(?P<value>[^。，,；;！!（）()、的]{0,10}(?:医生|护士|老师|教师|学生|工程师|程序员"
             "|设计师|律师|会计|厨师|司机|作家|画家|记者|经理|演员|歌手|警察|军人|农民|科学家|研究员))"
         ),
@@ -119,6 +119,7 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
             "^用户(?:现在|目前|已经|刚刚?|最近|是|还是|去年|今年)*(?P<value>单身|结婚|已婚|离婚|订婚)"
         ),
     ),
+    ("zodiac", re.compile("^用户(?:是)?属(?P<value>[鼠牛虎兔龙蛇马羊猴鸡狗猪])")),
     ("phone", re.compile("^用户的(?:电话|手机)(?:号码?)?是(?P<value>[+0-9][0-9 -]{4,20}[0-9])")),
     ("email", re.compile("^用户的(?:邮箱|电子邮件)(?:地址)?是(?P<value>[^\\s@]{1,64}@[^\\s@。，]{1,64})")),
     ("birthday", re.compile(f"^用户的?生日是{_CHINESE}{_ENDS}")),
@@ -126,7 +127,7 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("favourite", re.compile(f"^用户最喜欢的(?P<what>[^。，是]{{1,10}})是{_CHINESE}{_ENDS}")),
 )
 _OVER = re.compile(
-    r"\b(?:not|never|n['’]t|no longer|used to|might|may|could|would|wants|hopes|will|if)\b|n['’]t\b"
+    r"\b(?:not|never|n['’]t|no longer|used to|might|may(?! \d)|could|would|wants|hopes|will|if)\b|n['’]t\b"
     r"|[不没想要会]",
     re.IGNORECASE,
 )

@@ -27,7 +27,7 @@ def tell_statement(statement: Statement, question: str | None = None) -> str:
 def tell_further(statement: Statement) -> str | None:
     """The statement after another one in the same entry; `None` where the other is spoken to."""
     grammar = statement.grammar
-    if grammar.speaks_to_somebody(statement.sentence):
+    if grammar.speaks_to_somebody(statement.heard):
         return None
     dated = _dated(statement)
     return _ended(grammar.third_person_of(dated) or dated, grammar)

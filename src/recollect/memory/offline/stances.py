@@ -1,0 +1,58 @@
+"""Whether a text says that something is so, or that it is not: what takes back what."""
+
+import re
+from dataclasses import dataclass
+
+from ..similarity import gist_of, meaning_of
+
+_DISLIKES = re.compile(
+    r"\b(?:hate|dislike|detest|loathe)[sd]?\b|\bcan['’]t (?:stand|bear)\b|讨厌|厌恶", re.IGNORECASE
+)
+_STOPPED = re.compile(r"\b(?:stopped|quit|gave up|given up|used to)\b|戒", re.IGNORECASE)
+_CHANGED = re.compile(
+    r"\b(?:no longer|any ?more|stopped|quit|gave up|used to|now|these days|after all|again)\b"
+    r"|不再|再也不|[不没].{0,30}了|现在|戒|放弃",
+    re.IGNORECASE,
+)
+_CHINESE_NOT = re.compile("再也不|不再|没有|[不没戒]")
+_STOP_WORDS = frozenset(
+    {"longer", "anymor", "ani", "more", "stop", "quit", "gave", "use", "give", "again", "after", "all", "day"}
+)
+_ABOUT_THE_SAME = 0.7  # share of the words of two texts that are the same
+
+
+@dataclass(frozen=True)
+class Stance:
+    """What a text is about, and whether it says that this is so."""
+
+    words: frozenset[str]
+    names: frozenset[str]
+    is_dated: bool
+    is_so: bool
+
+
+def stance_of(text: str) -> Stance:
+    """What a text says is so, or is not."""
+    said = gist_of(text)
+    liked, dislikes = _DISLIKES.subn(_liked, said)
+    meaning = meaning_of(liked)
+    negations = meaning.is_negated + dislikes + bool(_STOPPED.search(said))
+    plain = _CHINESE_NOT.sub("", liked)
+    about = meaning if plain == liked else meaning_of(plain)
+    return Stance(about.words - _STOP_WORDS, meaning.names, bool(meaning.dates), negations % 2 == 0)
+
+
+def takes_back(text: str) -> bool:
+    """Whether a text could take something back that was so, or was not."""
+    return meaning_of(text).is_negated or bool(_CHANGED.search(gist_of(text)))
+
+
+def contradict(new: Stance, known: Stance) -> bool:
+    """Whether of two texts one says what the other denies."""
+    if new.is_so == known.is_so or known.is_dated or new.names != known.names or not known.words:
+        return False
+    return len(new.words & known.words) / len(new.words | known.words) >= _ABOUT_THE_SAME
+
+
+def _liked(match: re.Match[str]) -> str:
+    return "likes" if match.group().isascii() else "喜欢"
