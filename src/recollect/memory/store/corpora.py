@@ -110,20 +110,20 @@ class Corpora:
         while True:
             stamps = await self._database.fetch(_STAMPS, (memory_id,), _stamps_from)
             stamp = -1 if stamps is None else getattr(stamps, kind)
-            if held.stamp == stamp:
+            if held.stamp == stamp or await self._refresh_or_wait(kind, memory_id, held, stamp):
                 return held
-            await self._refresh_or_wait(kind, memory_id, held, stamp)
 
-    async def _refresh_or_wait(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> None:
-        """Bring a corpus up to date, or wait for whoever does so already."""
+    async def _refresh_or_wait(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> bool:
+        """Bring a corpus up to date, or wait for whoever does so already; `False` if only that."""
         with self._changing:
             others, mine = held.refreshing, Future[None]()
             held.refreshing = others or mine
         if others is not None:
             await asyncio.wait({asyncio.wrap_future(others)})
-            return
+            return False
         try:
             await self._refresh(kind, memory_id, held, stamp)
+            return True
         finally:
             with self._changing:
                 held.refreshing = None
@@ -164,9 +164,8 @@ class Corpora:
     async def _refresh(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> None:
         marks = await self._marks(kind, memory_id)
         changed = {key for key, mark in marks.items() if held.marks.get(key) != mark}
-        gone = held.marks.keys() - marks.keys()
         documents = await self._documents(kind, memory_id, changed) if changed else []
-        await asyncio.to_thread(_bring_up_to_date, held, stamp, marks, changed | gone, documents)
+        await asyncio.to_thread(_bring_up_to_date, held, stamp, marks, changed, documents)
         self._measure((kind, memory_id), held)
 
     async def _marks(self, kind: Kind, memory_id: str) -> dict[str, str]:
@@ -194,11 +193,13 @@ class Corpora:
 
 
 def _bring_up_to_date(
-    held: Held, stamp: int, marks: dict[str, str], gone: Collection[str], documents: list[Document]
+    held: Held, stamp: int, marks: dict[str, str], changed: set[str], documents: list[Document]
 ) -> None:
     """All at once, with the stamp: who comes later with what is older leaves it to be done again."""
     with held.lock:
-        held.corpus.remove(gone)
+        # Whatever is there and should not be, also where a refresh before this one was cut off.
+        surplus = {document.id for document in held.corpus.documents} - marks.keys()
+        held.corpus.remove(surplus | changed)
         held.corpus.add(documents)
         held.marks, held.stamp = marks, stamp
 
