@@ -45,7 +45,6 @@ FIRST_USER_MESSAGE = (
 OF_SESSION = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id = ?1 AND session_id = ?2"
 COUNT_MESSAGES = f"SELECT count(*) FROM {MESSAGES.name} WHERE conversation_id = ?1"
 SET_RESULT = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = ?2 WHERE conversation_id = ?1"
-CLOSE = f"UPDATE {CONVERSATIONS.name} SET closed_at = ?3 WHERE {_OWNED} AND closed_at IS NULL RETURNING 1"
 
 
 class ConversationRow(NamedTuple):

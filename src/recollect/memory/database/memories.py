@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 import uuid
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from ...errors import ConflictError
 from ...sessions.sql.scripts import Row, Script, Statement
@@ -26,7 +26,6 @@ READ_OWNER = f"SELECT owner_key FROM {MEMORIES.name} WHERE memory_id = ?1"
 LIST = (
     f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE tenant = ?1 AND memory_id > ?2 ORDER BY memory_id LIMIT ?3"
 )
-OF_USER = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE user_key = ?1 ORDER BY memory_id"
 _ADVANCE = (
     f"UPDATE {MEMORIES.name} SET version = version + 1, entries_stamp = entries_stamp + 1, updated_at = ?2,"
     " next_position = next_position + ?3 WHERE memory_id = ?1 RETURNING next_position"
@@ -100,8 +99,3 @@ def rows_from(rows: list[Row]) -> list[MemoryRow]:
 def first_row(rows: list[Row]) -> MemoryRow | None:
     """The one memory, if there is one."""
     return MemoryRow(*rows[0]) if rows else None
-
-
-def delete(memory_id: str) -> Script[Any]:
-    """Delete a memory with everything that hangs on it."""
-    yield Statement(f"DELETE FROM {MEMORIES.name} WHERE memory_id = ?1", (memory_id,))

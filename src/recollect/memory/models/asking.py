@@ -3,14 +3,14 @@
 import asyncio
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 from ...errors import ModelRefusedError, UnusableAnswerError
-from ...extras import require_extra
-from ...strategies.summarizers.clients import ClientPerLoop, makes_connections_itself, ssl_context
+from ...strategies.summarizers.clients import AsksProvider
 from ..pipeline.stages import Usage
 from .faults import UnknownFormError, fault_of, fault_of_status, unavailable
 from .prompting import Prompt
@@ -45,14 +45,14 @@ class Said:
     is_refusal: bool = False
 
 
-class AsksModel(ABC):
+class AsksModel(AsksProvider):
     """Whoever asks a model, through the client of its provider.
 
     The client retries nothing: whoever asked decides whether and when to ask again.
     """
 
-    package: ClassVar[str]
-    """The provider's package, and the name of the extra that brings it."""
+    least_input_tokens = _LEAST_INPUT_TOKENS
+    client_options: ClassVar[Mapping[str, Any]] = {"max_retries": 0}
     forms: ClassVar[tuple[str, ...]]
     """How an answer can be asked for, the strictest first; what an endpoint refuses is not used again."""
     form_words: ClassVar[re.Pattern[str]]
@@ -68,31 +68,17 @@ class AsksModel(ABC):
         timeout: float = 60.0,
         max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
     ) -> None:
-        self._sdk = require_extra(self.package, self.package, type(self).__name__)
-        _check_options(client, base_url, api_key, timeout, max_input_tokens)
-        self.model = model
-        self._given = client
-        self._options = {"base_url": base_url, "api_key": api_key, "timeout": timeout}
-        self._timeout = timeout
-        self._max_input_tokens = max_input_tokens
+        super().__init__(
+            model,
+            client=client,
+            base_url=base_url,
+            api_key=api_key,
+            timeout=timeout,
+            max_input_tokens=max_input_tokens,
+        )
         self._form = 0
-        self._clients: ClientPerLoop[AbstractAsyncContextManager[Any]] = ClientPerLoop(self._own_client)
-
-    async def aclose(self) -> None:
-        """Close the connections that were opened here; a later call opens others. Twice is harmless."""
-        await self._clients.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc_info: object) -> None:
-        await self.aclose()
 
     # --- for each provider to say ---
-
-    @abstractmethod
-    def _new_client(self, **options: Any) -> Any:
-        """A client of the provider."""
 
     @abstractmethod
     def _send(self, client: Any, prompt: Prompt, form: str) -> AbstractAsyncContextManager[Any]:
@@ -101,11 +87,6 @@ class AsksModel(ABC):
     @abstractmethod
     def _read(self, body: dict[str, Any]) -> Said:
         """What the provider's answer says; where it is not of its form, one of the errors of reading."""
-
-    @property
-    @abstractmethod
-    def _client_error(self) -> type[Exception]:
-        """The base of all that the client raises on its own behalf."""
 
     # --- asking ---
 
@@ -144,18 +125,6 @@ class AsksModel(ABC):
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise UnusableAnswerError("the endpoint's answer is not of its form", _raw(body)) from error
 
-    async def _client(self) -> Any:
-        if self._given is not None and not makes_connections_itself(self._given):
-            return self._given.with_options(max_retries=0)
-        return await self._clients.get()
-
-    def _own_client(self) -> Any:
-        """A client with connections of its own; where one was given, a copy that never touches its own."""
-        connections = self._sdk.DefaultAsyncHttpxClient(verify=ssl_context())
-        if self._given is not None:
-            return self._given.copy(http_client=connections, max_retries=0)
-        return self._new_client(**self._options, http_client=connections, max_retries=0)
-
 
 async def _bounded_body(response: Any) -> bytes:
     """The body of an answer; one without end is given up."""
@@ -180,14 +149,3 @@ def _told_fault(told: Any) -> Exception:
 def count_of(given: object) -> int:
     """A count of tokens, as far as the endpoint tells it."""
     return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else 0
-
-
-def _check_options(
-    client: Any, base_url: str | None, api_key: str | None, timeout: float, max_input_tokens: int
-) -> None:
-    if client is not None and (base_url is not None or api_key is not None):
-        raise ValueError("give a client, or a base_url and an api_key, not both")
-    if not timeout > 0:
-        raise ValueError(f"timeout must be positive, and it is {timeout}")
-    if max_input_tokens < _LEAST_INPUT_TOKENS:
-        raise ValueError(f"max_input_tokens must be at least {_LEAST_INPUT_TOKENS}, not {max_input_tokens}")

@@ -5,25 +5,12 @@ from datetime import date, timedelta
 from typing import Literal
 
 from ..similar_words import MONTH_NAMES
+from .numerals import UNITS
 
 Precision = Literal["day", "weekend", "week", "month", "season", "year"]
 
 _MONTHS = ("", *(name.capitalize() for name in MONTH_NAMES))
-_SMALL = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
+_SMALL = ("no", *UNITS[1:13])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import re
 
-_UNITS = [
+UNITS = [
     "zero",
     "one",
     "two",
@@ -24,13 +24,14 @@ _UNITS = [
     "eighteen",
     "nineteen",
 ]
+"""Whole numbers by their words, from 0 to 19."""
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 WORDS = (
-    {word: number for number, word in enumerate(_UNITS)}
+    {word: number for number, word in enumerate(UNITS)}
     | {word: 10 * number for number, word in enumerate(_TENS, 2)}
     | {"a": 1, "an": 1, "couple": 2}
 )
-NUMBER = r"(?:\d{1,3}|a couple(?: of)?|an?|" + "|".join([*_UNITS[1:], *_TENS]) + ")"
+NUMBER = r"(?:\d{1,3}|a couple(?: of)?|an?|" + "|".join([*UNITS[1:], *_TENS]) + ")"
 """A pattern for a number of days, weeks or years."""
 CHINESE_NUMBER = "(?:[0-9]{1,3}|[一二两三四五六七八九十]{1,3})"
 

@@ -2,14 +2,12 @@
 
 import asyncio
 import re
-from abc import ABC, abstractmethod
-from contextlib import AbstractAsyncContextManager
-from typing import Any, ClassVar, Self, TypedDict
+from abc import abstractmethod
+from typing import Any, TypedDict
 
 from ...errors import SummaryFailedError
-from ...extras import require_extra
 from ...items import estimate_text_tokens
-from .clients import ClientPerLoop, makes_connections_itself, ssl_context
+from .clients import AsksProvider
 from .making import Answer, Making, TooLongError
 from .parts import Part, split_parts
 from .prompts import OVERHEAD, Prompt
@@ -38,15 +36,14 @@ class ModelOptions(TypedDict, total=False):
     """How much is sent in a request, about; 24,000 by default."""
 
 
-class ModelSummarizer(ABC):
+class ModelSummarizer(AsksProvider):
     """A summarizer that asks a model. Whatever goes wrong is a `SummaryFailedError` with its cause.
 
     Input over `max_input_tokens`, or over what the model says it takes, is given to it in parts, each with
     the summary of those before.
     """
 
-    package: ClassVar[str]
-    """The provider's package, and the name of the extra that brings it."""
+    least_input_tokens = _LEAST_INPUT_TOKENS
 
     def __init__(
         self,
@@ -58,14 +55,14 @@ class ModelSummarizer(ABC):
         timeout: float = 30,
         max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
     ) -> None:
-        self._sdk = require_extra(self.package, self.package, type(self).__name__)
-        _check_options(client, base_url, api_key, timeout, max_input_tokens)
-        self.model = model
-        self._given = client
-        self._options = {"base_url": base_url, "api_key": api_key, "timeout": timeout}
-        self._timeout = timeout
-        self._max_input_tokens = max_input_tokens
-        self._clients: ClientPerLoop[AbstractAsyncContextManager[Any]] = ClientPerLoop(self._own_client)
+        super().__init__(
+            model,
+            client=client,
+            base_url=base_url,
+            api_key=api_key,
+            timeout=timeout,
+            max_input_tokens=max_input_tokens,
+        )
 
     async def __call__(self, request: SummaryRequest) -> Summary:
         """The summary of what came before and of these turns, within the limit of the request."""
@@ -74,21 +71,7 @@ class ModelSummarizer(ABC):
         await making.run()
         return Summary(making.text, self.model, making.usage)
 
-    async def aclose(self) -> None:
-        """Close the connections that were opened here; a later call opens others. Twice is harmless."""
-        await self._clients.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc_info: object) -> None:
-        await self.aclose()
-
     # --- for each provider to say ---
-
-    @abstractmethod
-    def _new_client(self, **options: Any) -> Any:
-        """A client of the provider."""
 
     @abstractmethod
     async def _send(self, client: Any, prompt: Prompt, max_tokens: int) -> Any:
@@ -97,11 +80,6 @@ class ModelSummarizer(ABC):
     @abstractmethod
     def _read(self, answered: Any) -> Answer:
         """What the provider's object says."""
-
-    @property
-    @abstractmethod
-    def _client_error(self) -> type[Exception]:
-        """The base of all that the client raises on its own behalf."""
 
     # --- asking ---
 
@@ -130,18 +108,6 @@ class ModelSummarizer(ABC):
                 raise TooLongError from error
             raise SummaryFailedError(f"asking the model failed ({type(error).__name__})") from error
 
-    async def _client(self) -> Any:
-        if self._given is not None and not makes_connections_itself(self._given):
-            return self._given
-        return await self._clients.get()
-
-    def _own_client(self) -> Any:
-        """A client with connections of its own; where one was given, a copy that never touches its own."""
-        connections = self._sdk.DefaultAsyncHttpxClient(verify=ssl_context())
-        if self._given is not None:
-            return self._given.copy(http_client=connections)
-        return self._new_client(**self._options, http_client=connections)
-
     def _split(self, request: SummaryRequest) -> tuple[str | None, list[Part]]:
         """The summary to begin with, and the transcript in parts that fit beside it."""
         previous = well_formed(request.previous or "").strip()
@@ -152,17 +118,6 @@ class ModelSummarizer(ABC):
             before, previous, known = [Entry("summary of what came before", previous)], "", 0
         room = self._max_input_tokens - OVERHEAD - max(known, request.max_tokens)
         return previous or None, split_parts(request.items, max(room, self._max_input_tokens // 4), before)
-
-
-def _check_options(
-    client: Any, base_url: str | None, api_key: str | None, timeout: float, max_input_tokens: int
-) -> None:
-    if client is not None and (base_url is not None or api_key is not None):
-        raise ValueError("give a client, or a base_url and an api_key, not both")
-    if not timeout > 0:
-        raise ValueError(f"timeout must be positive, and it is {timeout}")
-    if max_input_tokens < _LEAST_INPUT_TOKENS:
-        raise ValueError(f"max_input_tokens must be at least {_LEAST_INPUT_TOKENS}, not {max_input_tokens}")
 
 
 def _is_too_long(error: Exception) -> bool:
