@@ -1,0 +1,1 @@
+"""What runs agents for the service."""

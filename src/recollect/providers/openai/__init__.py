@@ -1,0 +1,1 @@
+"""Agents on the OpenAI Agents SDK, with sessions and memory of ours."""

@@ -1,0 +1,94 @@
+"""What the service asks of a provider of agents, and what it gets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..memory.conversation import Conversation
+from ..memory.store import MemoryStore
+
+ChatEventKind = Literal[
+    "turn.started",
+    "text.delta",
+    "tool.called",
+    "tool.output",
+    "agent.changed",
+    "turn.completed",
+    "turn.failed",
+]
+
+
+@dataclass(frozen=True)
+class ChatTurn:
+    """One message to an agent, within a conversation that is there."""
+
+    store: MemoryStore
+    """The memory of the tenant."""
+    tenant: str
+    conversation: Conversation
+    agent: str
+    message: str = field(repr=False)
+    turn_id: str
+    """Made by the caller: the same turn asked for twice is run once."""
+    memory_strategy: Mapping[str, Any] | None = None
+    memory_injection: bool | None = None
+    """What this request says; the conversation's and the agent's own word count where it is silent."""
+
+
+@dataclass(frozen=True)
+class ChatUsage:
+    """What a turn cost."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens, in and out."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool that the agent called, without what went in and out."""
+
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """A turn that is finished."""
+
+    turn_id: str
+    conversation_id: str
+    agent: str
+    """The agent that answered in the end; another after a handoff."""
+    model: str
+    text: str = field(repr=False)
+    user_message_id: str
+    assistant_message_id: str
+    usage: ChatUsage
+    tool_calls: tuple[ToolCall, ...] = ()
+    memories_used: int = 0
+    """How many entries and messages from memory were shown to the model."""
+
+
+@dataclass(frozen=True)
+class ChatEvent:
+    """Something that happened in a turn; `data` is JSON as the stream tells it."""
+
+    kind: ChatEventKind
+    data: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class AgentInfo:
+    """An agent that can be talked to."""
+
+    name: str
+    description: str
+    model: str
+    tools: tuple[str, ...]
+    handoffs: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""The service: conversations, memories and chat over HTTP."""
