@@ -16,6 +16,7 @@ LAYERS = (
     {"errors", "extras", "items"},
     {"sessions", "strategies", "memory"},
     {"integrations"},
+    {"providers"},
     {"server", "mcp", "cli", "migrations", "testing", "__main__"},
 )
 RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in packages}
@@ -91,6 +92,7 @@ def test_the_public_surface_is_this_list() -> None:
         Evidence ExtractionError Extractor LeaseLostError Memory MemoryStore Message ModelRefusedError
         ModelUnavailableError OfflineExtractor OpenAIExtractor Run RunFailure RunOptions RunStage
         UnusableAnswerError
+        ConversationSettings MemoryOutline TokenMeter UNCHANGED
         CachedEmbedder CallableEmbedder Embedder LocalEmbedder MemoryHit MemorySearch OnnxEmbedder
         OpenAIEmbedder Recalled Receipt TurnHit TurnSearch Why
         """.split()  # noqa: SIM905

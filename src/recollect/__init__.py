@@ -153,6 +153,10 @@ if TYPE_CHECKING:
     from .strategies.values import Summarize as Summarize
     from .strategies.values import Trim as Trim
     from .strategies.views import view_of as view_of
+    from .memory.settings import ConversationSettings as ConversationSettings
+    from .memory.settings import UNCHANGED as UNCHANGED
+    from .memory.memory import MemoryOutline as MemoryOutline
+    from .memory.pipeline.metering import TokenMeter as TokenMeter
 
 _PUBLIC = {
     "errors": (
@@ -325,6 +329,9 @@ _PUBLIC = {
         "OnnxEmbedder",
         "OpenAIEmbedder",
     ),
+    "memory.settings": ("ConversationSettings", "UNCHANGED",),
+    "memory.memory": ("MemoryOutline",),
+    "memory.pipeline.metering": ("TokenMeter",),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 

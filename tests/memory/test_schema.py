@@ -49,6 +49,43 @@ async def test_the_comparison_sees_a_missing_index(tmp_path: Path) -> None:
     assert [change[0] for change in differences(path)] == ["add_index"]
 
 
+def take_back(path: Path) -> None:
+    """Make a file as it was before conversations could be quiet."""
+    with closing(sqlite3.connect(path)) as connection:
+        for name in (
+            "conversations_due",
+            "conversations_tenant_updated_at",
+            "memory_runs_tenant_status_run_id",
+        ):
+            connection.execute(f"DROP INDEX recollect_{name}")
+        for table in ("memory_id", "session_id", "tenant"):
+            connection.execute(f"DROP INDEX recollect_conversations_{table}_created_at_conversation_id")
+        connection.execute("DROP INDEX recollect_conversations_provided")
+        for name in ("learn_at", "waiting_from", "settings_version"):
+            connection.execute(f"ALTER TABLE conversations DROP COLUMN {name}")
+        for table, columns in (("conversations", "session_id"), ("conversations", "memory_id, created_at")):
+            name = f"recollect_{table}_{columns.replace(', ', '_')}"
+            connection.execute(f"CREATE INDEX {name} ON {table} ({columns})")
+        connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_quiet_conversations'")
+        connection.commit()
+
+
+@in_event_loop
+async def test_a_file_of_before_is_brought_up_to_date_and_keeps_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    said = [{"role": "user", "content": "I sail."}]
+    async with MemoryStore(path, workers=0, embedder=None) as store:
+        await store.record_conversation("agent", "user", said, conversation_id="c")
+    take_back(path)
+    assert differences(path) != []
+    async with MemoryStore(path, workers=0, embedder=None) as store:
+        await store.append_messages("c", said, learn_after=600)
+        await store.close_conversation("c")
+        runs = await store.list_runs_of("c")
+        assert [(run.first_index, run.last_index) for run in runs] == [(0, 0), (1, 1)]
+    assert differences(path) == []
+
+
 @in_event_loop
 async def test_a_row_goes_with_its_parent(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"

@@ -12,6 +12,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -30,6 +31,7 @@ from recollect.testing.contract import in_event_loop, message, texts
 
 from ..sessions.postgres.database import sql
 
+HEAD = ScriptDirectory(str(Path(recollect.migrations.__file__).parent)).get_current_head()
 ADVANCED = session_schema(Tables(advanced=True))
 EVERYTHING: tuple[Schema, ...] = (
     ADVANCED,
@@ -91,7 +93,7 @@ def is_compared(name: str | None, kind: str, metadata: MetaData) -> bool:
 
 def definitions(url: str) -> dict[str, str]:
     """What PostgreSQL itself says of the indexes of long-term memory, and of where its vectors lie."""
-    tables = "tablename IN ('memory_contents', 'conversation_messages')"
+    tables = "tablename IN ('memory_contents', 'conversation_messages', 'conversations', 'memory_runs')"
     found = sql(url, f"SELECT indexname, indexdef FROM pg_indexes WHERE {tables}")
     storage = "attrelid IN ('memory_contents'::regclass, 'conversation_messages'::regclass)"
     found += sql(
@@ -127,16 +129,33 @@ async def test_a_step_back_from_vectors_leaves_the_tables(empty_database: str) -
     assert [name for name in definitions(empty_database) if "_nearest_" in name or "_to_embed" in name] == []
     async with MemoryStore(empty_database, workers=0) as store:
         assert await store.get_memory("agent", "user") is None
-    assert await migrate(empty_database) == ("0004", "0005")
+    assert await migrate(empty_database) == ("0004", HEAD)
     assert await differences(empty_database) == []
+
+
+@in_event_loop
+async def test_conversations_of_before_have_their_runs_and_can_go_on(empty_database: str) -> None:
+    await migrate(empty_database)
+    async with MemoryStore(empty_database, workers=0, embedder=None) as store:
+        said = [{"role": "user", "content": "I sail."}]
+        await store.record_conversation("agent", "user", said, conversation_id="c")
+    await downgrade(empty_database, "0005")
+    assert "recollect_conversations_session_id" in definitions(empty_database)
+    assert await migrate(empty_database) == ("0005", HEAD)
+    assert await differences(empty_database) == []
+    async with MemoryStore(empty_database, workers=0, embedder=None) as store:
+        await store.append_messages("c", said, learn_after=600)
+        await store.close_conversation("c")
+        runs = await store.list_runs_of("c")
+        assert [(run.first_index, run.last_index) for run in runs] == [(0, 0), (1, 1)]
 
 
 @in_event_loop
 async def test_the_migrations_give_the_described_schema(empty_database: str) -> None:
     assert await differences(empty_database) != [], "the comparison sees what is missing"
-    assert await migrate(empty_database) == (None, "0005")
+    assert await migrate(empty_database) == (None, HEAD)
     assert await differences(empty_database) == []
-    assert await migrate(empty_database) == ("0005", "0005"), "a second time does nothing"
+    assert await migrate(empty_database) == (HEAD, HEAD), "a second time does nothing"
 
 
 @in_event_loop
@@ -200,7 +219,7 @@ async def test_a_step_back_removes_the_events_and_summaries_alone(empty_database
     async with EventLog(empty_database) as log:
         with pytest.raises(MissingTablesError):
             await log.count("c")
-    assert await migrate(empty_database) == ("0002", "0005")
+    assert await migrate(empty_database) == ("0002", HEAD)
     assert await differences(empty_database) == []
 
 
@@ -231,7 +250,7 @@ async def test_a_database_of_create_tables_can_be_migrated_and_keeps_its_history
 @in_event_loop
 async def test_migrations_at_once_wait_for_each_other(empty_database: str) -> None:
     results = await asyncio.gather(*(migrate(empty_database) for _ in range(4)))
-    assert sorted(results, key=str) == [("0005", "0005")] * 3 + [(None, "0005")]
+    assert sorted(results, key=str) == [(HEAD, HEAD)] * 3 + [(None, HEAD)]
 
 
 def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -241,9 +260,9 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_command_migrates_and_says_so(empty_database: str) -> None:
     first = run_command("migrate", empty_database)
-    assert (first.returncode, first.stdout) == (0, "migrated from nothing to 0005\n")
+    assert (first.returncode, first.stdout) == (0, f"migrated from nothing to {HEAD}\n")
     second = run_command("migrate", empty_database)
-    assert (second.returncode, second.stdout) == (0, "already at 0005\n")
+    assert (second.returncode, second.stdout) == (0, f"already at {HEAD}\n")
 
 
 @pytest.mark.parametrize(

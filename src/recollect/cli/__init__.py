@@ -1,12 +1,16 @@
 """The command line: `recollect COMMAND`."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..errors import RecollectError
 from .bench import add_bench_parser
+from .configuration import configured_url
+from .keys import add_keys_parser
+from .mcp import add_mcp_parser
+from .serve import add_serve_parser
 from .worker import add_worker_parser
 
 
@@ -27,11 +31,15 @@ def _parser() -> argparse.ArgumentParser:
         "demo", help="an agent that remembers, on this machine, with no key and no server"
     )
     demo.set_defaults(run=_demo)
+    add_serve_parser(commands)
+    add_keys_parser(commands)
     migrate = commands.add_parser("migrate", help="bring a database server's schema to the newest revision")
-    migrate.add_argument("url", nargs="?", help="such as postgresql://user@host/name; else RECOLLECT_URL")
+    migrate.add_argument("url", nargs="?", help="such as postgresql://user@host/name; else as configured")
+    migrate.add_argument("--config", type=Path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
     migrate.set_defaults(run=_migrate)
     add_worker_parser(commands)
     add_bench_parser(commands)
+    add_mcp_parser(commands)
     return parser
 
 
@@ -40,7 +48,7 @@ def _migrate(options: argparse.Namespace) -> int:
 
     from ..migrations import migrate
 
-    url = options.url or os.environ.get("RECOLLECT_URL")
+    url = options.url or configured_url(options.config)
     if not url:
         raise ValueError("migrate needs the URL of a database, or RECOLLECT_URL in the environment")
     if url.startswith("sqlite") or ("://" not in url and url.endswith(".db")):

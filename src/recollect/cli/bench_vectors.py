@@ -212,7 +212,7 @@ def _conversations(plan: Plan) -> Iterator[Row]:
     for number in range(-(-plan.size // _OF_CONVERSATION)):
         user = number % plan.users
         names = (f"c{number}", _TENANT, "agent", f"user{user}", "session", f"memory{user}")
-        yield (*names, _TIME, _TIME, None, None, None, None, _OF_CONVERSATION, None)
+        yield (*names, _TIME, _TIME, None, None, None, None, _OF_CONVERSATION, None, None, None, None)
 
 
 def _fill_sqlite(plan: Plan, path: Path, truth: Truth) -> None:

@@ -4,52 +4,100 @@ import argparse
 import asyncio
 import re
 import signal
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .configuration import configured, is_configured
 
 if TYPE_CHECKING:
     from ..memory.pipeline.stages import Extractor
     from ..memory.store import MemoryStore
+    from ..server.settings import Settings
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_WORKERS = 4
 
 
 def add_worker_parser(commands: _Commands) -> None:
     """Add the command to the others."""
     worker = commands.add_parser("worker", help="learn from conversations that other processes have recorded")
     worker.add_argument("url", nargs="?", help="a path, or postgresql://user@host/name; else RECOLLECT_URL")
-    worker.add_argument("--workers", type=_count, default=4, metavar="N", help="users at a time (default: 4)")
-    worker.add_argument("--tenant", default="default", help="whose work is done (default: default)")
-    worker.add_argument("--until-idle", action="store_true", help="end when nothing is pending")
     worker.add_argument(
-        "--model", default="offline", help="offline (default), openai:NAME or anthropic:NAME", metavar="MODEL"
+        "--config", type=Path, metavar="FILE", help="that of the service; else RECOLLECT_CONFIG"
     )
+    worker.add_argument("--workers", type=_count, metavar="N", help="users at a time (default: 4)")
+    worker.add_argument("--tenant", help="whose work is done (default: everybody's)")
+    worker.add_argument("--until-idle", action="store_true", help="end when nothing is pending")
+    worker.add_argument("--model", help="offline (default), openai:NAME or anthropic:NAME", metavar="MODEL")
     worker.set_defaults(run=run_worker)
 
 
 def run_worker(options: argparse.Namespace) -> int:
     """Work until a signal comes, or until nothing is pending."""
-    return asyncio.run(_run(options))
+    return asyncio.run(_run(_plan_of(options), options.until_idle))
 
 
-async def _run(options: argparse.Namespace) -> int:
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be done: as the command says, or else as the service is configured."""
+
+    url: str
+    model: str
+    workers: int
+    tenant: str | None
+    settings: "Settings | None"
+    """`None` where nothing was configured: that takes no more than the base install."""
+
+
+def _plan_of(options: argparse.Namespace) -> _Plan:
     from ..memory.store.store import default_url
 
-    url = options.url or default_url()
-    extractor = _extractor_of(options.model)
+    settings, url, model, workers = None, options.url or default_url(), options.model, options.workers
+    if is_configured(options.config):
+        settings = configured(options.config, {"RECOLLECT_DATABASE__URL": options.url})
+        url = settings.database.url
+        model = model or settings.memory.extractor
+        workers = workers or settings.memory.workers
+    return _Plan(url, model or "offline", workers or _WORKERS, options.tenant, settings)
+
+
+async def _run(plan: _Plan, until_idle: bool) -> int:
+    extractor = _extractor_of(plan.model)
     try:
-        async with _store(url, extractor, options) as store:
+        async with AsyncExitStack() as opened:
+            store = await opened.enter_async_context(_store(plan, extractor, await _meter(plan, opened)))
             await store.coverage()  # what is wrong with the database is told now, and not in a log
-            print(f"{options.workers} workers on {_told(url)}, model {extractor.model}", flush=True)
-            await _work(store, options.until_idle)
+            print(f"{plan.workers} workers on {_told(plan.url)}, model {extractor.model}", flush=True)
+            await _work(store, until_idle)
     finally:
         await extractor.aclose()
     return 0
 
 
-def _store(url: str, extractor: "Extractor", options: argparse.Namespace) -> "MemoryStore":
+def _store(plan: _Plan, extractor: "Extractor", meter: Any) -> "MemoryStore":
     from ..memory.store import MemoryStore
 
-    return MemoryStore(url, extractor=extractor, workers=options.workers, tenant=options.tenant)
+    options: dict[str, Any] = {"extractor": extractor, "workers": plan.workers, "meter": meter}
+    if plan.settings is not None:
+        from ..memory.search.embedders.named import embedder_named
+
+        options["embedder"] = embedder_named(plan.settings.memory.embedder)
+    if plan.tenant is None:
+        return MemoryStore(plan.url, all_tenants=True, **options)
+    return MemoryStore(plan.url, tenant=plan.tenant, **options)
+
+
+async def _meter(plan: _Plan, opened: AsyncExitStack) -> Any:
+    """What counts tokens against the budgets of tenants, where a configuration may have given them some."""
+    settings = plan.settings
+    if settings is None:
+        return None
+    from ..server.access.budget import Budget, TokenLedger
+
+    ledger = await opened.enter_async_context(TokenLedger(plan.url))
+    return Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
 
 
 async def _work(store: "MemoryStore", until_idle: bool) -> None:
@@ -84,18 +132,12 @@ def _stopped_by_signal() -> "asyncio.Future[None]":
 
 
 def _extractor_of(model: str) -> "Extractor":
-    kind, _, name = model.partition(":")
-    if model == "offline":
-        from ..memory.offline import OfflineExtractor
+    from ..memory.models.named import extractor_named
 
-        return OfflineExtractor()
-    if kind not in ("openai", "anthropic") or not name:
-        raise ValueError("--model must be offline, openai:NAME or anthropic:NAME")
-    from ..memory import models
-
-    makers: dict[str, Any] = {"openai": models.OpenAIExtractor, "anthropic": models.AnthropicExtractor}
-    extractor: Extractor = makers[kind](name)
-    return extractor
+    try:
+        return extractor_named(model)
+    except ValueError as error:
+        raise ValueError("--model must be offline, openai:NAME or anthropic:NAME") from error
 
 
 def _told(url: str) -> str:

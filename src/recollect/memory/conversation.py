@@ -53,6 +53,8 @@ class Conversation:
     created_at: datetime
     memory_id: str | None
     pipeline_result: dict[str, Any] | None = field(repr=False)
+    closed_at: datetime | None
+    """When it was closed: nothing can be added to it since."""
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class Conversation:
         created_at: datetime | str | None = None,
         memory_id: str | None = None,
         pipeline_result: dict[str, Any] | None = None,
+        closed_at: datetime | str | None = None,
     ) -> None:
         self.agent_id = check_owner("agent_id", agent_id)
         self.user_id = check_owner("user_id", user_id)
@@ -72,6 +75,7 @@ class Conversation:
         self.created_at = read_time("created_at", created_at) or now()
         self.memory_id = check_key("memory_id", memory_id)
         self.pipeline_result = pipeline_result
+        self.closed_at = read_time("closed_at", closed_at)
         self.messages = read_messages(messages, self.created_at)
 
     @property
@@ -122,10 +126,14 @@ class Conversation:
 
 def summarize(count: int, messages: Iterable[Message]) -> str:
     """The automatic summary of a conversation of so many messages, of which the first are given."""
+    return summarize_words(count, next((each.content for each in messages if each.role == "user"), None))
+
+
+def summarize_words(count: int, first: str | None) -> str:
+    """The same, given what the user said first, if they said anything."""
     if not count:
         return "Empty conversation"
-    first = next((message.content for message in messages if message.role == "user"), "No user message")
-    return f"Conversation with {count} turns: {first[:_PREVIEW]}..."
+    return f"Conversation with {count} turns: {(first or 'No user message')[:_PREVIEW]}..."
 
 
 def check_owner(name: str, value: object) -> str:

@@ -35,9 +35,15 @@ class ConversationManager:
         self._loop = BackgroundLoop("recollect-memory")
 
     record_conversation = _blocking(MemoryStore.record_conversation)
+    open_conversation = _blocking(MemoryStore.open_conversation)
     append_messages = _blocking(MemoryStore.append_messages)
+    close_conversation = _blocking(MemoryStore.close_conversation)
     get_conversation = _blocking(MemoryStore.get_conversation)
+    get_conversation_outline = _blocking(MemoryStore.get_conversation_outline)
     list_conversations = _blocking(MemoryStore.list_conversations)
+    list_messages = _blocking(MemoryStore.list_messages)
+    get_conversation_settings = _blocking(MemoryStore.get_conversation_settings)
+    change_conversation_settings = _blocking(MemoryStore.change_conversation_settings)
 
     get_memory = _blocking(MemoryStore.get_memory)
     get_memory_by_id = _blocking(MemoryStore.get_memory_by_id)
@@ -45,6 +51,7 @@ class ConversationManager:
     save_memory = _blocking(MemoryStore.save_memory)
 
     list_entries = _blocking(MemoryStore.list_entries)
+    list_entries_of = _blocking(MemoryStore.list_entries_of)
     get_entry = _blocking(MemoryStore.get_entry)
     get_history = _blocking(MemoryStore.get_history)
     add_entry = _blocking(MemoryStore.add_entry)
@@ -62,6 +69,7 @@ class ConversationManager:
     import_user = _blocking(MemoryStore.import_user)
     erase_user = _blocking(MemoryStore.erase_user)
     erase_conversation = _blocking(MemoryStore.erase_conversation)
+    erase_conversations_before = _blocking(MemoryStore.erase_conversations_before)
     erase_message = _blocking(MemoryStore.erase_message)
     delete_memory = _blocking(MemoryStore.delete_memory)
     receipt_subject = _blocking(MemoryStore.receipt_subject)

@@ -7,8 +7,27 @@ from datetime import datetime
 from typing import Any, Self
 
 from .conversation import check_key, check_owner
-from .entry import CONTENT_TYPES
+from .entry import CONTENT_TYPES, ContentType
 from .times import now, read_time, tell_time
+
+
+@dataclass(frozen=True)
+class MemoryOutline:
+    """What is told about a memory without what it holds."""
+
+    memory_id: str
+    agent_id: str
+    user_id: str
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    counts: Mapping[ContentType, int]
+    """How many entries it tells, by their type."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outline as JSON tells it."""
+        times = {"created_at": tell_time(self.created_at), "updated_at": tell_time(self.updated_at)}
+        return {**vars(self), **times, "counts": dict(self.counts)}
 
 
 @dataclass(init=False)

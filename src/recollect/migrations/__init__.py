@@ -1,18 +1,70 @@
 """The schema of a database server, in ordered steps, by Alembic. SQLite files migrate by themselves."""
 
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import MissingTablesError, SchemaMismatchError
 from ..extras import require_extra
+from ..sessions.opening import sqlite_path
 
 if TYPE_CHECKING:
+    from alembic.config import Config
     from sqlalchemy import Connection
+
+T = TypeVar("T")
 
 VERSION_TABLE = "recollect_schema_version"
 
 
 async def migrate(url: str) -> tuple[str | None, str | None]:
     """Bring a database to the newest revision; returns the revision before and the one after."""
+    return await _in_transaction(url, _upgrade)
+
+
+async def current_revision(url: str) -> str | None:
+    """The revision that a database is at; `None` if it was never migrated."""
+    return await _in_transaction(url, _revision)
+
+
+def newest_revision() -> str:
+    """The revision that this version of the package works with."""
+    return known_revisions()[0]
+
+
+@lru_cache
+def known_revisions() -> tuple[str, ...]:
+    """All revisions that this version of the package knows, the newest first."""
+    script: Any = require_extra("postgres", "alembic.script", "migrating a database server")
+    steps = script.ScriptDirectory.from_config(_config()).walk_revisions()
+    return tuple(step.revision for step in steps)
+
+
+async def check_revision(url: str) -> None:
+    """Make sure that a database is at the newest revision; else an error says what mends it.
+
+    A SQLite file is always in order: it migrates when it is opened.
+    """
+    if sqlite_path(url) is not None or url.startswith("sqlite"):
+        return
+    current = await current_revision(url)
+    if current is None:
+        raise MissingTablesError("the database has no tables yet: run `recollect migrate`")
+    if current == newest_revision():
+        return
+    if current in known_revisions():
+        raise SchemaMismatchError(
+            f"the database is at revision {current}, and this version of recollect works with"
+            f" {newest_revision()}: run `recollect migrate`"
+        )
+    raise SchemaMismatchError(
+        f"the database is at revision {current}, which this version of recollect does not know (its newest is"
+        f" {newest_revision()}): start the version that migrated it, or a newer one"
+    )
+
+
+async def _in_transaction(url: str, work: "Callable[[Connection], T]") -> T:
     require_extra("postgres", "alembic", "migrating a database server")
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
@@ -25,7 +77,7 @@ async def migrate(url: str) -> tuple[str | None, str | None]:
     engine = create_async_engine(checked, poolclass=NullPool)
     try:
         async with engine.begin() as connection:
-            return await connection.run_sync(_upgrade)
+            return await connection.run_sync(work)
     except Exception as error:
         explained = explain_connecting(error, name_of(checked))
         if explained is error:
@@ -37,17 +89,23 @@ async def migrate(url: str) -> tuple[str | None, str | None]:
 
 def _upgrade(connection: "Connection") -> tuple[str | None, str | None]:
     from alembic import command
-    from alembic.config import Config
 
     if connection.dialect.name == "postgresql":
         # Two migrations at once wait for each other; the second then has nothing to do.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7265636)")
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
+    config = _config()
     config.attributes["connection"] = connection
     before = _revision(connection)
     command.upgrade(config, "head")
     return before, _revision(connection)
+
+
+def _config() -> "Config":
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent))
+    return config
 
 
 def _revision(connection: "Connection") -> str | None:

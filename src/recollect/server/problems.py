@@ -40,7 +40,7 @@ CODES: dict[str, Kind] = {
 }
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
     """Ends a request with a problem document."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from recollect import ConversationSummaryStore, EventLog, SessionMetadata, open_session
+from recollect import ConversationSummaryStore, EventLog, Memory, SessionMetadata, open_session
 
 from .kit import AGENT, Somewhere, Store, learn, said
 
@@ -20,6 +20,7 @@ async def move_in(somewhere: Somewhere, store: Store, *marks: str) -> None:
     for mark in marks:
         await _talk(somewhere, mark)
         await _note_down(somewhere, mark)
+        await store.save_memory(Memory(f"{AGENT} {mark}", f"user {mark}", memory_id=f"{mark} memory"))
         await _record(store, mark, "1", "home: lives in %s town", "pet: keeps a tortoise called %s")
         await _record(store, mark, "2", "home: moved to a farm near %s", "feeling: longs for the sea at %s")
         await _record(store, mark, "3", "garbage from %s")

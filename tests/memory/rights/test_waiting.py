@@ -27,6 +27,16 @@ def acts_of(store: Store) -> list[Callable[[int], Awaitable[object]]]:
     async def append(turn: int) -> None:
         await store.append_messages("c1", said(f"pet: has tortoise {turn}", prefix=f"{turn} "))
 
+    async def append_quietly(turn: int) -> None:
+        await store.append_messages(
+            "c1", said(f"pet: has cat {turn}", prefix=f"quiet {turn} "), learn_after=0
+        )
+
+    async def close(turn: int) -> None:
+        await store.open_conversation(AGENT, "ann", conversation_id=f"quiet {turn}")
+        await store.append_messages(f"quiet {turn}", said("home: has a boat"), learn_after=0)
+        await store.close_conversation(f"quiet {turn}")
+
     async def erase_message(turn: int) -> None:
         await store.erase_message("c1", f"{max(0, turn - 2)} 0")
 
@@ -45,7 +55,8 @@ def acts_of(store: Store) -> list[Callable[[int], Awaitable[object]]]:
     async def embed(_: int) -> None:
         await store.embed_pending()
 
-    return [record, record, append, erase_message, erase_conversation, delete_memory, erase_user, embed]
+    talking = [record, record, append, append_quietly, close]
+    return [*talking, erase_message, erase_conversation, delete_memory, erase_user, embed]
 
 
 @in_event_loop

@@ -151,7 +151,7 @@ async def test_conversations_are_listed_page_by_page_the_newest_first(place: Pla
         before = None
         while page := await store.list_conversations("agent", "user", before=before, limit=2):
             pages += [each["conversation_id"] for each in page]
-            before = pages[-1]
+            before = page[-1]["position"]
         assert pages == ["c5", "c4", "same time", "c3", "c2", "c1"]
         (newest,) = await store.list_conversations("agent", "user", limit=1)
         assert newest["summary"] == "Conversation with 2 turns: I went to the zoo..."
@@ -164,8 +164,9 @@ async def test_conversations_are_listed_page_by_page_the_newest_first(place: Pla
 async def test_a_page_after_nothing_is_refused(place: Place) -> None:
     async with place.open() as store:
         await record(store)
-        with pytest.raises(ValueError, match="before must be the id of a conversation"):
-            await store.list_conversations("agent", "user", before="unknown")
+        for before in ("unknown", "", "nul\0/c"):
+            with pytest.raises(ValueError, match="before must"):
+                await store.list_conversations("agent", "user", before=before)
         with pytest.raises(ValueError, match="limit"):
             await store.list_conversations("agent", "user", limit=-1)
         assert await store.list_conversations("agent", "user", limit=0) == []

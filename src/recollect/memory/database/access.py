@@ -12,10 +12,13 @@ from ...sessions.sql.scripts import Decode, Engine, MakeScript, Row
 from ..conversation import Message
 from ..entry import Entry
 from ..times import now
-from . import conversations, entries
+from . import conversations, entries, memories
 from .dialect import dialect_of
 from .entries import EntryQueries
+from .outlines import OutlineQueries
+from .quiet import QuietQueries
 from .removal import RemovalQueries
+from .run_queries import RunQueries
 from .runs import QueueQueries
 from .schema import MemorySchema
 
@@ -40,10 +43,14 @@ class MemoryDatabase(SQLStore):
         super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
         self.dialect = dialect_of(self._database.dialect)
         self.queue = QueueQueries(self.dialect)
+        self.quiet = QuietQueries(self.dialect)
+        self.runs = RunQueries(self.dialect)
+        self.outlines = OutlineQueries(self.dialect)
         self.entries = EntryQueries(self.dialect)
         self.turns = conversations.by_ids(self.dialect)
         self.messages_by_id = conversations.in_conversation(self.dialect)
         self.removal = RemovalQueries(self.dialect)
+        self.find_to_record = memories.finding_to_record(self.dialect)
 
     async def prepared(self) -> Engine:
         """The engine, with the tables there."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ConflictError
 from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
@@ -13,38 +13,36 @@ from . import memories
 from .dialect import Dialect
 from .schema import CONVERSATIONS, MESSAGES
 
-_COLUMNS = (
+COLUMNS = (
     "conversation_id, agent_id, user_id, session_id, memory_id, created_at, next_index, pipeline_result,"
-    " closed_at"
+    " closed_at, updated_at, provider_conversation_id"
 )
 _MESSAGE = "message_id, role, content, message_index, created_at"
 _MAKE = (
     f"INSERT INTO {CONVERSATIONS.name} (conversation_id, tenant, agent_id, user_id, session_id, memory_id,"
-    " created_at, updated_at, next_index) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    " created_at, updated_at, next_index, memory_strategy, memory_injection)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
     " ON CONFLICT (conversation_id) DO NOTHING RETURNING 1"
 )
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
-# Whoever appends takes the row, so that indexes have no gaps and no doubles.
-_APPEND = (
-    f"UPDATE {CONVERSATIONS.name} SET next_index = next_index + ?3, updated_at = ?4 WHERE {_OWNED}"
-    " RETURNING next_index"
-)
-READ = f"SELECT {_COLUMNS} FROM {CONVERSATIONS.name} WHERE {_OWNED}"
-LIST = (
-    f"SELECT {_COLUMNS} FROM {CONVERSATIONS.name} WHERE memory_id = ?1"
-    " AND (created_at, conversation_id) < (?2, ?3) ORDER BY created_at DESC, conversation_id DESC LIMIT ?4"
-)
+READ = f"SELECT {COLUMNS} FROM {CONVERSATIONS.name} WHERE {_OWNED}"
 READ_MESSAGES = (
     f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_index BETWEEN ?2 AND ?3"
     " ORDER BY message_index"
 )
-FIRST_USER_MESSAGE = (
-    f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND role = 'user'"
-    " ORDER BY message_index LIMIT 1"
+LIST_MESSAGES = (
+    f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_index >= ?2"
+    " ORDER BY message_index LIMIT ?3"
+)
+INACTIVE = (
+    f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE tenant = ?1 AND updated_at < ?2"
+    " ORDER BY updated_at LIMIT ?3"
 )
 OF_SESSION = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id = ?1 AND session_id = ?2"
-COUNT_MESSAGES = f"SELECT count(*) FROM {MESSAGES.name} WHERE conversation_id = ?1"
 SET_RESULT = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = ?2 WHERE conversation_id = ?1"
+
+Settings: TypeAlias = tuple[str | None, str | None]
+"""The strategy and the injection of a conversation, as columns hold them."""
 
 
 class ConversationRow(NamedTuple):
@@ -59,6 +57,8 @@ class ConversationRow(NamedTuple):
     next_index: int
     pipeline_result: str | None
     closed_at: str | None
+    updated_at: str
+    provider_conversation_id: str | None
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -79,6 +79,7 @@ class ConversationRow(NamedTuple):
             time_from_column(self.created_at),
             self.memory_id,
             self.result,
+            self.closed_at and time_from_column(self.closed_at),
         )
         conversation.messages = tuple(messages)  # with their places: one that was erased leaves a gap
         return conversation
@@ -86,7 +87,28 @@ class ConversationRow(NamedTuple):
 
 def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Script[bool]:
     """Add a conversation; `False` if the same is there already. Another under its id is a `ConflictError`."""
-    created_at = time_to_column(conversation.created_at)
+    if not (yield from make(tenant, conversation, memory_id, now)):
+        yield from _check_same(tenant, conversation, memory_id)
+        return False
+    yield from add_messages(tenant, memory_id, conversation.conversation_id, conversation.messages)
+    yield Statement(memories.TURNS_CHANGED, (memory_id,))
+    return True
+
+
+def open_empty(
+    tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings
+) -> Script[None]:
+    """Add a conversation without messages, unless it is there; one of another is a `ConflictError`."""
+    if not (yield from make(tenant, conversation, memory_id, now, settings)):
+        rows = yield Statement(READ, (conversation.conversation_id, tenant))
+        if not rows or ConversationRow(*rows[0]).memory_id != memory_id:
+            raise ConflictError("there is another conversation with this conversation_id")
+
+
+def make(
+    tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
+) -> Script[bool]:
+    """Make the row of a conversation, with its strategy and injection; `False` if its id is taken."""
     values = (
         conversation.conversation_id,
         tenant,
@@ -94,15 +116,12 @@ def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Sc
         conversation.user_id,
         conversation.session_id,
         memory_id,
-        created_at,
+        time_to_column(conversation.created_at),
         now,
         conversation.turn_count,
+        *settings,
     )
-    if not (yield Statement(_MAKE, values)):
-        yield from _check_same(tenant, conversation, memory_id)
-        return False
-    yield from add_messages(tenant, memory_id, conversation.conversation_id, conversation.messages)
-    return True
+    return bool((yield Statement(_MAKE, values)))
 
 
 def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
@@ -128,24 +147,10 @@ def already_there(by_id: str, conversation_id: str, messages: Sequence[Message])
     return found
 
 
-def append(
-    tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message], now: str
-) -> Script[list[Message]]:
-    """Add messages after those that are there, and return them with their places."""
-    rows = yield Statement(_APPEND, (conversation_id, tenant, len(messages), now))
-    first = int(rows[0][0]) - len(messages)
-    placed = [
-        Message(each.role, each.content, each.message_id, first + place, each.created_at)
-        for place, each in enumerate(messages)
-    ]
-    yield from add_messages(tenant, memory_id, conversation_id, placed)
-    return placed
-
-
 def add_messages(
     tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
 ) -> Script[None]:
-    """Add messages at their places."""
+    """Add messages at their places; whoever does so says that the memory's turns have changed."""
     rows = [
         {
             "conversation_id": conversation_id,
@@ -160,7 +165,6 @@ def add_messages(
         for message in messages
     ]
     yield from run_all(insert(MESSAGES, rows))
-    yield Statement(memories.TURNS_CHANGED, (memory_id,))
 
 
 def in_conversation(dialect: Dialect) -> str:

@@ -30,6 +30,13 @@ READ_LIVE = f"{_FROM} {_LIVE} AND CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
 READ_AS_OF = f"{_FROM} {_AT} {_PAGE}"
 READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_ALL = f"{_FROM} CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
+
+
+def of_type(query: str) -> str:
+    """One of these statements for the entries of one type, the fifth parameter."""
+    return query.replace(_PAGE, f"AND content_type = ?5 {_PAGE}")
+
+
 _RETIRE = (
     f"UPDATE {CONTENTS.name} SET retired_at = ?2, superseded_by = ?3,"
     " valid_to = coalesce(valid_to, CAST(?4 AS VARCHAR))"

@@ -6,9 +6,10 @@ import random
 import uuid
 from typing import NamedTuple, Self
 
-from ...errors import ConflictError
+from ...errors import ConflictError, TransientError
 from ...sessions.sql.scripts import Row, Script, Statement
-from .schema import MEMORIES
+from .dialect import Dialect
+from .schema import MEMORIES, QUEUE
 
 _COLUMNS = "memory_id, tenant, agent_id, user_id, created_at, updated_at, version"
 _MAKE = (
@@ -22,15 +23,17 @@ READ = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE memory_id = ?1 AND tenant 
 HOLD = (
     f"UPDATE {MEMORIES.name} SET version = version WHERE memory_id = ?1 AND tenant = ?2 RETURNING {_COLUMNS}"
 )
-READ_OWNER = f"SELECT owner_key FROM {MEMORIES.name} WHERE memory_id = ?1"
-LIST = (
-    f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE tenant = ?1 AND memory_id > ?2 ORDER BY memory_id LIMIT ?3"
+_LIST = (
+    f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE {{}} = ?1 AND memory_id > ?2 ORDER BY memory_id LIMIT ?3"
 )
+LIST = _LIST.format("tenant")
+LIST_OF_USER = _LIST.format("user_key")
+LIST_OF_OWNER = _LIST.format("owner_key")
 _ADVANCE = (
     f"UPDATE {MEMORIES.name} SET version = version + 1, entries_stamp = entries_stamp + 1, updated_at = ?2,"
     " next_position = next_position + ?3 WHERE memory_id = ?1 RETURNING next_position"
 )
-TURNS_CHANGED = f"UPDATE {MEMORIES.name} SET turns_stamp = turns_stamp + 1 WHERE memory_id = ?1"
+TURNS_CHANGED = f"UPDATE {MEMORIES.name} SET turns_stamp = turns_stamp + 1 WHERE memory_id = ?1 RETURNING 1"
 """To be run by whoever adds or removes messages."""
 
 
@@ -65,22 +68,38 @@ def _hash(*names: str) -> str:
     return hashlib.sha256(json.dumps(names).encode()).hexdigest()
 
 
-def find_or_make(row: MemoryRow, share: str = "") -> Script[str]:
-    """The id of the memory of an agent and a user, which is made if there is none.
+def find_to_record(row: MemoryRow, find: str, may_make: bool) -> Script[str | None]:
+    """The id of the memory of an agent and a user, made if there is none and it may be.
 
-    With the `share` of a dialect nobody deletes it before the transaction ends.
+    Nobody deletes it before the transaction ends.
     """
+    if not may_make:
+        rows = yield Statement(find, (owner_key(row.tenant, row.agent_id, row.user_id),))
+        return str(rows[0][0]) if rows else None
+    found = yield from _find_or_make(row, find)
+    if found is None:  # others have made it, and erased it at once: all begins anew
+        raise TransientError("the memory was erased as it was made")
+    return found
+
+
+def find_or_make(row: MemoryRow) -> Script[str]:
+    """The id of the memory of an agent and a user, which is made if there is none."""
+    found = yield from _find_or_make(row, FIND)
+    if found is None:
+        raise ConflictError("memory_id is not that of this agent and user")
+    return found
+
+
+def _find_or_make(row: MemoryRow, find_with: str) -> Script[str | None]:
     keys = (owner_key(row.tenant, row.agent_id, row.user_id), user_key(row.tenant, row.user_id))
-    find = Statement(FIND + share, (keys[0],))
+    find = Statement(find_with, (keys[0],))
     rows = yield find
     if not rows:
         values = (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, row.created_at, row.version)
         # Stamps start anywhere: a copy of an erased memory of the same id must not be taken for this one's.
         yield Statement(_MAKE, (*values, random.getrandbits(48)))
         rows = yield find  # which another may have made meanwhile
-    if not rows:
-        raise ConflictError("memory_id is not that of this agent and user")
-    return str(rows[0][0])
+    return str(rows[0][0]) if rows else None
 
 
 def advance(memory_id: str, changed_at: str, places: int) -> Script[int]:
@@ -89,6 +108,20 @@ def advance(memory_id: str, changed_at: str, places: int) -> Script[int]:
     if not rows:
         raise ConflictError("the memory is not there any more")
     return int(rows[0][0]) - places
+
+
+def finding_to_record(dialect: Dialect) -> str:
+    """Finds the memory of an owner, for whoever is about to share it and to queue it.
+
+    Whoever deletes it has the queue first, and so has this one, where there is a row of the queue.
+    """
+    if not dialect.lock:
+        return FIND
+    owned = f"SELECT memory_id FROM {MEMORIES.name} WHERE owner_key = ?1"
+    return (
+        f"WITH queued AS (SELECT 1 FROM {QUEUE.name} WHERE memory_id = ({owned}){dialect.lock})"
+        f" {FIND} AND (SELECT count(*) FROM queued) >= 0{dialect.share}"
+    )
 
 
 def rows_from(rows: list[Row]) -> list[MemoryRow]:

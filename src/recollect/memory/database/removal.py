@@ -81,9 +81,6 @@ class RemovalQueries:
         """Keeping others from memories."""
         self.queued = f"SELECT memory_id FROM {QUEUE.name} WHERE memory_id IN {ids} ORDER BY memory_id"
         self.hold_queued = f"{self.queued}{dialect.lock}"
-        owned = f"SELECT memory_id FROM {MEMORIES.name} WHERE owner_key = ?1"
-        # For whoever is about to share a memory and to queue it: whoever deletes it has the queue first too.
-        self.hold_owned = f"SELECT memory_id FROM {QUEUE.name} WHERE memory_id = ({owned}){dialect.lock}"
         self.there = f"SELECT memory_id FROM {MEMORIES.name} WHERE memory_id IN {ids} ORDER BY memory_id"
         self.hold_memories = f"{self.there}{dialect.skip_locked}"
         self.share_memories = f"{self.there}{dialect.share}"
@@ -125,15 +122,25 @@ class RemovalQueries:
 def hold(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> Script[bool]:
     """Have nobody learn or record until the transaction ends, and whoever works lose the lease.
 
-    Returns `False` if there is no such memory. The row of the queue comes first, as for everybody: it is made
-    where there is none, for else whoever makes it meanwhile would hold it, and wait for the memory.
+    Returns `False` if there is no such memory.
+    """
+    is_there = yield from hold_queue(queries, enqueue, tenant, memory_id)
+    if is_there:
+        yield Statement(queries.interrupt, (memory_id,))
+    return is_there
+
+
+def hold_queue(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> Script[bool]:
+    """Have a memory in the queue, with nobody else at it; `False` if there is no such memory.
+
+    The row of the queue comes first, as for everybody: it is made where there is none, for else whoever makes
+    it meanwhile would hold it, and wait for the memory.
     """
     ids = json.dumps([memory_id])
     yield Statement(queries.hold_queued, (ids,))
     if not (yield Statement(queries.share_memories, (ids,))):
         return False
     yield Statement(enqueue, (memory_id, tenant))
-    yield Statement(queries.interrupt, (memory_id,))
     return True
 
 

@@ -22,38 +22,21 @@ from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
 
 _RUNS_AT_ONCE = 500
 _BEFORE = 6  # messages before those of a run, for what they refer to
-_COLUMNS = (
+COLUMNS = (
     "run_id, tenant, memory_id, conversation_id, first_index, last_index, status, attempts, created_at,"
     " started_at, finished_at, error, model"
 )
-READ = f"SELECT {_COLUMNS} FROM {RUNS.name} WHERE run_id = ?1 AND tenant = ?2"
-LIST = (
-    f"SELECT {_COLUMNS} FROM {RUNS.name} WHERE tenant = ?1 AND (CAST(?2 AS VARCHAR) IS NULL OR status = ?2)"
-    " AND run_id > ?3 ORDER BY run_id LIMIT ?4"
-)
+READ = f"SELECT {COLUMNS} FROM {RUNS.name} WHERE run_id = ?1 AND tenant = ?2"
 OF_CONVERSATION = (
-    f"SELECT {_COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2 ORDER BY sequence"
+    f"SELECT {COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2 ORDER BY sequence"
 )
-READ_FAILURES = (
-    "SELECT attempt, stage, failed_at, error, raw_response, prompt_tokens, completion_tokens"
-    f" FROM {FAILURES.name} WHERE run_id = ?1 ORDER BY attempt"
-)
-READ_STAGES = (
-    "SELECT stage, model, finished_at, result, raw_response, prompt_tokens, completion_tokens"
-    f" FROM {STAGES.name} WHERE run_id = ?1"
-)
-ANY_OPEN = f"SELECT 1 FROM {RUNS.name} WHERE tenant = ?1 AND status IN ('pending', 'running') LIMIT 1"
-# Each conversation counts once: as failed, if any of its runs is; else as pending, if any is open.
-COVERAGE = (
-    "SELECT state, count(*) FROM (SELECT CASE WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1"
-    " THEN 'failed' WHEN max(is_open) = 1 THEN 'pending' ELSE 'remembered' END AS state"
-    f" FROM {RUNS.name} WHERE tenant = ?1 GROUP BY conversation_id) AS conversations GROUP BY state"
-)
+STAGE_COLUMNS = "stage, model, finished_at, result, raw_response, prompt_tokens, completion_tokens"
+READ_STAGES = f"SELECT {STAGE_COLUMNS} FROM {STAGES.name} WHERE run_id = ?1"
 _OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id = {RUNS.name}.memory_id)"
 _START_OLDEST = (
     f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, CAST(?2 AS VARCHAR))"
     f" WHERE run_id = (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
-    f" ORDER BY sequence LIMIT 1) RETURNING {_COLUMNS},"
+    f" ORDER BY sequence LIMIT 1) RETURNING {COLUMNS},"
     f" {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')}"
 )
 _KEEP_STAGE = (
@@ -154,15 +137,8 @@ class QueueQueries:
             f"INSERT INTO {queue} (memory_id, tenant, available_at) VALUES (?1, ?2, {now})"
             " ON CONFLICT (memory_id) DO UPDATE SET tenant = excluded.tenant"
         )
-        due = (
-            f"SELECT memory_id FROM {queue} WHERE tenant = ?3 AND available_at <= {now}"
-            " ORDER BY available_at LIMIT 1"
-            f"{dialect.skip_locked}"
-        )
-        self.take = (
-            f"UPDATE {queue} SET lease = ?1, available_at = {now} + ?2 WHERE memory_id = ({due})"
-            " RETURNING memory_id"
-        )
+        self.take = self._take(dialect, "tenant = ?3")
+        self.take_any = self._take(dialect, "CAST(?3 AS VARCHAR) IS NULL")
         held = "WHERE memory_id = ?1 AND lease = ?2"
         self.extend = f"UPDATE {queue} SET available_at = {now} + ?3 {held} RETURNING 1"
         self.release = f"UPDATE {queue} SET available_at = {now} + ?3, lease = NULL {held} RETURNING 1"
@@ -175,7 +151,17 @@ class QueueQueries:
             f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
         )
         self.make_runs = _make_runs(dialect)
-        self.seconds_to_next = f"SELECT min(available_at) - {now} FROM {queue} WHERE tenant = ?1"
+
+    def _take(self, dialect: Dialect, whose: str) -> str:
+        """Takes the memory that has waited longest."""
+        due = (
+            f"SELECT memory_id FROM {QUEUE.name} WHERE {whose} AND available_at <= {dialect.now}"
+            f" ORDER BY available_at LIMIT 1{dialect.skip_locked}"
+        )
+        return (
+            f"UPDATE {QUEUE.name} SET lease = ?1, available_at = {dialect.now} + ?2"
+            f" WHERE memory_id = ({due}) RETURNING memory_id"
+        )
 
 
 def _make_runs(dialect: Dialect) -> str:
@@ -229,9 +215,15 @@ def reopen(queries: QueueQueries, tenant: str, run_id: str) -> Script[bool]:
 # --- doing them ---
 
 
-def take(queries: QueueQueries, tenant: str, lease: str, seconds: float, now: str) -> Script[Task | None]:
-    """Take on the memory that has waited longest, and the oldest of its runs; `None` if nothing is due."""
-    while rows := (yield Statement(queries.take, (lease, seconds, tenant))):
+def take(
+    queries: QueueQueries, tenant: str | None, lease: str, seconds: float, now: str
+) -> Script[Task | None]:
+    """Take on the memory that has waited longest, and the oldest of its runs; `None` if nothing is due.
+
+    Without a tenant it may be anybody's.
+    """
+    statement = queries.take_any if tenant is None else queries.take
+    while rows := (yield Statement(statement, (lease, seconds, tenant))):
         memory_id = rows[0][0]
         found = yield Statement(_START_OLDEST, (memory_id, now))
         if found:
@@ -319,9 +311,9 @@ def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Scrip
         yield Statement(queries.forget_if_done, (run.memory_id,))
 
 
-def give_back(queries: QueueQueries, task: Task) -> Script[None]:
-    """Let another take the run at once."""
-    yield from release(queries, task, 0)
+def give_back(queries: QueueQueries, task: Task, seconds: float = 0) -> Script[None]:
+    """Let another take the run, at once or in so many seconds."""
+    yield from release(queries, task, seconds)
     yield Statement(_GIVE_BACK, (task.run.run_id,))
 
 

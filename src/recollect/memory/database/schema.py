@@ -3,10 +3,10 @@
 A memory stands for one agent and one user. Its entries are rows of `memory_contents`, each with the messages
 that it was learned from in `memory_evidence`, and its terms in `memory_terms`, by which it is found when
 something is learned. Its stamps tell whoever holds a copy of its entries or turns that they have changed.
-Conversations are rows with their messages. What is to be learned from them is a run, which keeps each stage
-that is finished. `memory_queue` says when a memory may next be worked on, and by whom. `memory_keys` holds
-the secret under which a tenant's receipts name whose data was erased, `memory_embedders` the model that a
-tenant's vectors are made with.
+Conversations are rows with their messages; `learn_at` is when the messages from `waiting_from` on are to be
+learned from. What is to be learned is a run, which keeps each stage that is finished. `memory_queue` says
+when a memory may next be worked on, and by whom. `memory_keys` holds the secret under which a tenant's
+receipts name whose data was erased, `memory_embedders` the model that a tenant's vectors are made with.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -15,7 +15,7 @@ from typing import Any
 
 from ...sessions.sql.description import Column, PartialIndex, Table, create_in_sqlite, describe
 from ...sessions.sql.schema import Schema, Step
-from ...sessions.sql.scripts import Script
+from ...sessions.sql.scripts import Script, Statement
 
 
 def _optional(*names: str) -> tuple[Column, ...]:
@@ -36,6 +36,18 @@ _INDEXED_DIMENSIONS = (384, 512, 1536)  # of the embedders that there are; other
 # Rows without a vector of the model in use are found at a cost that does not grow with all the others.
 TOLD_ENTRIES = "retired_at IS NULL"
 SPOKEN_MESSAGES = "role <> 'system'"
+WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
+# Of conversations; files that were made before get them in a step of their own.
+_ADDED_LATER = (
+    Column("learn_at", "real", required=False),
+    Column("waiting_from", "integer", required=False),
+    Column("settings_version", "integer", required=False),
+)
+_REPLACED_INDEXES = (
+    "recollect_conversations_memory_id_created_at",
+    "recollect_conversations_session_id",
+    "recollect_memory_runs_tenant_status_created_at",
+)
 
 MEMORIES = Table(
     "memories",
@@ -114,9 +126,19 @@ CONVERSATIONS = Table(
         *_optional("closed_at", "provider_conversation_id", "memory_strategy", "memory_injection"),
         Column("next_index", "integer"),
         *_optional("pipeline_result"),
+        *_ADDED_LATER,
     ),
     key=("conversation_id",),
-    indexes=(("memory_id", "created_at"), ("session_id",)),
+    indexes=(
+        ("memory_id", "created_at", "conversation_id"),
+        ("session_id", "created_at", "conversation_id"),
+        ("tenant", "created_at", "conversation_id"),
+        ("tenant", "updated_at"),
+    ),
+    partial=(
+        PartialIndex("due", ("learn_at",), WAITING_CONVERSATIONS),
+        PartialIndex("provided", ("provider_conversation_id",), "provider_conversation_id IS NOT NULL"),
+    ),
 )
 
 MESSAGES = Table(
@@ -153,7 +175,7 @@ RUNS = Table(
     ),
     key=("run_id",),
     unique=(("memory_id", "sequence"),),
-    indexes=(("memory_id", "is_open", "sequence"), ("conversation_id",), ("tenant", "status", "created_at")),
+    indexes=(("memory_id", "is_open", "sequence"), ("conversation_id",), ("tenant", "status", "run_id")),
 )
 
 STAGES = Table(
@@ -218,6 +240,19 @@ def create_tables() -> Script[None]:
     yield from create_in_sqlite(TABLES)
 
 
+def add_quiet_conversations() -> Script[None]:
+    """What a file of before lacks: when conversations are to be learned from, and what lists them."""
+    rows = yield Statement(f"PRAGMA table_info({CONVERSATIONS.name})")
+    there = {row[1] for row in rows}
+    for column in _ADDED_LATER:
+        if column.name not in there:
+            definition = f"{column.name} {column.kind.upper()}"
+            yield Statement(f"ALTER TABLE {CONVERSATIONS.name} ADD COLUMN {definition}")
+    for name in _REPLACED_INDEXES:
+        yield Statement(f"DROP INDEX IF EXISTS {name}")
+    yield from create_in_sqlite((CONVERSATIONS, RUNS))
+
+
 @dataclass(frozen=True)
 class MemorySchema(Schema):
     """The schema of long-term memory."""
@@ -228,12 +263,13 @@ class MemorySchema(Schema):
         return "memory"
 
     def steps(self) -> Sequence[Step]:
-        """The tables."""
-        return [Step("create_tables", create_tables)]
+        """The tables, and what was added to them."""
+        return [Step(step.__name__, step) for step in (create_tables, add_quiet_conversations)]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All of them: nobody else makes these tables."""
-        return {table.name: set(table.column_names) for table in TABLES}
+        """All that were there from the beginning: nobody else makes these tables."""
+        later = {column.name for column in _ADDED_LATER}
+        return {table.name: set(table.column_names) - later for table in TABLES}
 
     def describe(self) -> Any:
         """As SQLAlchemy's `MetaData`."""

@@ -5,7 +5,7 @@ PostgreSQL has pgvector's type. It takes a list of numbers, and `vector_send` gi
 more and the highest first: of all that its drivers can read, this is what they read fastest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -22,6 +22,7 @@ Matrix: TypeAlias = NDArray[np.float32]
 
 # The model, in words that no index knows: a memory's rows are few, and those of a model may be all there are.
 _OF_MODEL = "coalesce(vector_model, '') = ?2"
+_NOT_OF_MODEL = ("IS NULL", "< ?1", "> ?1")
 _SCANNED = 100  # candidates that an index looks at: more find more of the nearest, and take longer
 
 
@@ -91,6 +92,11 @@ class VectorQueries:
             for number, condition in enumerate((*conditions, "vector_model > ?1"))
         ]
         return f"{' UNION ALL '.join(parts)} LIMIT {limit}"
+
+    def any_pending(self, tenant: str) -> str:
+        """Whether a tenant has rows without a vector of the model ?1, by three looks into the index."""
+        rows = f"SELECT 1 FROM {self._source.table.name} WHERE {self._source.searched} AND tenant = {tenant}"
+        return " OR ".join(f"EXISTS ({rows} AND vector_model {which})" for which in _NOT_OF_MODEL)
 
     def keep(self, count: int) -> str:
         """Give rows their vectors; the model is ?1, then come key, text, vector and dimension of each.
@@ -187,3 +193,17 @@ class VectorQueries:
             return np.frombuffer(joined, "<f4").reshape(len(stored), dimension)
         width = dimension if dimension < 0 else dimension + 1
         return np.frombuffer(joined, ">f4").reshape(len(stored), width)[:, 1:].astype(np.float32)
+
+
+def tenants_pending(queries: Iterable[VectorQueries]) -> str:
+    """The tenants with rows that have no vector of the model ?1.
+
+    From one tenant to the next by the index: what it costs depends on how many there are, not on their rows.
+    """
+    following = f"SELECT min(tenant) FROM {MEMORIES.name} WHERE tenant > tenants.tenant"
+    pending = " OR ".join(each.any_pending("tenants.tenant") for each in queries)
+    return (
+        f"WITH RECURSIVE tenants(tenant) AS (SELECT min(tenant) FROM {MEMORIES.name} UNION ALL"
+        f" SELECT ({following}) FROM tenants WHERE tenants.tenant IS NOT NULL)"
+        f" SELECT tenant FROM tenants WHERE tenant IS NOT NULL AND ({pending}) ORDER BY tenant"
+    )

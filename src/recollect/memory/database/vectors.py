@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +23,7 @@ from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..similarity import gist_of
 from .access import MemoryDatabase, column_now
 from .schema import EMBEDDERS
-from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries
+from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries, tenants_pending
 
 if TYPE_CHECKING:
     from ..search.embedders import Embedder
@@ -120,7 +121,7 @@ class Vectors:
 
     def __init__(self, database: MemoryDatabase, tenant: str = "default") -> None:
         self._database = database
-        self._tenant = tenant
+        self.tenant = tenant
         self._queries = {kind: VectorQueries(kind, database.dialect) for kind in SOURCES}
         self._said: set[tuple[Kind, int]] = set()
         self._held = HeldVectors()
@@ -131,26 +132,38 @@ class Vectors:
         for kind, queries in self._queries.items():
             decode = partial(_pending_from, kind)
             left = limit - len(found)
-            page = (model, self._tenant, left)
+            page = (model, self.tenant, left)
             found += await self._database.fetch(queries.pending, page, decode) if left > 0 else []
         return found
+
+    def of(self, tenant: str) -> "Vectors":
+        """The same for another tenant."""
+        other = copy(self)
+        other.tenant = tenant
+        return other
+
+    async def tenants_pending(self, model: str) -> list[str]:
+        """All tenants that have texts without a vector of a model, in the order of their names."""
+        return await self._database.fetch(
+            tenants_pending(self._queries.values()), (model,), lambda rows: [tenant for (tenant,) in rows]
+        )
 
     async def count_pending(self, model: str) -> int:
         """How many texts have no vector of a model; whoever counts stops at 10,000."""
         counted = 0
         for queries in self._queries.values():
             sql = queries.count_pending(_MOST_COUNTED)
-            counted += await self._database.fetch(sql, (model, self._tenant), _number_from)
+            counted += await self._database.fetch(sql, (model, self.tenant), _number_from)
         return min(counted, _MOST_COUNTED)
 
     async def choose(self, model: str) -> None:
         """Say that vectors are made with this model from now on: whoever says so last is heeded by all."""
         now = column_now()
-        await self._database.write(lambda: run_all([Statement(_CHOOSE, (self._tenant, model, now))]))
+        await self._database.write(lambda: run_all([Statement(_CHOOSE, (self.tenant, model, now))]))
 
     async def chosen(self) -> str | None:
         """The model that vectors are to be made with, if any was chosen."""
-        return await self._database.fetch(_CHOSEN, (self._tenant,), lambda rows: rows[0][0] if rows else None)
+        return await self._database.fetch(_CHOSEN, (self.tenant,), lambda rows: rows[0][0] if rows else None)
 
     async def keep(self, model: str, kept: Sequence[Kept]) -> int:
         """Keep vectors, all or none of them; returns how many.

@@ -26,7 +26,7 @@ _HARMLESS = "hello"  # what every embedder can embed, if it is there
 
 
 class Embedding:
-    """Embeds what is pending in a database, some at a time."""
+    """Embeds what is pending in a database, some at a time; of one tenant, or of all, each in turn."""
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Embedding:
         most_characters: int = 50_000,
         timeout: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
+        all_tenants: bool = False,
     ) -> None:
         self._vectors = vectors
         self._embedder = embedder
@@ -46,7 +47,9 @@ class Embedding:
         self._clock = clock
         self._not_before = 0.0
         self._in_a_row = 0
-        self._has_begun = False
+        self._all_tenants = all_tenants
+        self._begun: set[str] = set()
+        self._last = ""
         self.failures = 0
         """How often the embedder has failed."""
         self.unusable = 0
@@ -72,22 +75,45 @@ class Embedding:
                 return count
         return 0
 
-    async def is_pending(self) -> bool:
-        """Whether there is anything that has no vector yet."""
-        return bool(await self._vectors.pending(model_of(self._embedder), 1))
+    async def is_pending(self, tenant: str | None = None) -> bool:
+        """Whether there is anything that has no vector yet; of a tenant, if one is named."""
+        model = model_of(self._embedder)
+        if tenant is None and self._all_tenants:
+            return bool(await self._vectors.tenants_pending(model))
+        vectors = self._vectors if tenant is None else self._vectors.of(tenant)
+        return bool(await vectors.pending(model, 1))
 
     async def _next(self) -> list[Pending]:
-        """What is pending; nothing once another has chosen another model, for each would undo the other's."""
+        """What is pending of the next who has something."""
+        for vectors in await self._owners():
+            if await self._is_chosen(vectors):
+                pending = await vectors.pending(model_of(self._embedder), self._most_texts)
+                if pending:
+                    self._last = vectors.tenant
+                    return pending
+        return []
+
+    async def _owners(self) -> list[Vectors]:
+        """Those who may have something, beginning with the one after who was served last."""
+        if not self._all_tenants:
+            return [self._vectors]
+        found = await self._vectors.tenants_pending(model_of(self._embedder))
+        return [
+            self._vectors.of(tenant) for tenant in sorted(found, key=lambda name: (name <= self._last, name))
+        ]
+
+    async def _is_chosen(self, vectors: Vectors) -> bool:
+        """Whether this model is the tenant's, which another may have changed: each would undo the other's."""
         model = model_of(self._embedder)
-        if not self._has_begun:
-            await self._vectors.choose(model)
-            self._has_begun = True
-        elif await self._vectors.chosen() != model:
+        if vectors.tenant not in self._begun:
+            await vectors.choose(model)
+            self._begun.add(vectors.tenant)
+        elif await vectors.chosen() != model:
             if self.last_error != _NOT_CHOSEN:
                 _log.warning(_NOT_CHOSEN)
             self.last_error = _NOT_CHOSEN
-            return []
-        return await self._vectors.pending(model, self._most_texts)
+            return False
+        return True
 
     async def _embed_some(self, pending: Sequence[Pending]) -> int:
         count = 0

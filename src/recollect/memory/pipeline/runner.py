@@ -17,6 +17,7 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
 from ..database.runs import Failure, KeptStage, Task
 from ..entry import Entry
+from .metering import Metered, TokenMeter
 from .results import merged, pipeline_result
 from .settling import known_after, settle
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
@@ -59,12 +60,19 @@ class Runner:
     """Takes runs from the queue and does them, with one extractor."""
 
     def __init__(
-        self, database: MemoryDatabase, extractor: Extractor, options: RunOptions, tenant: str = "default"
+        self,
+        database: MemoryDatabase,
+        extractor: Extractor,
+        options: RunOptions,
+        tenant: str | None = "default",
+        meter: TokenMeter | None = None,
     ) -> None:
         self.tenant = tenant
+        """Whose runs it does; `None` for everybody's."""
         self._database = database
         self._extractor = extractor
         self._options = options
+        self._meter = Metered(meter)
 
     async def take(self, lease: str) -> Task | None:
         """A run that is due, under a lease; `None` if there is none."""
@@ -80,10 +88,17 @@ class Runner:
             raise
 
     async def do(self, task: Task) -> None:
-        """Do a run. Whatever goes wrong in it is kept with it, and is not raised."""
-        work = _Work(self._database, self._extractor, task, self._options.lease_seconds)
+        """Do a run. Whatever goes wrong in it is kept with it, and is not raised.
+
+        Where no model may be asked now, it is given back, to be taken when one may.
+        """
+        work = _Work(self._database, self._extractor, task, self._options.lease_seconds, self._meter)
         try:
-            await work.do()
+            seconds = await self._meter.wait(task.run.tenant)
+            if seconds > 0:
+                await to_its_end(self._give_back(task, seconds))
+            else:
+                await work.do()
         except LeaseLostError:
             _log.warning("run %s was taken over by another worker", task.run.run_id)
         except asyncio.CancelledError:
@@ -92,9 +107,9 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - extractors are others' code: whatever they raise is a failure
             await self._fail(task, work.stage, error)
 
-    async def _give_back(self, task: Task) -> None:
+    async def _give_back(self, task: Task, seconds: float = 0) -> None:
         try:
-            await self._database.write(partial(runs.give_back, self._database.queue, task))
+            await self._database.write(partial(runs.give_back, self._database.queue, task, seconds))
         except (LeaseLostError, StorageError):
             _log.info("run %s could not be given back, and is taken over later", task.run.run_id)
 
@@ -116,6 +131,8 @@ class Runner:
             await _patiently(task, partial(self._database.write, fail))
         except LeaseLostError:
             _log.warning("run %s was taken over by another worker", task.run.run_id)
+        finally:
+            await self._meter.spent(task.run.tenant, failure.prompt_tokens + failure.completion_tokens)
 
 
 def _told(error: Exception) -> str:
@@ -157,13 +174,19 @@ class _Work:
     """One run, as far as it has come."""
 
     def __init__(
-        self, database: MemoryDatabase, extractor: Extractor, task: Task, lease_seconds: float
+        self,
+        database: MemoryDatabase,
+        extractor: Extractor,
+        task: Task,
+        lease_seconds: float,
+        meter: Metered,
     ) -> None:
         self.stage: Stage = "modification"
         self._database = database
         self._extractor = extractor
         self._task = task
         self._lease_seconds = lease_seconds
+        self._meter = meter
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
@@ -245,7 +268,10 @@ class _Work:
         )
         self._kept[self.stage] = kept
         keep = partial(self._keeping, kept, changes or Changes(), is_last)
-        await _patiently(self._task, partial(self._database.write, keep))
+        try:
+            await _patiently(self._task, partial(self._database.write, keep))
+        finally:
+            await self._meter.spent(self._task.run.tenant, kept.prompt_tokens + kept.completion_tokens)
 
     def _keeping(self, kept: KeptStage, changes: Changes, is_last: bool) -> Script[None]:
         task, run, queue, now = self._task, self._task.run, self._database.queue, kept.finished_at

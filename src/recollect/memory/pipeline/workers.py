@@ -12,6 +12,7 @@ from ...sessions.sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
 from .embedding import Embedding
+from .quiet import QuietConversations
 from .runner import Runner
 
 _log = logging.getLogger("recollect.memory")
@@ -22,7 +23,10 @@ _PATIENCE = 5.0  # until one who was asked to end is asked again
 
 
 class Workers:
-    """Some workers on one database, in a loop of their own; one more gives vectors to what has none."""
+    """Some workers on one database, in a loop of their own.
+
+    One more gives vectors to what has none, and one makes the runs of conversations that have gone quiet.
+    """
 
     def __init__(
         self, database: MemoryDatabase, runner: Runner, count: int, embedding: Embedding | None = None
@@ -31,6 +35,7 @@ class Workers:
         self._runner = runner
         self._count = count
         self._embedding = embedding
+        self._quiet = QuietConversations(database, runner.tenant)
         self._starting = threading.Lock()
         self._loop = BackgroundLoop("recollect-memory-workers")
         self._wake = asyncio.Event()
@@ -54,7 +59,8 @@ class Workers:
         self._loop.stop()
 
     async def _begin(self) -> None:
-        duties = [self._do_run] * self._count + ([self._embed] if self._embedding else [])
+        duties = [*[self._do_run] * self._count, self._learn_from_quiet]
+        duties += [self._embed] if self._embedding else []
         self._tasks = [asyncio.create_task(self._work(duty)) for duty in duties]
 
     async def _end(self) -> None:
@@ -86,14 +92,20 @@ class Workers:
             self._wake.set()  # what was learned has no vectors yet
         return task is not None
 
+    async def _learn_from_quiet(self) -> bool:
+        made = await self._quiet.step()
+        if made:
+            self._wake.set()  # there is something to do
+        return made > 0
+
     async def _embed(self) -> bool:
         return self._embedding is not None and await self._embedding.step() > 0
 
     async def _wait(self) -> None:
         """Until something is due, or somebody says so."""
-        due = await self._database.fetch(
-            self._database.queue.seconds_to_next, (self._runner.tenant,), _seconds_from
-        )
+        tenant = self._runner.tenant
+        query = self._database.runs.seconds_to_next(tenant)
+        due = await self._database.fetch(query, (tenant,), _seconds_from)
         seconds = _LONGEST_WAIT if due is None else min(max(due, _SHORTEST_WAIT), _LONGEST_WAIT)
         try:
             async with asyncio.timeout(seconds):

@@ -24,7 +24,8 @@ from ..database.conversations import ConversationRow
 from ..database.schema import CONVERSATIONS, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
 from .answers import Looked, look_for_quotes
 from .consequences import Group, Held, Standing, standing_of, successions
-from .ownership import Whose, find_belongings, find_logs, memories_of
+from .ownership import Held as HeldElsewhere
+from .ownership import Whose, find_belongings, find_of_conversation, memories_of
 from .session_tables import Places, SessionTables, find_places
 
 Counts = dict[str, int]
@@ -67,6 +68,10 @@ class _Plan:
 
 
 _EVERY_INDEX = (0, 2**62)
+_FORGET_RESULTS = (
+    f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL, learn_at = NULL, waiting_from = NULL"
+    " WHERE memory_id = ?1"
+)
 _MESSAGE = (
     f"SELECT message_id, role, content, message_index, created_at FROM {MESSAGES.name}"
     " WHERE conversation_id = ?1 AND message_id = ?2"
@@ -104,14 +109,30 @@ def erase_user(database: MemoryDatabase, whose: Whose) -> Script[Erased]:
     found = yield from find_belongings(database.dialect, whose)
     if not set(found.memory_ids) <= set(memory_ids):
         raise removal.OvertakenError("a memory has been made meanwhile")
-    counts: Counts = {"sessions": 0, "items": 0}
-    for tables, ids in found.sessions:
-        for name, number in (yield from _erase_sessions(database, tables, ids)).items():
-            counts[name] += number
-    counts |= yield from _erase_logs(database, found.places, found.keys)
+    counts = yield from _erase_held(database, found.places, HeldElsewhere(found.sessions, found.keys))
+    of_memories = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id IN"
+    theirs = f"IN ({of_memories} {database.dialect.each.format('?1')})"
+    counts |= yield from _erase_beside(found.places, theirs, json.dumps(list(found.memory_ids)))
     counts |= yield from removal.count_all(database.removal, found.memory_ids)
     yield from removal.remove_memories(database.removal, found.memory_ids)
     return Erased(whose.user_id, found.memory_ids, counts)
+
+
+def _erase_held(database: MemoryDatabase, places: Places, held: HeldElsewhere) -> Script[Counts]:
+    """Erase sessions with their items, and events and summaries."""
+    counts: Counts = {"sessions": 0, "items": 0}
+    for tables, ids in held.sessions:
+        for name, number in (yield from _erase_sessions(database, tables, ids)).items():
+            counts[name] += number
+    return counts | (yield from _erase_logs(database, places, held.keys))
+
+
+def _erase_beside(places: Places, whose: str, parameter: str) -> Script[Counts]:
+    """Erase what tables of others hold of conversations."""
+    counts: Counts = {}
+    for table, column in places.beside:
+        counts[table] = yield from _delete(table, f'"{column}" {whose}', (parameter,))
+    return counts
 
 
 def _erase_sessions(database: MemoryDatabase, tables: SessionTables, ids: Iterable[str]) -> Script[Counts]:
@@ -164,10 +185,11 @@ def erase_conversation(
         return Erased()
     counts = yield from _count_of(conversation_id)
     counts |= yield from _unlearn(database, part, row, _EVERY_INDEX, looked)
-    yield Statement(_DELETE_CONVERSATION, (conversation_id, tenant))
     places = yield from find_places(database.dialect)
-    keys = yield from find_logs(database.dialect, places, Whose(tenant, row.user_id), row)
-    counts |= yield from _erase_logs(database, places, keys)
+    counts |= yield from _erase_beside(places, "= ?1", conversation_id)
+    yield Statement(_DELETE_CONVERSATION, (conversation_id, tenant))
+    held = yield from find_of_conversation(database.dialect, places, tenant, row)
+    counts |= yield from _erase_held(database, places, held)
     yield Statement(database.queue.forget_if_done, (row.memory_id,))
     return Erased(row.user_id, (row.memory_id,), {"conversations": 1, **counts})
 
@@ -255,8 +277,8 @@ def _erase_said(
     """Erase the summaries of the conversation, which may quote a message, and its words in the event log."""
     places = yield from find_places(database.dialect)
     counts: Counts = {"events": 0, "summaries": 0}
-    keys = yield from find_logs(database.dialect, places, Whose(part.tenant, row.user_id), row)
-    for key in keys:
+    held = yield from find_of_conversation(database.dialect, places, part.tenant, row)
+    for key in held.keys:
         if places.has_events:
             said = (key, message.role, text_to_column(message.content))
             counts["events"] += len((yield Statement(_BLANK_EVENTS, said)))
@@ -280,8 +302,7 @@ def delete_memory(database: MemoryDatabase, tenant: str, memory_id: str, now: st
     counts = yield from removal.count_all(database.removal, [memory_id])
     for table in removal.OF_KNOWLEDGE:
         yield Statement(f"DELETE FROM {table} WHERE memory_id = ?1", (memory_id,))
-    forget = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL WHERE memory_id = ?1"
-    yield Statement(forget, (memory_id,))
+    yield Statement(_FORGET_RESULTS, (memory_id,))
     if not counts["conversations"]:
         yield Statement(f"DELETE FROM {MEMORIES.name} WHERE memory_id = ?1", (memory_id,))
     kept = {"conversations", "messages", "memories" if counts["conversations"] else ""}

@@ -170,7 +170,12 @@ def _read_conversation(reading: Reading, where: str, record: Mapping[str, Any]) 
     row = to_row(
         CONVERSATIONS, {**made, "next_index": 0, **given, "conversation_id": made["conversation_id"]}, where
     )
-    reading.add(CONVERSATIONS, {**row, "next_index": max([row["next_index"], *(n + 1 for n in indexes)])})
+    if row["memory_injection"] not in (None, "true", "false"):
+        raise ImportFormatError(f"memory_injection of {where} must be true or false, as text")
+    following = max([row["next_index"], *(n + 1 for n in indexes)])
+    # What has not been learned from is so now.
+    learn_at = None if row["waiting_from"] is None else 0.0
+    reading.add(CONVERSATIONS, {**row, "next_index": following, "learn_at": learn_at})
     for index, message in zip(indexes, told["messages"], strict=True):
         belongs = {name: row[name] for name in ("conversation_id", "memory_id")}
         said = {**message, **belongs, "message_index": index}

@@ -4,19 +4,22 @@ Sessions name their owner in their metadata. A session that names none is a user
 and nobody else's, say that they were held in it. Events and summaries stand under the id of a session or of a
 conversation, and are of whoever has that session. Where there is none they name no tenant, and are the
 default one's: there they are of whoever has the conversation, unless another's was held in such a session.
+Under an id that was made here, and which so nobody can have chosen to get at what is another's, they and
+sessions that name no tenant are of whoever has the conversation, whatever their tenant.
 """
 
 import json
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import UUID
 
-from ...sessions.sql.scripts import Script, Statement
+from ...sessions.sql.scripts import Row, Script, Statement
 from ..database.conversations import ConversationRow
 from ..database.dialect import Dialect
 from ..database.memories import owner_key, user_key
 from ..database.schema import CONVERSATIONS, MEMORIES
-from .session_tables import DEFAULT_TENANT, Places, SessionTables, find_places, tenant_of
+from .session_tables import DEFAULT_TENANT, Places, SessionTables, find_places, named_tenant, tenant_of
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,10 @@ class SessionOwner(NamedTuple):
             and tenant_of(self.data) == whose.tenant
         )
 
-    def is_of_nobody(self, whose: Whose) -> bool:
-        """Whether it names no user, and is not another tenant's."""
-        return self.user_id is None and tenant_of(self.data) == whose.tenant
+    def is_of_nobody(self, whose: Whose, made: Set[str]) -> bool:
+        """Whether it names no user, and is not another tenant's; `made` are ids that were made here."""
+        tenant = named_tenant(self.data) if self.session_id in made else tenant_of(self.data)
+        return self.user_id is None and tenant in (None, whose.tenant)
 
 
 class Named(NamedTuple):
@@ -65,6 +69,20 @@ class Named(NamedTuple):
 
     conversations: frozenset[str]
     sessions: frozenset[str]
+    made: frozenset[str]
+    """Those of conversations that were made here, and what their provider has them under."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Every id under which something of theirs may stand."""
+        return self.conversations | self.sessions | self.made
+
+
+class Held(NamedTuple):
+    """The sessions that conversations have, by their tables, and the ids of events and summaries."""
+
+    sessions: tuple[tuple[SessionTables, tuple[str, ...]], ...]
+    keys: tuple[str, ...]
 
 
 def find_belongings(dialect: Dialect, whose: Whose) -> Script[Belongings]:
@@ -72,43 +90,52 @@ def find_belongings(dialect: Dialect, whose: Whose) -> Script[Belongings]:
     places = yield from find_places(dialect)
     memory_ids = yield from memories_of(whose)
     named = yield from _named_by(dialect, memory_ids)
-    shared = yield from _named_by_others(dialect, memory_ids, named)
-    candidates = (named.conversations | named.sessions) - shared
+    held = yield from _find_held(dialect, places, whose, memory_ids, named, has_all=True)
+    return Belongings(places, memory_ids, *held)
+
+
+def find_of_conversation(dialect: Dialect, places: Places, tenant: str, row: ConversationRow) -> Script[Held]:
+    """The sessions, events and summaries that a conversation has under its own ids, if they are its."""
+    named = _named([(row.conversation_id, row.conversation_id, row.provider_conversation_id)])
+    whose = Whose(tenant, row.user_id)
+    return (yield from _find_held(dialect, places, whose, [row.memory_id], named, has_all=False))
+
+
+def _find_held(
+    dialect: Dialect,
+    places: Places,
+    whose: Whose,
+    memory_ids: Sequence[str],
+    named: Named,
+    has_all: bool,
+) -> Script[Held]:
+    """What stands under the ids that conversations name; with `has_all` also what names the user itself."""
+    candidates = named.all - (yield from _named_by_others(dialect, memory_ids, named))
     owned: list[tuple[SessionTables, tuple[str, ...]]] = []
     rows: list[SessionOwner] = []
     for tables in places.sessions:
-        found = yield from _owned_sessions(tables, whose)
-        found += yield from _sessions_in(dialect, tables, candidates)
-        owned.append((tables, tuple(sorted(_mine(whose, candidates, found)))))
+        found = yield from _sessions_in(dialect, tables, candidates)
+        if has_all:
+            found += yield from _owned_sessions(tables, whose)
+        owned.append((tables, tuple(sorted(_mine(whose, candidates, named.made, found)))))
         rows += found
-    keys = logs_of(whose, candidates, rows)
-    return Belongings(places, memory_ids, tuple(owned), tuple(sorted(keys)))
+    return Held(tuple(owned), tuple(sorted(_logs_of(whose, candidates, named.made, rows))))
 
 
-def find_logs(dialect: Dialect, places: Places, whose: Whose, row: ConversationRow) -> Script[list[str]]:
-    """The id of a conversation, if the events and summaries that stand under it are those of its user."""
-    named = Named(frozenset({row.conversation_id}), frozenset())
-    candidates = named.conversations - (yield from _named_by_others(dialect, [row.memory_id], named))
-    rows: list[SessionOwner] = []
-    for tables in places.sessions:
-        rows += yield from _sessions_in(dialect, tables, candidates)
-    return sorted(logs_of(whose, candidates, rows))
-
-
-def logs_of(whose: Whose, candidates: Set[str], rows: Sequence[SessionOwner]) -> set[str]:
+def _logs_of(whose: Whose, candidates: Set[str], made: Set[str], rows: Sequence[SessionOwner]) -> set[str]:
     """The ids under which a user's events and summaries stand, given the sessions that may be theirs."""
-    mine = _mine(whose, candidates, rows)
-    others = {row.session_id for row in rows if not _mine(whose, candidates, [row])}
-    unowned = candidates if whose.tenant == DEFAULT_TENANT else frozenset()
+    mine = _mine(whose, candidates, made, rows)
+    others = {row.session_id for row in rows if not _mine(whose, candidates, made, [row])}
+    unowned = candidates if whose.tenant == DEFAULT_TENANT else candidates & made
     return (mine | unowned) - others
 
 
-def _mine(whose: Whose, candidates: Set[str], rows: Iterable[SessionOwner]) -> set[str]:
+def _mine(whose: Whose, candidates: Set[str], made: Set[str], rows: Iterable[SessionOwner]) -> set[str]:
     """The sessions that name the user, or that nobody is named by and their conversations name."""
     return {
         row.session_id
         for row in rows
-        if row.is_of(whose) or (row.session_id in candidates and row.is_of_nobody(whose))
+        if row.is_of(whose) or (row.session_id in candidates and row.is_of_nobody(whose, made))
     }
 
 
@@ -125,18 +152,35 @@ def memories_of(whose: Whose) -> Script[tuple[str, ...]]:
 def _named_by(dialect: Dialect, memory_ids: Sequence[str]) -> Script[Named]:
     ids = dialect.each.format("?1")
     rows = yield Statement(
-        f"SELECT conversation_id, session_id FROM {CONVERSATIONS.name} WHERE memory_id IN {ids}",
+        "SELECT conversation_id, session_id, provider_conversation_id"
+        f" FROM {CONVERSATIONS.name} WHERE memory_id IN {ids}",
         (json.dumps(list(memory_ids)),),
     )
-    return Named(frozenset(row[0] for row in rows), frozenset(row[1] for row in rows))
+    return _named(rows)
+
+
+def _named(rows: Sequence[Row]) -> Named:
+    """The ids of conversations, of their sessions, and those that nobody can have chosen."""
+    provided = {row[2] for row in rows if row[2] is not None}
+    made = {each for row in rows if _is_made(row[0]) for each in (row[0], row[2]) if each is not None}
+    sessions = {row[1] for row in rows} | provided
+    return Named(frozenset(row[0] for row in rows), frozenset(sessions), frozenset(made))
+
+
+def _is_made(identifier: str) -> bool:
+    """Whether an id is a UUID, as those are that are made here."""
+    try:
+        return str(UUID(identifier)) == identifier
+    except ValueError:
+        return False
 
 
 def _named_by_others(dialect: Dialect, memory_ids: Sequence[str], named: Named) -> Script[frozenset[str]]:
-    """The ids that conversations of others name as their session, or that are conversations of others."""
+    """The ids that conversations of others have, or name as their session."""
     wanted, mine = dialect.each.format("?1"), dialect.each.format("?2")
-    parameters = (json.dumps(sorted(named.conversations | named.sessions)), json.dumps(list(memory_ids)))
+    parameters = (json.dumps(sorted(named.all)), json.dumps(list(memory_ids)))
     found: set[str] = set()
-    for column in ("session_id", "conversation_id"):
+    for column in ("session_id", "conversation_id", "provider_conversation_id"):
         rows = yield Statement(
             f"SELECT {column} FROM {CONVERSATIONS.name} WHERE {column} IN {wanted}"
             f" AND memory_id NOT IN {mine}",

@@ -16,13 +16,23 @@ _OURS = {
     "user_key",
     "text_key",
     "is_open",
+    "learn_at",
     "next_position",
     "entries_stamp",
     "turns_stamp",
 }
 _VECTORS = {"content_vector", "vector_model", "vector_dimension"}
-_OBJECTS = {"content_data", "pipeline_result", "result"}
-_ESCAPED = {"content_text", "slot", "wording", "content", "pipeline_result", "raw_response", "error"}
+_OBJECTS = {"content_data", "pipeline_result", "result", "memory_strategy"}
+_ESCAPED = {
+    "memory_strategy",
+    "content_text",
+    "slot",
+    "wording",
+    "content",
+    "pipeline_result",
+    "raw_response",
+    "error",
+}
 _DATES = {"valid_from", "valid_to"}
 _LARGEST = 2**62  # with room for what is counted on from there
 

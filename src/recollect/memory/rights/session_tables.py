@@ -8,6 +8,7 @@ from ...sessions.events.schema import EVENTS
 from ...sessions.sql.scripts import Row, Script, Statement
 from ...strategies.summaries.schema import SUMMARIES
 from ..database.dialect import POSTGRESQL, Dialect
+from ..database.schema import CONVERSATIONS, TABLES
 
 DEFAULT_TENANT = "default"
 _PREFIX, _SUFFIX = "recollect_", "_metadata"
@@ -16,16 +17,18 @@ _NAMES_IN_POSTGRESQL = (
     "SELECT CAST(relname AS VARCHAR) FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
     " AND pg_table_is_visible(oid)"
 )
-# Tables with those that they refer to, and whether they hold items.
+# Tables with those that they refer to, whether they hold items, and the column that refers.
 _CHILDREN_IN_SQLITE = (
     'SELECT held.name, parent."table", EXISTS (SELECT 1 FROM pragma_table_info(held.name)'
-    " WHERE name = 'message_data') FROM sqlite_master held, pragma_foreign_key_list(held.name) parent"
+    " WHERE name = 'message_data'), parent.\"from\""
+    " FROM sqlite_master held, pragma_foreign_key_list(held.name) parent"
     " WHERE held.type = 'table'"
 )
 _CHILDREN_IN_POSTGRESQL = (
     "SELECT CAST(held.relname AS VARCHAR), CAST(parent.relname AS VARCHAR),"
     " EXISTS (SELECT 1 FROM pg_attribute item WHERE item.attrelid = held.oid AND item.attname ="
-    " 'message_data') FROM pg_constraint rule"
+    " 'message_data'), CAST((SELECT named.attname FROM pg_attribute named WHERE named.attrelid = held.oid"
+    " AND named.attnum = rule.conkey[1]) AS VARCHAR) FROM pg_constraint rule"
     " JOIN pg_class held ON held.oid = rule.conrelid JOIN pg_class parent ON parent.oid = rule.confrelid"
     " WHERE rule.contype = 'f' AND NOT held.relispartition AND pg_table_is_visible(held.oid)"
 )
@@ -56,6 +59,8 @@ class Places:
     sessions: tuple[SessionTables, ...]
     has_events: bool
     has_summaries: bool
+    beside: tuple[tuple[str, str], ...] = ()
+    """Tables of others whose rows go with those of conversations, each with the column that names them."""
 
 
 def find_places(dialect: Dialect) -> Script[Places]:
@@ -68,13 +73,26 @@ def find_places(dialect: Dialect) -> Script[Places]:
     related = yield Statement(children)
     owned = [name for name in sorted(tables) if f"{_PREFIX}{name}{_SUFFIX}" in tables]
     return Places(
-        tuple(_session_tables(name, tables, related) for name in owned), EVENTS in tables, SUMMARIES in tables
+        tuple(_session_tables(name, tables, related) for name in owned),
+        EVENTS in tables,
+        SUMMARIES in tables,
+        _beside_conversations(related),
     )
+
+
+def _beside_conversations(related: Sequence[Row]) -> tuple[tuple[str, str], ...]:
+    ours = {table.name for table in TABLES}
+    beside = {
+        (held, column)
+        for held, parent, _, column in related
+        if parent == CONVERSATIONS.name and held not in ours
+    }
+    return tuple(sorted(beside))
 
 
 def _session_tables(sessions: str, tables: set[str], related: Sequence[Row]) -> SessionTables:
     leases = f"{_PREFIX}{sessions}_leases"
-    children = {held: holds_items for held, parent, holds_items in related if parent == sessions}
+    children = {held: holds_items for held, parent, holds_items, _ in related if parent == sessions}
     return SessionTables(
         sessions,
         next((name for name, holds_items in children.items() if holds_items), None),
@@ -86,5 +104,10 @@ def _session_tables(sessions: str, tables: set[str], related: Sequence[Row]) -> 
 
 def tenant_of(data: str | None) -> str:
     """The tenant that a session's metadata name in `data`; sessions that name none are the default's."""
+    return named_tenant(data) or DEFAULT_TENANT
+
+
+def named_tenant(data: str | None) -> str | None:
+    """The tenant that a session's metadata name in `data`, if they do."""
     named = json.loads(data).get("tenant") if data else None
-    return named if isinstance(named, str) else DEFAULT_TENANT
+    return named if isinstance(named, str) else None

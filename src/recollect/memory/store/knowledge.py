@@ -1,23 +1,24 @@
 """What is known: memories, and their entries one by one."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
 from ...errors import ConflictError
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_id, time_from_column, time_to_column
+from ...sessions.sql.columns import check_count, check_id, time_from_column, time_to_column
 from ...sessions.sql.scripts import Script, Statement
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
+from ..database.outlines import entry_counts_from
 from ..database.removal import forget_quotes, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
-from ..memory import Memory
+from ..memory import Memory, MemoryOutline
 from ..times import read_date, read_time
-from .part import Part
+from .part import Part, check_after, check_owners
 
 _EVERYTHING = 2**62  # rows: no limit at all
 _NO_TIME = ""  # compared with no time at all
@@ -38,11 +39,27 @@ class Knowledge(Part):
         row = await self._by_id(memory_id)
         return None if row is None else await self._told(row, as_of)
 
-    async def list_memories(self, *, after: str | None = None, limit: int = 50) -> list[Memory]:
-        """A page of memories, in the order of their ids; `after` is the last id on the page before."""
-        page = (self._tenant, after or "", check_limit(limit))
-        found = await self._database.fetch(memories.LIST, page, memories.rows_from)
-        return [await self._told(row, None) for row in found]
+    async def list_memories(
+        self,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        *,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> list[MemoryOutline]:
+        """A page of memories without what they hold, in the order of their ids.
+
+        They are those of the tenant, of a user, or of an agent and a user. `after` is the last id on the page
+        before.
+        """
+        sql, key = memories.LIST, self._tenant
+        if user_id is not None:
+            sql, key = memories.LIST_OF_USER, memories.user_key(self._tenant, check_id("user_id", user_id))
+        if agent_id is not None:
+            check_owners(agent_id, user_id)
+            sql, key = memories.LIST_OF_OWNER, memories.owner_key(self._tenant, agent_id, str(user_id))
+        page = (key, check_after(after), check_limit(limit))
+        return await self._memory_outlines(await self._database.fetch(sql, page, memories.rows_from))
 
     async def save_memory(self, memory: Memory) -> Memory:
         """Store a memory as a person has written it, and return it as it is now.
@@ -73,9 +90,33 @@ class Knowledge(Part):
         row = await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
         if row is None:
             return []
-        found = await self._entries(row.memory_id, as_of, include_retired)
-        wanted = [entry for entry in found if content_type in (None, entry.content_type)]
-        return await self._database.with_evidence(wanted if limit is None else wanted[: check_limit(limit)])
+        most = _EVERYTHING if limit is None else check_limit(limit)
+        found = await self._entries(row.memory_id, as_of, include_retired, (-1, most, content_type))
+        return await self._database.with_evidence([entry for _, entry in found])
+
+    async def list_entries_of(
+        self,
+        memory_id: str,
+        *,
+        content_type: ContentType | None = None,
+        as_of: datetime | str | None = None,
+        include_retired: bool = False,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> list[tuple[int, Entry]] | None:
+        """A page of the entries of a memory with their positions and evidence, in the order of those.
+
+        `after` is the last position on the page before. `None` if there is no such memory.
+        """
+        kind = None if content_type is None else check_type(content_type)
+        row = await self._by_id(memory_id)
+        if row is None:
+            return None
+        edge = -1 if (position := check_count("after", after)) is None else position
+        page = (edge, check_limit(limit), kind)
+        found = await self._entries(row.memory_id, as_of, include_retired, page)
+        told = await self._database.with_evidence([entry for _, entry in found])
+        return [(place, entry) for (place, _), entry in zip(found, told, strict=True)]
 
     async def get_entry(self, content_id: str) -> Entry | None:
         """One entry, also if it is no longer told; `None` if there is none."""
@@ -147,20 +188,47 @@ class Knowledge(Part):
             updated_at=time_from_column(row.updated_at),
             version=row.version,
         )
-        for entry in await self._entries(row.memory_id, as_of):
+        for _, entry in await self._entries(row.memory_id, as_of):
             getattr(memory, f"{entry.content_type}_content").append(entry.text)
         return memory
 
     async def _entries(
-        self, memory_id: str, as_of: datetime | str | None, include_retired: bool = False
-    ) -> list[Entry]:
+        self,
+        memory_id: str,
+        as_of: datetime | str | None,
+        include_retired: bool = False,
+        page: tuple[int, int | None, ContentType | None] = (-1, _EVERYTHING, None),
+    ) -> list[tuple[int, Entry]]:
+        """Entries by their positions: after one, so many at most, and of one type if that is named."""
         time = read_time("as_of", as_of)
         query = entries.READ_ALL if include_retired else entries.READ_LIVE
         if time is not None:
             query = entries.READ_AS_OF
-        page = (memory_id, -1, _NO_TIME if time is None else time_to_column(time), _EVERYTHING)
-        found = await self._database.fetch(query, page, entries.entries_from)
-        return [entry for _, entry in found]
+        after, most, kind = page
+        key = (memory_id, after, _NO_TIME if time is None else time_to_column(time), most)
+        if kind is None:
+            return await self._database.fetch(query, key, entries.entries_from)
+        return await self._database.fetch(entries.of_type(query), (*key, kind), entries.entries_from)
+
+    async def _memory_outlines(self, rows: Sequence[MemoryRow]) -> list[MemoryOutline]:
+        if not rows:
+            return []
+        ids = (json.dumps([row.memory_id for row in rows]),)
+        query = self._database.outlines.entry_counts
+        counts = await self._database.fetch(query, ids, entry_counts_from)
+        return [_outline(row, counts.get(row.memory_id, {})) for row in rows]
+
+
+def _outline(row: MemoryRow, counts: Mapping[str, int]) -> MemoryOutline:
+    return MemoryOutline(
+        row.memory_id,
+        row.agent_id,
+        row.user_id,
+        time_from_column(row.created_at),
+        time_from_column(row.updated_at),
+        row.version,
+        {kind: counts.get(kind, 0) for kind in CONTENT_TYPES},
+    )
 
 
 # --- transactions ---

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ...sessions.sql.columns import check_id
 from ..conversation import check_key
 from ..database import memories
 from ..database.access import MemoryDatabase
@@ -24,3 +25,17 @@ class Part:
     async def _by_id(self, memory_id: str) -> MemoryRow | None:
         check_key("memory_id", memory_id)
         return await self._database.fetch(memories.READ, (memory_id, self._tenant), memories.first_row)
+
+
+def check_owners(agent_id: object, user_id: object) -> bool:
+    """Whether an agent and a user are named; one without the other is a `ValueError`."""
+    if (agent_id is None) != (user_id is None):
+        raise ValueError("agent_id and user_id must be given both, or neither")
+    if agent_id is None:
+        return False
+    return bool(check_id("agent_id", agent_id) and check_id("user_id", user_id))
+
+
+def check_after(given: object) -> str:
+    """The id that a page comes after; without one it is the first."""
+    return "" if given is None else check_id("after", given)

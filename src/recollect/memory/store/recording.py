@@ -1,27 +1,38 @@
-"""Recording conversations, and reading them again."""
+"""Recording conversations, and going on with them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from ...errors import ConflictError
-from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import Script, Statement
-from ..conversation import Conversation, Message, read_messages, summarize
-from ..database import conversations, memories, runs
+from ..conversation import Conversation, Message, read_messages
+from ..database import conversations, memories, quiet, runs
+from ..database import settings as stored_settings
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
+from ..database.quiet import Due
+from ..pipeline.quiet import close, make_runs
 from ..pipeline.spans import spans_of
+from ..settings import (
+    UNCHANGED,
+    ConversationSettings,
+    Unchanged,
+    injection_to_column,
+    provider_id_to_column,
+    strategy_to_column,
+)
 from ..times import now
-from .part import Part
+from .reading import Reading
 
-_LAST = 2**62  # no message has an index as high
-_END = "\uffff"  # after every time, compared as text
+_NO_CONVERSATION = "there is no conversation with this conversation_id"
+_NOT_THEIRS = "memory_id is not that of this agent and user"
 
 
-class Recording(Part):
+class Recording(Reading):
     """Conversations: what was said is stored first, and learned from afterwards."""
 
     async def record_conversation(
@@ -38,7 +49,7 @@ class Recording(Part):
         """Store a conversation. When this returns it is safe, and a run that learns from it is due.
 
         The same conversation under the same id a second time changes nothing; another one under an id that
-        is taken is a `ConflictError`.
+        is taken is a `ConflictError`, and so is a `memory_id` that is not that of this agent and user.
         """
         conversation = Conversation(
             agent_id, user_id, messages, session_id, conversation_id, created_at, memory_id
@@ -51,69 +62,102 @@ class Recording(Part):
         stored = None if is_new else await self.get_conversation(conversation.conversation_id)
         return stored or conversation
 
-    async def append_messages(
-        self, conversation_id: str, messages: Sequence[Message | Mapping[str, Any]]
-    ) -> list[Message]:
-        """Go on with a conversation. A further run takes the new messages alone.
+    async def open_conversation(
+        self,
+        agent_id: str,
+        user_id: str,
+        *,
+        session_id: str | None = None,
+        conversation_id: str | None = None,
+        memory_strategy: Mapping[str, Any] | None = None,
+        memory_injection: bool | None = None,
+    ) -> Conversation:
+        """Begin a conversation in which nothing has been said yet.
 
-        The same messages under the same ids a second time change nothing; others under ids that are taken
-        are a `ConflictError`.
+        One that this agent and user have under the same id is given as it is; one of others is a
+        `ConflictError`.
+        """
+        made = Conversation(agent_id, user_id, (), session_id, conversation_id)
+        settings = (strategy_to_column(memory_strategy), injection_to_column(memory_injection))
+        await self._database.write(partial(_open, self._database, self._tenant, made, settings, column_now()))
+        stored = await self.get_conversation(made.conversation_id)
+        if stored is None:
+            raise ConflictError("the conversation was erased as soon as it was opened")
+        return stored
+
+    async def append_messages(
+        self,
+        conversation_id: str,
+        messages: Sequence[Message | Mapping[str, Any]],
+        *,
+        learn_after: float | None = None,
+    ) -> list[Message]:
+        """Go on with a conversation. A further run takes the messages that none has had.
+
+        With `learn_after` that run is made when nothing has been added for so many seconds, or when the
+        conversation is closed. The same messages under the same ids a second time change nothing; others
+        under ids that are taken are a `ConflictError`, and so is a conversation that is closed.
         """
         check_id("conversation_id", conversation_id)
         read = read_messages(messages, now())
         if not read:
             raise ValueError("messages must not be empty")
-        append = partial(_append, self._database, self._tenant, conversation_id, read, column_now())
+        key, seconds = (conversation_id, self._tenant), _check_seconds(learn_after)
+        append = partial(_append, self._database, key, read, seconds, column_now())
         placed = await self._database.write(append)
         self._on_work()
         return placed
 
-    async def get_conversation(self, conversation_id: str) -> Conversation | None:
-        """A conversation with its messages; `None` if there is none."""
-        check_id("conversation_id", conversation_id)
-        owned = (conversation_id, self._tenant)
-        row = await self._database.fetch(conversations.READ, owned, conversations.row_from)
-        if row is None:
-            return None
-        said = await self._database.fetch(
-            conversations.READ_MESSAGES, (conversation_id, 0, _LAST), conversations.messages_from
-        )
-        return row.with_messages(said)
+    async def close_conversation(self, conversation_id: str) -> Conversation | None:
+        """Have nothing added any more, and what is left learned at once; `None` if there is none.
 
-    async def list_conversations(
-        self, agent_id: str, user_id: str, *, before: str | None = None, limit: int = 50
-    ) -> list[dict[str, Any]]:
-        """A page of what is told about conversations without their messages, the newest first.
-
-        `before` is the `conversation_id` of the last on the page before.
+        Closing twice is harmless.
         """
-        memory = await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
-        if memory is None:
-            return []
-        edge = await self._edge(before)
-        found = await self._database.fetch(
-            conversations.LIST, (memory.memory_id, *edge, check_limit(limit)), conversations.rows_from
-        )
-        return [await self._outline(row) for row in found]
+        key = (check_id("conversation_id", conversation_id), self._tenant)
+        if not await self._database.write(partial(_close, self._database, key, column_now())):
+            return None
+        self._on_work()
+        return await self.get_conversation(conversation_id)
 
-    async def _edge(self, before: str | None) -> tuple[str, str]:
-        if before is None:
-            return (_END, _END)
-        owned = (check_id("before", before), self._tenant)
-        row = await self._database.fetch(conversations.READ, owned, conversations.row_from)
-        if row is None:
-            raise ValueError("before must be the id of a conversation that is there")
-        return (row.created_at, row.conversation_id)
+    async def get_conversation_settings(self, conversation_id: str) -> ConversationSettings | None:
+        """The settings of a conversation; `None` if there is none."""
+        key = (check_id("conversation_id", conversation_id), self._tenant)
+        return await self._database.fetch(stored_settings.READ, key, stored_settings.from_rows)
 
-    async def _outline(self, row: conversations.ConversationRow) -> dict[str, Any]:
-        """A conversation, told by its first words."""
-        first = await self._database.fetch(
-            conversations.FIRST_USER_MESSAGE, (row.conversation_id,), conversations.messages_from
-        )
-        count = await self._database.fetch(conversations.COUNT_MESSAGES, (row.conversation_id,), list)
-        told = row.with_messages(()).to_dict()
-        del told["messages"]
-        return {**told, "turn_count": count[0][0], "summary": summarize(count[0][0], first)}
+    async def change_conversation_settings(
+        self,
+        conversation_id: str,
+        *,
+        memory_strategy: Mapping[str, Any] | Unchanged | None = UNCHANGED,
+        memory_injection: bool | Unchanged | None = UNCHANGED,
+        provider_conversation_id: str | Unchanged | None = UNCHANGED,
+        version: int | None = None,
+    ) -> ConversationSettings | None:
+        """Change the settings that are given, where `None` clears one; `None` if there is no conversation.
+
+        Where a `version` is given that is not theirs any more, this is a `ConflictError`.
+        """
+        check_id("conversation_id", conversation_id)
+        changes: dict[str, str | None] = {}
+        if memory_strategy is not UNCHANGED:
+            changes["memory_strategy"] = strategy_to_column(memory_strategy)
+        if memory_injection is not UNCHANGED:
+            changes["memory_injection"] = injection_to_column(memory_injection)
+        if provider_conversation_id is not UNCHANGED:
+            changes["provider_conversation_id"] = provider_id_to_column(provider_conversation_id)
+        lock = self._database.dialect.lock
+        change = partial(stored_settings.change, lock, self._tenant, conversation_id, changes, version)
+        return await self._database.write(change)
+
+
+def _check_seconds(given: object) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise TypeError(f"learn_after must be a number of seconds, not {type(given).__name__}")
+    if not (math.isfinite(given) and given >= 0):
+        raise ValueError(f"learn_after must be 0 or more seconds, and it is {given:g}")
+    return float(given)
 
 
 # --- transactions ---
@@ -133,31 +177,53 @@ def _record(
 
 
 def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
-    wanted = conversation.memory_id
-    mine = memories.owner_key(tenant, conversation.agent_id, conversation.user_id)
-    if wanted is not None:
-        taken = yield Statement(memories.READ_OWNER, (wanted,))
-        if taken and taken[0][0] != mine:
-            raise ConflictError("memory_id is not that of this agent and user")
-    yield Statement(database.removal.hold_owned, (mine,))
-    made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, wanted)
-    memory = yield from memories.find_or_make(made, database.dialect.share)
-    if wanted not in (None, memory):
-        raise ConflictError("memory_id is not that of this agent and user")
+    """The memory of a conversation, which is made if there is none, unless one is named.
+
+    Only their own can be named: whether an id is another tenant's, or nobody's, cannot be told apart.
+    """
+    made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now)
+    memory = yield from memories.find_to_record(made, database.find_to_record, conversation.memory_id is None)
+    if memory is None or conversation.memory_id not in (None, memory):
+        raise ConflictError(_NOT_THEIRS)
     return memory
 
 
+def _open(
+    database: MemoryDatabase, tenant: str, made: Conversation, settings: conversations.Settings, now: str
+) -> Script[None]:
+    memory = yield from _memory_of(database, tenant, made, now)
+    yield from conversations.open_empty(tenant, made, memory, now, settings)
+
+
 def _append(
-    database: MemoryDatabase, tenant: str, conversation_id: str, messages: Sequence[Message], now: str
+    database: MemoryDatabase,
+    key: tuple[str, str],
+    messages: Sequence[Message],
+    learn_after: float | None,
+    now: str,
 ) -> Script[list[Message]]:
-    rows = yield Statement(conversations.READ, (conversation_id, tenant))
-    if not rows:
-        raise ConflictError("there is no conversation with this conversation_id")
-    memory = conversations.ConversationRow(*rows[0]).memory_id
-    yield from runs.hold_queue(database.queue, tenant, memory)
-    known = yield from conversations.already_there(database.messages_by_id, conversation_id, messages)
+    owner = yield from _owner(key)
+    if owner is None:
+        raise ConflictError(_NO_CONVERSATION)
+    if learn_after is None:
+        yield from runs.hold_queue(database.queue, owner.tenant, owner.memory_id)
+    yield from quiet.hold_memory(owner)
+    known = yield from conversations.already_there(database.messages_by_id, owner.conversation_id, messages)
     if known:
         return known
-    placed = yield from conversations.append(tenant, memory, conversation_id, messages, now)
-    yield from runs.enqueue(database.queue, tenant, memory, conversation_id, spans_of(placed), now)
+    placed, waiting = yield from quiet.append(database.quiet, owner, messages, now, learn_after)
+    if learn_after is None:
+        first = placed[0].message_index if waiting is None else waiting
+        yield from make_runs(database, owner, first, now)
     return placed
+
+
+def _close(database: MemoryDatabase, key: tuple[str, str], now: str) -> Script[bool]:
+    owner = yield from _owner(key)
+    return owner is not None and (yield from close(database, owner, now))
+
+
+def _owner(key: tuple[str, str]) -> Script[Due | None]:
+    """A conversation of a tenant, with whose memory it is of."""
+    rows = yield Statement(quiet.OWNER, key)
+    return Due(*rows[0]) if rows else None

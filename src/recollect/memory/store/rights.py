@@ -4,13 +4,16 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from ...sessions.sql.columns import check_id
-from ...sessions.sql.scripts import MakeScript
+from ...sessions.settings import check_limit
+from ...sessions.sql.columns import check_id, time_to_column
+from ...sessions.sql.scripts import MakeScript, Row
 from .. import terms
+from ..database import conversations
 from ..database.access import column_now
 from ..database.removal import OvertakenError
 from ..rights import erasing
@@ -22,7 +25,7 @@ from ..rights.receipt import Receipt, check_receipt_key, kept_key, subject_of
 from ..rights.vacuum import vacuum
 from ..rights.why import Why, explain
 from ..search.embedders import CachedEmbedder, Embedder
-from ..times import now
+from ..times import now, read_time
 from .corpora import Corpora
 from .part import Part
 
@@ -91,6 +94,19 @@ class Rights(Part):
         looked = await erasing.look_ahead(self._database, part)
         erase = partial(erasing.erase_conversation, self._database, part, column_now(), looked)
         return await self._erase(erase, key)
+
+    async def erase_conversations_before(self, time: datetime | str, *, limit: int = 100) -> int:
+        """Erase conversations that nothing was added to since a time, the oldest first; returns how many.
+
+        At most `limit` of them go, each as by `erase_conversation`.
+        """
+        until = read_time("time", time)
+        if until is None:
+            raise ValueError("time must be given")
+        page = (self._tenant, time_to_column(until), check_limit(limit))
+        found = await self._database.fetch(conversations.INACTIVE, page, list[Row])
+        receipts = [await self.erase_conversation(conversation_id) for (conversation_id,) in found]
+        return sum(receipt.counts.get("conversations", 0) for receipt in receipts)
 
     async def erase_message(
         self, conversation_id: str, message_id: str, *, key: bytes | str | None = None

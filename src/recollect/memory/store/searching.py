@@ -1,7 +1,7 @@
 """Searching what is known and what was said, and recalling it for a model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -33,12 +33,19 @@ _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
 
 
+@dataclass
+class Rest:
+    """Until when an embedder that has just failed is left alone, for all who would ask it."""
+
+    until: float = 0.0
+
+
 class Searching(Part):
     """Search within what one agent knows about one user, and what they said."""
 
     _corpora: Corpora
     _embedder: Embedder | None
-    _embedder_rests_until = 0.0
+    _rest: Rest
 
     async def search_memories(
         self,
@@ -147,12 +154,12 @@ class Searching(Part):
 
     async def _asked(self, query: str, speakers: Sequence[str]) -> Asked:
         """A question with its vector. An embedder that has just failed is not waited for again."""
-        today, rests = now().date(), monotonic() < self._embedder_rests_until
+        today, rests = now().date(), monotonic() < self._rest.until
         asked = await ask(query, speakers, None if rests else self._embedder, today=today)
         if rests and self._embedder is not None:
             return replace(asked, warnings=(_RESTING,))
         if asked.warnings:
-            self._embedder_rests_until = monotonic() + _REST
+            self._rest.until = monotonic() + _REST
         return asked
 
     async def _entries_of(self, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -11,6 +12,7 @@ from ...sessions.sql.columns import check_id
 from ..database.access import MemoryDatabase
 from ..database.vectors import Vectors, model_of
 from ..pipeline.embedding import Embedding
+from ..pipeline.metering import TokenMeter
 from ..pipeline.runner import Runner, RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.workers import Workers
@@ -21,7 +23,7 @@ from .corpora import Corpora
 from .knowledge import Knowledge
 from .recording import Recording
 from .rights import Rights
-from .searching import Searching
+from .searching import Rest, Searching
 from .working import Working
 
 _LOOK = 0.02  # seconds between two looks at whether vectors are made
@@ -36,7 +38,9 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
     own; with 0 it is left to others on the same database. Without an `extractor` it goes by rule, with no
     model; one that is given stays the caller's. Search goes by words and, with an `embedder`, by meaning: the
     local one needs no key and no download, and with `None` there is none. A store with another `tenant` sees
-    nothing of this one's.
+    nothing of this one's. One for `all_tenants` gives a view of each by `for_tenant`; its workers do the work
+    of all, and `coverage`, `drain` and `embed_pending` are about all of them. A `meter` is asked before a
+    model is, and told what that has cost.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         workers: int = 4,
         options: RunOptions | None = None,
         tenant: str = "default",
+        all_tenants: bool = False,
+        meter: TokenMeter | None = None,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -65,20 +71,42 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         model = None
         if self._embedder is not None:
             model = model_of(self._embedder)
-            self._embedding = Embedding(Vectors(database, tenant), self._embedder)
+            vectors = Vectors(database, tenant)
+            self._embedding = Embedding(vectors, self._embedder, all_tenants=all_tenants)
         self._corpora = Corpora(database, model)
+        self._rest = Rest()
         self._options = options or RunOptions()
+        self._meter = meter
+        self._counted_tenant = None if all_tenants else tenant
+        self._parent: MemoryStore | None = None
         self._count = workers
         self._starting = threading.Lock()
         self._workers: Workers | None = None
         super().__init__(database, tenant, self.start)
 
+    def for_tenant(self, tenant: str) -> "MemoryStore":
+        """The same store as another tenant sees it: the same database, caches and workers.
+
+        It is made in no time, and closing it closes nothing.
+        """
+        if self._parent is not None:
+            return self._parent.for_tenant(tenant)
+        if self._counted_tenant is not None:
+            raise ValueError("for_tenant needs a store that was made with all_tenants=True")
+        view = copy(self)
+        view._tenant = view._counted_tenant = check_id("tenant", tenant)
+        view._parent = self
+        return view
+
     def start(self) -> None:
         """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
+        if self._parent is not None:
+            self._parent.start()
+            return
         with self._starting:
             if self._workers is None:
                 extractor = self._extractor or _offline()
-                runner = Runner(self._database, extractor, self._options, self._tenant)
+                runner = Runner(self._database, extractor, self._options, self._counted_tenant, self._meter)
                 self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
 
@@ -96,7 +124,9 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
     async def _has_to_embed(self) -> bool:
         """Whether vectors are still to come from workers here; not so while the embedder fails."""
         embedding = self._embedding
-        return embedding is not None and embedding.last_error is None and await embedding.is_pending()
+        if embedding is None or embedding.last_error is not None:
+            return False
+        return await embedding.is_pending(self._counted_tenant)
 
     async def embed_pending(self) -> int:
         """Give vectors to all that has none, now and here, as workers do by themselves; returns how many."""
@@ -107,6 +137,8 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
 
     async def aclose(self) -> None:
         """End the work, and let go of the database. What is pending goes on when a store is opened again."""
+        if self._parent is not None:
+            return
         if self._workers is not None:
             await asyncio.to_thread(self._workers.stop)
         await self._database.aclose()

@@ -1,19 +1,21 @@
 """Runs: how far the learning has come, and what went wrong."""
 
 import asyncio
+import json
+from collections.abc import Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from ...errors import ConflictError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id, text_from_column, time_from_column
 from ...sessions.sql.scripts import Row
 from ..database import runs
+from ..database.run_queries import STATUSES, by_run
 from ..database.runs import KeptStage, RunRow
 from ..run import Coverage, Run, RunFailure, RunStage, RunStatus
-from .part import Part
+from .part import Part, check_after
 
-_STATUSES = ("pending", "running", "done", "failed")
 _SHORTEST_LOOK = 0.005  # seconds between two looks at whether all is done
 _LONGEST_LOOK = 0.1
 
@@ -21,27 +23,41 @@ _LONGEST_LOOK = 0.1
 class Working(Part):
     """The runs of a tenant."""
 
+    _counted_tenant: str | None
+    """Whose work is counted and waited for; `None` for everybody's."""
+
     async def get_run(self, run_id: str) -> Run | None:
         """A run with its finished stages and its failures; `None` if there is none."""
         key = (check_id("run_id", run_id), self._tenant)
         found = await self._database.fetch(runs.READ, key, runs.runs_from)
-        return await self._whole(found[0]) if found else None
+        told = await self._whole(found)
+        return told[0] if told else None
 
     async def list_runs(
-        self, *, status: RunStatus | None = None, after: str | None = None, limit: int = 50
+        self,
+        status: RunStatus | None = None,
+        conversation_id: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
     ) -> list[Run]:
         """A page of runs, in the order of their ids; `after` is the last id on the page before."""
-        if status is not None and status not in _STATUSES:
-            raise ValueError(f"status must be one of {', '.join(_STATUSES)}")
-        page = (self._tenant, status, after or "", check_limit(limit))
-        found = await self._database.fetch(runs.LIST, page, runs.runs_from)
-        return [await self._whole(row) for row in found]
+        if status is not None and status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(STATUSES)}")
+        queries, edge = self._database.runs, check_after(after)
+        if conversation_id is None:
+            page: tuple[Any, ...] = (self._tenant, edge, check_limit(limit))
+            found = await self._database.fetch(queries.listed(status), page, runs.runs_from)
+        else:
+            check_id("conversation_id", conversation_id)
+            page = (conversation_id, self._tenant, status, edge, check_limit(limit))
+            found = await self._database.fetch(queries.of_conversation, page, runs.runs_from)
+        return await self._whole(found)
 
     async def list_runs_of(self, conversation_id: str) -> list[Run]:
         """The runs over a conversation, in their order."""
         key = (check_id("conversation_id", conversation_id), self._tenant)
         found = await self._database.fetch(runs.OF_CONVERSATION, key, runs.runs_from)
-        return [await self._whole(row) for row in found]
+        return await self._whole(found)
 
     async def retry_run(self, run_id: str) -> None:
         """Have a failed run tried again, from the stage at which it failed."""
@@ -51,38 +67,58 @@ class Working(Part):
         self._on_work()
 
     async def coverage(self) -> Coverage:
-        """How many conversations are remembered, pending and failed."""
-        return await self._database.fetch(runs.COVERAGE, (self._tenant,), _coverage_from)
+        """How many conversations are remembered, pending and failed.
+
+        One that has not been quiet for long enough is pending.
+        """
+        tenant = self._counted_tenant
+        return await self._database.fetch(self._database.runs.coverage(tenant), (tenant,), _coverage_from)
 
     async def drain(self, timeout: float | None = None) -> Coverage:
-        """Wait until nothing is pending; a `TimeoutError` if that takes longer than `timeout` seconds."""
+        """Wait until nothing is pending; a `TimeoutError` if that takes longer than `timeout` seconds.
+
+        Conversations that are to be quiet for a while first are not waited for.
+        """
         self._on_work()
+        tenant = self._counted_tenant
+        open_now = self._database.runs.any_open(tenant)
         async with asyncio.timeout(timeout):
             wait = _SHORTEST_LOOK
-            while await self._database.fetch(runs.ANY_OPEN, (self._tenant,), bool):
+            while await self._database.fetch(open_now, (tenant,), bool):
                 await asyncio.sleep(wait)
                 wait = min(wait * 1.5, _LONGEST_LOOK)
         return await self.coverage()
 
-    async def _whole(self, row: RunRow) -> Run:
-        stages = await self._database.fetch(runs.READ_STAGES, (row.run_id,), _stages_from)
-        failures = await self._database.fetch(runs.READ_FAILURES, (row.run_id,), _failures_from)
-        return Run(
-            row.run_id,
-            row.memory_id,
-            row.conversation_id,
-            row.first_index,
-            row.last_index,
-            cast(RunStatus, row.status),
-            row.attempts,
-            time_from_column(row.created_at),
-            row.started_at and time_from_column(row.started_at),  # type: ignore[arg-type]
-            row.finished_at and time_from_column(row.finished_at),  # type: ignore[arg-type]
-            None if row.error is None else text_from_column(row.error),
-            row.model,
-            stages,
-            failures,
-        )
+    async def _whole(self, rows: Sequence[RunRow]) -> list[Run]:
+        """Runs with their stages and failures, which are read together."""
+        if not rows:
+            return []
+        ids = (json.dumps([row.run_id for row in rows]),)
+        stages = await self._database.fetch(self._database.runs.stages, ids, by_run)
+        failures = await self._database.fetch(self._database.runs.failures, ids, by_run)
+        return [
+            _run(row, _stages_from(stages.get(row.run_id, [])), _failures_from(failures.get(row.run_id, [])))
+            for row in rows
+        ]
+
+
+def _run(row: RunRow, stages: tuple[RunStage, ...], failures: tuple[RunFailure, ...]) -> Run:
+    return Run(
+        row.run_id,
+        row.memory_id,
+        row.conversation_id,
+        row.first_index,
+        row.last_index,
+        cast(RunStatus, row.status),
+        row.attempts,
+        time_from_column(row.created_at),
+        row.started_at and time_from_column(row.started_at),  # type: ignore[arg-type]
+        row.finished_at and time_from_column(row.finished_at),  # type: ignore[arg-type]
+        None if row.error is None else text_from_column(row.error),
+        row.model,
+        stages,
+        failures,
+    )
 
 
 def _stages_from(rows: list[Row]) -> tuple[RunStage, ...]:

@@ -1,1 +1,36 @@
 """The routes, by what they are about."""
+
+from . import (
+    audit,
+    branches,
+    chat,
+    conversation_memory,
+    conversation_parts,
+    conversations,
+    entries,
+    memories,
+    messages,
+    operations,
+    runs,
+    searches,
+    users,
+)
+
+ROUTERS = tuple(
+    module.router
+    for module in (
+        conversations,
+        messages,
+        conversation_parts,
+        branches,
+        conversation_memory,
+        searches,
+        memories,
+        entries,
+        runs,
+        chat,
+        users,
+        audit,
+        operations,
+    )
+)

@@ -1,0 +1,1 @@
+"""The service under load, on loopback: conversations, searches, chats, and memory over time."""

@@ -1,0 +1,176 @@
+"""`recollect keys`: makes, lists and revokes the keys of the service."""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from .configuration import configured_url
+
+if TYPE_CHECKING:
+    from ..server.access.keys import Key, KeyStore
+
+T = TypeVar("T")
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_DURATION = re.compile(r"([0-9]{1,6})([hd])")
+_UNITS = {"h": "hours", "d": "days"}
+_SCOPES = ("read", "write", "admin")
+
+
+def add_keys_parser(commands: _Commands) -> None:
+    """Add the command to the others."""
+    keys = commands.add_parser("keys", help="make, list and revoke the keys of the service")
+    actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_create(actions)
+    listing = actions.add_parser("list", help="show the keys, without their secrets")
+    listing.add_argument("--tenant", help="only those of this tenant")
+    revoke = actions.add_parser("revoke", help="let a key open nothing any more")
+    revoke.add_argument("key_id", type=_key_id, metavar="KEY_ID", help="as `recollect keys list` shows it")
+    for action, run in ((listing, _list), (revoke, _revoke)):
+        _add_common(action, run)
+
+
+def _add_create(actions: _Commands) -> None:
+    create = actions.add_parser("create", help="make a key, and show it once")
+    create.add_argument("--tenant", required=True, help="whose data it opens")
+    create.add_argument(
+        "--scope", required=True, choices=_SCOPES, help="read, write (and read), or admin (and both)"
+    )
+    create.add_argument("--name", default="", help="what it is for, to tell it from others")
+    create.add_argument(
+        "--expires", type=_expiry, metavar="WHEN", help="such as 90d, 12h or 2027-01-31 (default: never)"
+    )
+    _add_common(create, _create)
+
+
+def _add_common(action: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    action.add_argument("--url", help="a path, or postgresql://user@host/name; else as configured")
+    action.add_argument(
+        "--config", type=Path, metavar="FILE", help="that of the service; else RECOLLECT_CONFIG"
+    )
+    action.add_argument("--json", action="store_true", help="as JSON")
+    action.set_defaults(run=run)
+
+
+# --- actions ---
+
+
+def _create(options: argparse.Namespace) -> int:
+    async def create(keys: "KeyStore") -> "tuple[Key, str]":
+        return await keys.create(options.tenant, options.scope, name=options.name, expires_at=options.expires)
+
+    key, text = _with_keys(options, create)
+    print("this key is shown once and is stored nowhere: keep it now", file=sys.stderr)
+    print(json.dumps({"key": text, **_as_json(key)}, indent=2) if options.json else text)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    async def list_keys(keys: "KeyStore") -> "Sequence[Key]":
+        return await keys.list(options.tenant)
+
+    found = _with_keys(options, list_keys)
+    if options.json:
+        print(json.dumps([_as_json(key) for key in found], indent=2))
+    elif found:
+        print("\n".join(_table(found, datetime.now(UTC))))
+    else:
+        print("no key was made", file=sys.stderr)
+    return 0
+
+
+def _revoke(options: argparse.Namespace) -> int:
+    async def revoke(keys: "KeyStore") -> "Key | None":
+        return await keys.revoke(options.key_id)
+
+    key = _with_keys(options, revoke)
+    if key is None:
+        raise ValueError("there is no key with this id; `recollect keys list` shows those that there are")
+    print(json.dumps(_as_json(key), indent=2) if options.json else f"revoked {key.key_id}")
+    return 0
+
+
+def _with_keys(options: argparse.Namespace, work: "Callable[[KeyStore], Awaitable[T]]") -> T:
+    from ..memory.store.store import default_url
+    from ..server.access.keys import KeyStore
+
+    url = options.url or configured_url(options.config) or default_url()
+
+    async def run() -> T:
+        async with KeyStore(url) as keys:
+            return await work(keys)
+
+    return asyncio.run(run())
+
+
+# --- what is shown ---
+
+
+def _as_json(key: "Key") -> dict[str, Any]:
+    times = (key.created_at, key.expires_at, key.revoked_at, key.last_used_at)
+    names = ("created_at", "expires_at", "revoked_at", "last_used_at")
+    told = dict(zip(names, map(_told_time, times), strict=True))
+    return {"key_id": key.key_id, "tenant": key.tenant, "scope": key.scope, "name": key.name, **told}
+
+
+def _told_time(time: datetime | None) -> str | None:
+    from ..memory.times import tell_time
+
+    return None if time is None else tell_time(time)
+
+
+def _table(keys: "Sequence[Key]", now: datetime) -> list[str]:
+    rows = [("KEY_ID", "TENANT", "SCOPE", "STATE", "LAST USED", "NAME"), *map(partial(_row, now), keys)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def _row(now: datetime, key: "Key") -> tuple[str, ...]:
+    used = "never" if key.last_used_at is None else f"{key.last_used_at:%Y-%m-%d %H:%M}"
+    shown = (key.key_id, key.tenant, key.scope, _state(now, key), used, key.name)
+    return tuple(text if text.isprintable() else ascii(text) for text in shown)
+
+
+def _state(now: datetime, key: "Key") -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is None:
+        return "valid"
+    return f"{'valid until' if now < key.expires_at else 'expired'} {key.expires_at:%Y-%m-%d %H:%M}"
+
+
+# --- what is given ---
+
+
+def _expiry(text: str) -> datetime:
+    """A time in the future: after a number of hours or days, or on a date."""
+    try:
+        duration = _DURATION.fullmatch(text)
+        if duration is None:
+            given = datetime.fromisoformat(text)
+            expiry = given if given.tzinfo else given.replace(tzinfo=UTC)
+        else:
+            expiry = datetime.now(UTC) + timedelta(**{_UNITS[duration[2]]: int(duration[1])})
+        is_future = expiry > datetime.now(UTC)
+    except (ValueError, OverflowError) as error:
+        message = "must be such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z"
+        raise argparse.ArgumentTypeError(message) from error
+    if not is_future:
+        raise argparse.ArgumentTypeError("must be in the future")
+    return expiry
+
+
+def _key_id(text: str) -> str:
+    """The id of a key; whoever gives the key itself has shown its secret, and it is not shown again."""
+    if text.startswith("rk_"):
+        raise argparse.ArgumentTypeError("must be the id of the key, between rk_ and the next _, not the key")
+    if not re.fullmatch("[0-9a-f]{32}", text):
+        raise argparse.ArgumentTypeError("must be 32 hexadecimal digits, as `recollect keys list` shows them")
+    return text

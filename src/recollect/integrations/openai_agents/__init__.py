@@ -1,0 +1,20 @@
+"""The OpenAI Agents SDK with memory: what an agent is told, what it may look up, what is kept of a run."""
+
+from ...extras import require_extra
+
+require_extra("agents", "agents", "recollect.integrations.openai_agents")
+
+from .agent import with_memory  # noqa: E402
+from .hooks import MemoryHooks  # noqa: E402
+from .instructions import remembering_instructions  # noqa: E402
+from .keeping import remember_run  # noqa: E402
+from .tools import recall_tool, remember_tool  # noqa: E402
+
+__all__ = [
+    "MemoryHooks",
+    "recall_tool",
+    "remember_run",
+    "remember_tool",
+    "remembering_instructions",
+    "with_memory",
+]

@@ -1,0 +1,96 @@
+"""Hooks for the Runner, by which every run leaves its usage, its events and its words behind."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from agents import Agent, ModelResponse, RunHooks
+
+from ...memory.store import MemoryStore
+from ...sessions.events import EventLog
+from ...sessions.protocol import Session
+from .keeping import Keeper, RunRecord
+from .words import words_of_answer, words_of_user
+
+
+@dataclass
+class _Run:
+    """What was seen of a run so far."""
+
+    context: Any
+    question: str = field(repr=False)
+    agent: str | None = None
+    responses: list[Any] = field(default_factory=list, repr=False)
+    answer: str = field(default="", repr=False)
+
+    def record(self, is_answered: bool) -> RunRecord:
+        answer = self.answer if is_answered else ""
+        return RunRecord(self.context, self.responses, self.question, answer, self.agent)
+
+
+class MemoryHooks(RunHooks[Any]):
+    """Keeps what came of the runs in a block: usage, events, and what was said, to be learned from.
+
+        async with MemoryHooks(store, "agent", "user", session=session) as hooks:
+            result = await Runner.run(agent, "Hello", session=session, hooks=hooks)
+
+    The SDK calls no hook when a run is really over: the last one comes before the answer is in the session
+    and before guardrails have let it pass, and none comes when a run fails. So it is the end of the block
+    that keeps the runs. A stream is read to its end inside it. Of a run that fails, usage and events are
+    kept, and what was said is not recorded: the user will say it again. Where memory fails, that is logged,
+    and nothing is raised.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        agent_id: str,
+        user_id: str,
+        *,
+        session: Session | None = None,
+        events: EventLog | None = None,
+        conversation_id: str | None = None,
+        learn_after: float | None = None,
+    ) -> None:
+        self._keeper = Keeper(store, agent_id, user_id, session, events, conversation_id, learn_after)
+        self._runs: list[_Run] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._runs = []
+        return self
+
+    async def __aexit__(self, error_type: object, *_: object) -> None:
+        runs, self._runs = self._runs or [], None
+        for run in runs:
+            is_last = run is runs[-1]
+            await self._keeper.keep(run.record(is_answered=error_type is None or not is_last))
+
+    async def on_llm_start(
+        self,
+        context: Any,
+        agent: Agent[Any],
+        system_prompt: str | None,  # noqa: ARG002
+        input_items: list[Any],
+    ) -> None:
+        """A run begins, or goes on."""
+        self._run_of(context, words_of_user(context.turn_input or input_items)).agent = agent.name
+
+    async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
+        """A model has answered."""
+        run = self._run_of(context)
+        run.agent = agent.name
+        run.responses.append(response)
+
+    async def on_agent_end(self, context: Any, agent: Agent[Any], output: Any) -> None:
+        """An agent has an answer, which is as yet neither in the session nor let pass."""
+        run = self._run_of(context)
+        run.agent, run.answer = agent.name, words_of_answer(output, run.responses)
+
+    def _run_of(self, context: Any, question: str = "") -> _Run:
+        """The run of a context. Its usage is the one thing that all contexts of a run share."""
+        if self._runs is None:
+            raise RuntimeError("MemoryHooks are used in a block: async with MemoryHooks(...) as hooks")
+        for run in self._runs:
+            if run.context.usage is context.usage:
+                return run
+        self._runs.append(_Run(context, question))
+        return self._runs[-1]

@@ -1,0 +1,120 @@
+"""Tools by which an agent looks into memory, and writes to it. Whose memory it is, no model decides."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents import FunctionTool, function_tool
+
+from ...memory.conversation import check_owner
+from ...memory.entry import ContentType
+from ...memory.similarity import say_the_same
+from ...memory.store import MemoryStore
+from ...memory.times import read_date
+from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
+from .degrading import DEFAULT_PATIENCE, check_budget, or_nothing
+
+_LONGEST = 1000  # characters of what is remembered at once
+_NEAREST = 5  # entries among which one may say the same
+_CONFIDENCE = 0.8  # a model wrote it down, who may have misunderstood
+_DOWN = "Memory is not available at the moment. Go on without it."
+_NOTHING = "Nothing is remembered about that."
+_NOT_CALLED_SO = "Nothing was done: the arguments are not those that the tool asks for."
+
+
+def recall_tool(
+    store: MemoryStore,
+    agent_id: str,
+    user_id: str,
+    *,
+    token_budget: int = DEFAULT_TOKEN_BUDGET,
+    patience: float = DEFAULT_PATIENCE,
+    name: str = "recall",
+) -> FunctionTool:
+    """A tool that looks up what is remembered about this user; what it returns is marked as data."""
+    _check_owner(agent_id, user_id)
+    check_budget(token_budget)
+
+    @function_tool(name_override=name, failure_error_function=_refusal)
+    async def recall(query: str) -> str:
+        """Look up what is remembered about the user from earlier conversations.
+
+        Args:
+            query: What to look for, as a question or a few words.
+        """
+        asked = store.recall(query, agent_id, user_id, budget=token_budget)
+        found = await or_nothing("recalling", asked, patience)
+        return _DOWN if found is None else found.text or _NOTHING
+
+    return recall
+
+
+def remember_tool(
+    store: MemoryStore,
+    agent_id: str,
+    user_id: str,
+    *,
+    patience: float = DEFAULT_PATIENCE,
+    name: str = "remember",
+) -> FunctionTool:
+    """A tool that writes down what the agent has learned about this user.
+
+    What is known already is not written twice. The user's own words become its evidence when the conversation
+    is recorded, as `MemoryHooks` and `remember_run` do, and learned from.
+    """
+    _check_owner(agent_id, user_id)
+
+    @function_tool(name_override=name, failure_error_function=_refusal)
+    async def remember(text: str, kind: ContentType, happened_on: str | None = None) -> str:
+        """Remember something that the user said about themselves, for later conversations.
+
+        Args:
+            text: One statement about the user in the third person, such as "The user lives in Lisbon."
+            kind: profile: who the user is; event: what happened; mind: what they think, feel or want.
+            happened_on: For an event its date, such as 2024-05-07, 2024-05 or 2024; else null.
+        """
+        new = _Statement(text.strip(), kind, happened_on or None)
+        if refused := new.refusal():
+            return refused
+        return await or_nothing("remembering", new.write(store, agent_id, user_id), patience) or _DOWN
+
+    return remember
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """What a model wants to be remembered."""
+
+    text: str = field(repr=False)
+    kind: ContentType
+    happened_on: str | None
+
+    def refusal(self) -> str | None:
+        """What is wrong with it, told to the model; `None` if nothing is."""
+        if not self.text:
+            return "Nothing was remembered: text must not be empty."
+        if len(self.text) > _LONGEST:
+            return f"Nothing was remembered: text must not be longer than {_LONGEST} characters. Shorten it."
+        try:
+            read_date("happened_on", self.happened_on)
+        except ValueError as error:
+            return f"Nothing was remembered: {error}."
+        return None
+
+    async def write(self, store: MemoryStore, agent_id: str, user_id: str) -> str:
+        """Write it down, unless an entry says the same; returns what to tell the model."""
+        owner, kind = (agent_id, user_id), self.kind
+        known = await store.search_memories(self.text, *owner, limit=_NEAREST, content_type=kind)
+        if any(say_the_same(hit.entry.text, self.text) for hit in known.hits):
+            return "That is remembered already."
+        await store.add_entry(*owner, kind, self.text, valid_from=self.happened_on, confidence=_CONFIDENCE)
+        return "Remembered."
+
+
+def _check_owner(agent_id: str, user_id: str) -> None:
+    check_owner("agent_id", agent_id)
+    check_owner("user_id", user_id)
+
+
+def _refusal(_context: Any, _error: Exception) -> str:
+    """What a model is told that calls a tool wrongly."""
+    return _NOT_CALLED_SO

@@ -1,0 +1,95 @@
+"""Pages of conversations and memories, told without all that they hold.
+
+A page costs as much as what is on it, wherever it stands: each order is that of an index.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...sessions.sql.columns import check_id, text_from_column
+from ...sessions.sql.scripts import Row
+from . import conversations
+from .dialect import Dialect
+from .schema import CONTENTS, CONVERSATIONS, MESSAGES
+
+_END = "\uffff"  # after every time, compared as text
+_BETWEEN = "/"  # a time has none
+_LISTED = f"SELECT {conversations.COLUMNS} FROM {CONVERSATIONS.name} WHERE"
+_ORDER = "ORDER BY created_at DESC, conversation_id DESC LIMIT"
+
+
+class Edge(NamedTuple):
+    """Where a page of conversations begins: after the one that is named, which need not be there any more."""
+
+    created_at: str = _END
+    conversation_id: str = _END
+
+
+def page_of(scope: str, *, is_memory: bool, session_id: str | None) -> tuple[str, tuple[str, ...]]:
+    """The statement for a page of a tenant's or a memory's conversations, and its first parameters.
+
+    The edge and the length of the page come after those.
+    """
+    column = "memory_id" if is_memory else "tenant"
+    if session_id is None:
+        of_page = f"(created_at, conversation_id) < (?2, ?3) {_ORDER} ?4"
+        return f"{_LISTED} {column} = ?1 AND {of_page}", (scope,)
+    of_page = f"session_id = ?2 AND (created_at, conversation_id) < (?3, ?4) {_ORDER} ?5"
+    # The session in words that its index alone knows: it is the shortest way.
+    return f"{_LISTED} ({column} || '') = ?1 AND {of_page}", (scope, session_id)
+
+
+class OutlineQueries:
+    """The statements that tell of many at once, in one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        ids = dialect.each.format("?1")
+        self.counts = (
+            f"SELECT conversation_id, count(*) FROM {MESSAGES.name} WHERE conversation_id IN {ids}"
+            " GROUP BY conversation_id"
+        )
+        first = (
+            f"SELECT message_index FROM {MESSAGES.name} WHERE conversation_id = wanted.value"
+            " AND role = 'user' ORDER BY message_index LIMIT 1"
+        )
+        self.first_words = (
+            f"SELECT said.conversation_id, said.content FROM {ids} AS wanted JOIN {MESSAGES.name} AS said"
+            f" ON said.conversation_id = wanted.value AND said.message_index = ({first})"
+        )
+        self.entry_counts = (
+            f"SELECT memory_id, content_type, count(*) FROM {CONTENTS.name} WHERE memory_id IN {ids}"
+            " AND retired_at IS NULL GROUP BY memory_id, content_type"
+        )
+
+
+def tell_position(row: conversations.ConversationRow) -> str:
+    """Where a conversation stands among others, for the page after it."""
+    return f"{row.created_at}{_BETWEEN}{row.conversation_id}"
+
+
+def read_position(given: str | None) -> Edge:
+    """The edge that a position names."""
+    if given is None:
+        return Edge()
+    created_at, _, conversation_id = check_id("before", given).partition(_BETWEEN)
+    if not (created_at and conversation_id):
+        raise ValueError("before must be the position of a conversation")
+    return Edge(created_at, conversation_id)
+
+
+def counts_from(rows: Sequence[Row]) -> dict[str, int]:
+    """How many messages there are, by the ids of conversations."""
+    return dict(map(tuple, rows))
+
+
+def words_from(rows: Sequence[Row]) -> dict[str, str]:
+    """The first words of users, by the ids of conversations."""
+    return {conversation_id: text_from_column(content) for conversation_id, content in rows}
+
+
+def entry_counts_from(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """How many entries are told of each type, by the ids of memories."""
+    found: dict[str, dict[str, int]] = {}
+    for memory_id, content_type, count in rows:
+        found.setdefault(memory_id, {})[content_type] = count
+    return found

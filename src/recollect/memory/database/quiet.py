@@ -1,0 +1,93 @@
+"""Conversations that go on: what was said waits for a while of quiet, and then gets its runs.
+
+`waiting_from` is the first message that no run was made for, and `learn_at` the time from which one is due.
+Whoever makes runs holds the queue first, as everybody does, and then the row of the conversation; whoever
+adds messages that are to wait holds the memory and then that row. So nobody waits in a ring, and each message
+is given to one run.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...errors import ConflictError
+from ...sessions.sql.scripts import Row, Script, Statement
+from ..conversation import Message
+from . import conversations, memories
+from .dialect import Dialect
+from .schema import CONVERSATIONS
+
+_OWNED = "conversation_id = ?1 AND tenant = ?2"
+OWNER = f"SELECT conversation_id, tenant, memory_id FROM {CONVERSATIONS.name} WHERE {_OWNED}"
+ALL_IN_RUNS = (
+    f"UPDATE {CONVERSATIONS.name} SET learn_at = NULL, waiting_from = NULL WHERE conversation_id = ?1"
+)
+CLOSE = f"UPDATE {CONVERSATIONS.name} SET closed_at = ?2 WHERE conversation_id = ?1 AND closed_at IS NULL"
+
+
+class Due(NamedTuple):
+    """A conversation that has been quiet for long enough."""
+
+    conversation_id: str
+    tenant: str
+    memory_id: str
+
+
+class QuietQueries:
+    """The statements in one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        name, now = CONVERSATIONS.name, dialect.now
+        due = f"SELECT conversation_id, tenant, memory_id FROM {name} WHERE learn_at <= {now} AND"
+        page = "ORDER BY learn_at LIMIT ?2"
+        self.due = f"{due} tenant = ?1 {page}"
+        self.due_anywhere = f"{due} CAST(?1 AS VARCHAR) IS NULL {page}"
+        held = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
+        self.hold = f"{held}{dialect.lock}"
+        self.hold_if_due = f"{held} AND learn_at <= {now}{dialect.lock}"
+        place = "next_index = next_index + ?3, updated_at = ?4"
+        at_open = f"WHERE {_OWNED} AND closed_at IS NULL RETURNING next_index"
+        # Whoever appends takes the row, so that indexes have no gaps and no doubles.
+        self.append = f"UPDATE {name} SET {place}, learn_at = NULL {at_open}, waiting_from"
+        self.append_and_wait = (
+            f"UPDATE {name} SET {place}, learn_at = {now} + ?5,"
+            f" waiting_from = coalesce(waiting_from, next_index) {at_open}, waiting_from"
+        )
+
+
+def due_from(rows: Sequence[Row]) -> list[Due]:
+    """The conversations that rows name."""
+    return [Due(*row) for row in rows]
+
+
+def append(
+    queries: QuietQueries,
+    owner: Due,
+    messages: Sequence[Message],
+    now: str,
+    learn_after: float | None,
+) -> Script[tuple[list[Message], int | None]]:
+    """Add messages after those that are there, and return them with their places, and what waits before them.
+
+    The memory must be held, and the queue too unless they are to wait.
+    """
+    key = (owner.conversation_id, owner.tenant, len(messages), now)
+    if learn_after is None:
+        rows = yield Statement(queries.append, key)
+    else:
+        rows = yield Statement(queries.append_and_wait, (*key, learn_after))
+    if not rows:
+        raise ConflictError("the conversation is closed, or it is not there any more")
+    first = int(rows[0][0]) - len(messages)
+    placed = [
+        Message(each.role, each.content, each.message_id, first + place, each.created_at)
+        for place, each in enumerate(messages)
+    ]
+    yield from conversations.add_messages(owner.tenant, owner.memory_id, owner.conversation_id, placed)
+    return placed, rows[0][1]
+
+
+def hold_memory(owner: Due) -> Script[None]:
+    """Keep others from changing a memory, and tell holders of copies that its turns have changed."""
+    rows = yield Statement(memories.TURNS_CHANGED, (owner.memory_id,))
+    if not rows:
+        raise ConflictError("there is no conversation with this conversation_id")

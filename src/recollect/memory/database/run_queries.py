@@ -1,0 +1,80 @@
+"""The statements that tell of runs: pages of them, what is open, and how far the learning has come."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...sessions.sql.scripts import Row
+from .dialect import Dialect
+from .runs import COLUMNS, STAGE_COLUMNS
+from .schema import CONVERSATIONS, FAILURES, QUEUE, RUNS, STAGES, WAITING_CONVERSATIONS
+
+STATUSES = ("pending", "running", "done", "failed")
+
+_OF_TENANT = "tenant = ?1"
+_OF_ANYBODY = "CAST(?1 AS VARCHAR) IS NULL"
+_FAILURE_COLUMNS = "attempt, stage, failed_at, error, raw_response, prompt_tokens, completion_tokens"
+
+
+class RunQueries:
+    """The statements in one dialect; those that take a tenant tell of all where it is `None`."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._now = dialect.now
+        ids = dialect.each.format("?1")
+        self.stages = f"SELECT run_id, {STAGE_COLUMNS} FROM {STAGES.name} WHERE run_id IN {ids}"
+        self.failures = (
+            f"SELECT run_id, {_FAILURE_COLUMNS} FROM {FAILURES.name} WHERE run_id IN {ids} ORDER BY attempt"
+        )
+        self.of_conversation = (
+            f"SELECT {COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2"
+            " AND (CAST(?3 AS VARCHAR) IS NULL OR status = ?3) AND run_id > ?4 ORDER BY run_id LIMIT ?5"
+        )
+
+    def listed(self, status: str | None) -> str:
+        """A page of a tenant's runs, in the order of their ids, by the index for any status too."""
+        some = [
+            f"SELECT * FROM (SELECT {COLUMNS} FROM {RUNS.name} WHERE tenant = ?1 AND status = '{each}'"
+            f" AND run_id > ?2 ORDER BY run_id LIMIT ?3) AS {each}"
+            for each in STATUSES
+            if status in (None, each)
+        ]
+        return f"{' UNION ALL '.join(some)} ORDER BY run_id LIMIT ?3"
+
+    def any_open(self, tenant: str | None) -> str:
+        """Gives a row if something is to be learned now. Every memory with an open run is in the queue."""
+        whose = _OF_ANYBODY if tenant is None else _OF_TENANT
+        runs = f"SELECT 1 FROM {RUNS.name} WHERE {whose} AND status IN ('pending', 'running')"
+        if tenant is None:
+            runs = f"SELECT 1 FROM {QUEUE.name} WHERE {whose}"
+        due = f"SELECT 1 FROM {CONVERSATIONS.name} WHERE {whose} AND learn_at <= {self._now}"
+        return f"SELECT 1 WHERE EXISTS ({runs}) OR EXISTS ({due})"
+
+    def coverage(self, tenant: str | None) -> str:
+        """Each conversation counts once: as failed if a run is, else as pending if one is open or to come."""
+        whose = _OF_ANYBODY if tenant is None else _OF_TENANT
+        return (
+            "SELECT state, count(*) FROM (SELECT CASE"
+            " WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1 THEN 'failed'"
+            " WHEN max(is_open) = 1 THEN 'pending' ELSE 'remembered' END AS state FROM"
+            f" (SELECT conversation_id, status, is_open FROM {RUNS.name} WHERE {whose} UNION ALL"
+            f" SELECT conversation_id, 'pending', 1 FROM {CONVERSATIONS.name}"
+            f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS held"
+            " GROUP BY conversation_id) AS conversations GROUP BY state"
+        )
+
+    def seconds_to_next(self, tenant: str | None) -> str:
+        """How long it is until something is to be done."""
+        whose = _OF_ANYBODY if tenant is None else _OF_TENANT
+        return (
+            f"SELECT min(due) - {self._now} FROM (SELECT min(available_at) AS due FROM {QUEUE.name}"
+            f" WHERE {whose} UNION ALL SELECT min(learn_at) FROM {CONVERSATIONS.name}"
+            f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS times"
+        )
+
+
+def by_run(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Rows that begin with the id of a run, by that."""
+    found: dict[str, list[Any]] = {}
+    for run_id, *rest in rows:
+        found.setdefault(run_id, []).append(tuple(rest))
+    return found

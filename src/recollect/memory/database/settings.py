@@ -1,0 +1,50 @@
+"""The settings of conversations, in their rows."""
+
+import json
+from collections.abc import Mapping
+
+from ...errors import ConflictError
+from ...sessions.sql.scripts import Row, Script, Statement
+from ..settings import ConversationSettings
+from .schema import CONVERSATIONS
+
+_NAMES = ("memory_strategy", "memory_injection", "provider_conversation_id")
+READ = (
+    f"SELECT conversation_id, {', '.join(_NAMES)}, coalesce(settings_version, 1)"
+    f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1 AND tenant = ?2"
+)
+_CHANGE = (
+    f"UPDATE {CONVERSATIONS.name} SET memory_strategy = ?2, memory_injection = ?3,"
+    " provider_conversation_id = ?4, settings_version = ?5 WHERE conversation_id = ?1"
+)
+
+
+def change(
+    lock: str, tenant: str, conversation_id: str, changes: Mapping[str, str | None], version: int | None
+) -> Script[ConversationSettings | None]:
+    """Change some settings; `None` if there is no such conversation. Another version is a `ConflictError`."""
+    rows = yield Statement(READ + lock, (conversation_id, tenant))
+    if not rows:
+        return None
+    stored = list(rows[0])
+    if version not in (None, stored[-1]):
+        raise ConflictError("the settings have been changed since they were read")
+    if changes:
+        values = [changes.get(name, stored[place]) for place, name in enumerate(_NAMES, 1)]
+        stored = [conversation_id, *values, stored[-1] + 1]
+        yield Statement(_CHANGE, stored)
+    return from_rows([tuple(stored)])
+
+
+def from_rows(rows: list[Row]) -> ConversationSettings | None:
+    """The settings that a row holds, if there is one."""
+    if not rows:
+        return None
+    conversation_id, strategy, injection, provider_conversation_id, version = rows[0]
+    return ConversationSettings(
+        conversation_id,
+        strategy and json.loads(strategy),
+        injection and json.loads(injection),
+        provider_conversation_id,
+        version,
+    )

@@ -1,0 +1,1 @@
+"""The provider's tables: those of sessions, and the turns of chats."""

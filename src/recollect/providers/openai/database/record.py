@@ -1,0 +1,135 @@
+"""A turn of a chat, as it is recorded: ids, counts and times, and nothing of what was said."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from ....memory.times import tell_time
+from ....sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ....sessions.sql.scripts import Row
+from ...values import ChatReply, ChatUsage, ToolCall
+from .schema import CHAT_TURNS
+
+Status = Literal["running", "done", "failed"]
+
+_TEXTS = ("agent", "model")
+_TIMES = ("started_at", "finished_at")
+_MAIN = "main"
+_PLACES = ("answer_index", "question_index", "begins_after")
+
+
+@dataclass(frozen=True)
+class TurnRecord:
+    """A turn of a chat."""
+
+    turn_id: str
+    tenant: str
+    conversation_id: str
+    agent: str
+    status: Status
+    error_code: str | None
+    model: str
+    started_at: datetime
+    finished_at: datetime | None
+    user_message_id: str
+    assistant_message_id: str
+    usage: ChatUsage = field(default_factory=ChatUsage)
+    tool_calls: tuple[ToolCall, ...] = ()
+    memories_used: int = 0
+    session_turn: tuple[str, int] = (_MAIN, 0)
+    """The branch of the session, and the user turn in it, that this turn is."""
+    answer_index: int | None = None
+    """Where the answer stands in the conversation."""
+    question_index: int = 0
+    """Where the message of the user stands in it."""
+    begins_after: int = 0
+    """The position in the session of the last item before those of the run."""
+
+    @property
+    def branch(self) -> str:
+        """The branch of the session that the turn is in."""
+        return self.session_turn[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The turn as JSON tells it."""
+        branch, number = self.session_turn
+        return {
+            "turn_id": self.turn_id,
+            "status": self.status,
+            "error_code": self.error_code,
+            "agent": self.agent,
+            "model": self.model,
+            "started_at": tell_time(self.started_at),
+            "finished_at": self.finished_at and tell_time(self.finished_at),
+            "requests": self.usage.requests,
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "total_tokens": self.usage.total_tokens,
+            "user_message_id": self.user_message_id,
+            "assistant_message_id": self.assistant_message_id if self.status == "done" else None,
+            "branch": branch,
+            "turn": number,
+        }
+
+
+def failed(record: TurnRecord, error_code: str, now: datetime, usage: ChatUsage | None = None) -> TurnRecord:
+    """The turn, ended without an answer."""
+    ended = replace(record, status="failed", error_code=error_code, finished_at=now)
+    return ended if usage is None else replace(ended, usage=usage)
+
+
+def reply_of(record: TurnRecord, text: str) -> ChatReply:
+    """The answer of a turn that is done."""
+    return ChatReply(
+        record.turn_id,
+        record.conversation_id,
+        record.agent,
+        record.model,
+        text,
+        record.user_message_id,
+        record.assistant_message_id,
+        record.usage,
+        record.tool_calls,
+        record.memories_used,
+    )
+
+
+def to_columns(record: TurnRecord) -> dict[str, Any]:
+    """The columns of a turn, by name."""
+    values: dict[str, Any] = {name: getattr(record, name, None) for name in CHAT_TURNS.column_names}
+    values |= {name: text_to_column(values[name]) for name in _TEXTS}
+    values |= {name: values[name] and time_to_column(values[name]) for name in _TIMES}
+    values |= {name: getattr(record.usage, name) for name in ("requests", "input_tokens", "output_tokens")}
+    return values | {"details": _details(record)}
+
+
+def _details(record: TurnRecord) -> str:
+    told = {
+        "tool_calls": [[call.call_id, call.name] for call in record.tool_calls],
+        "memories_used": record.memories_used,
+        "session_turn": record.session_turn,
+        **{name: getattr(record, name) for name in _PLACES},
+    }
+    return json.dumps(told)
+
+
+def records_from(rows: Sequence[Row]) -> list[TurnRecord]:
+    """The turns that rows hold, whose columns are those of the table."""
+    return [_record(dict(zip(CHAT_TURNS.column_names, row, strict=True))) for row in rows]
+
+
+def _record(values: dict[str, Any]) -> TurnRecord:
+    details = json.loads(values.pop("details"))
+    usage = ChatUsage(values.pop("requests"), values.pop("input_tokens"), values.pop("output_tokens"))
+    values |= {name: text_from_column(values[name]) for name in _TEXTS}
+    values |= {name: values[name] and time_from_column(values[name]) for name in _TIMES}
+    return TurnRecord(
+        **values,
+        usage=usage,
+        tool_calls=tuple(ToolCall(*call) for call in details["tool_calls"]),
+        memories_used=details["memories_used"],
+        session_turn=tuple(details["session_turn"]),
+        **{name: details[name] for name in _PLACES},
+    )

@@ -1,0 +1,70 @@
+"""The tables of the provider: the turns of chats, beside the tables of their sessions."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from ....sessions.sql.description import Column, PartialIndex, Table, create_in_sqlite
+from ....sessions.sql.schema import Schema, Step
+from ....sessions.sql.scripts import Script
+from ....sessions.sql.tables import Tables
+
+SESSIONS = "sdk_agent_sessions"
+MESSAGES = "sdk_agent_session_messages"
+# Under names of their own also in a SQLite file, where other advanced sessions may have theirs.
+SESSION_TABLES = Tables(SESSIONS, MESSAGES, advanced=True, one_pair=False)
+
+RUNNING = "status = 'running'"
+
+CHAT_TURNS = Table(
+    "chat_turns",
+    (
+        Column("turn_id"),
+        Column("tenant"),
+        Column("conversation_id", parent="conversations.conversation_id"),
+        Column("agent"),
+        Column("status"),
+        Column("error_code", required=False),
+        Column("model"),
+        Column("started_at"),
+        Column("finished_at", required=False),
+        Column("requests", "integer"),
+        Column("input_tokens", "integer"),
+        Column("output_tokens", "integer"),
+        Column("user_message_id"),
+        Column("assistant_message_id"),
+        Column("details"),
+    ),
+    key=("turn_id",),
+    indexes=(("conversation_id", "started_at"), ("tenant", "started_at")),
+    partial=(PartialIndex("running", ("conversation_id",), RUNNING),),
+)
+
+
+def create_turns() -> Script[None]:
+    """The turns of chats."""
+    yield from create_in_sqlite([CHAT_TURNS])
+
+
+@dataclass(frozen=True)
+class ChatSchema(Schema):
+    """The schema of the turns; conversations are there before them."""
+
+    @property
+    def scope(self) -> str:
+        """There is one in a database."""
+        return "chat"
+
+    def steps(self) -> Sequence[Step]:
+        """The turns."""
+        return [Step("create_turns", create_turns)]
+
+    def columns(self) -> Mapping[str, Set[str]]:
+        """All of them: nobody else makes this table."""
+        return {CHAT_TURNS.name: set(CHAT_TURNS.column_names)}
+
+    def describe(self) -> Any:
+        """As SQLAlchemy's `MetaData`."""
+        from .sqlalchemy_schema import describe
+
+        return describe()

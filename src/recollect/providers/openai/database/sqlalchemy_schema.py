@@ -1,0 +1,29 @@
+"""The turns of chats, for SQLAlchemy to make: they refer to conversations, which are another schema's."""
+
+import sqlalchemy as sa
+
+from ....memory.database.schema import MemorySchema
+from .schema import CHAT_TURNS
+
+_NUMBERS = "integer"
+
+
+def describe() -> sa.MetaData:
+    """What the migrations lead to, and what `create_tables=True` makes."""
+    metadata = sa.MetaData()
+    parent = MemorySchema().describe().tables["conversations"].columns["conversation_id"]
+    columns = [
+        sa.Column(
+            column.name,
+            sa.BigInteger() if column.kind == _NUMBERS else sa.Text(),
+            *([sa.ForeignKey(parent, ondelete="CASCADE")] if column.parent else []),
+            nullable=not column.required,
+        )
+        for column in CHAT_TURNS.columns
+    ]
+    indexes = [sa.Index(CHAT_TURNS.index_name(names), *names) for names in CHAT_TURNS.indexes]
+    for index in CHAT_TURNS.partial:
+        name, where = CHAT_TURNS.index_name((index.name,)), sa.text(index.where)
+        indexes.append(sa.Index(name, *index.columns, postgresql_where=where, sqlite_where=where))
+    sa.Table(CHAT_TURNS.name, metadata, *columns, sa.PrimaryKeyConstraint(*CHAT_TURNS.key), *indexes)
+    return metadata

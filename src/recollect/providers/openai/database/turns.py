@@ -1,0 +1,117 @@
+"""The turns of chats, in SQLite or PostgreSQL."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ....memory.conversation import Message
+from ....memory.database.dialect import dialect_of
+from ....memory.database.schema import CONVERSATIONS, MemorySchema
+from ....sessions.sql.database import SQLStore
+from ....sessions.sql.scripts import Engine, Row, Script, Statement
+from .record import TurnRecord, records_from, to_columns
+from .schema import CHAT_TURNS, RUNNING, ChatSchema
+
+_COLUMNS = ", ".join(CHAT_TURNS.column_names)
+_SELECT = f"SELECT {_COLUMNS} FROM {CHAT_TURNS.name}"
+_READ = f"{_SELECT} WHERE turn_id = ?1"
+_LIST = f"{_SELECT} WHERE conversation_id = ?1 ORDER BY started_at, turn_id"
+_RUNNING = f"{_SELECT} WHERE conversation_id = ?1 AND {RUNNING} ORDER BY started_at, turn_id"
+_ANSWERS = (
+    f"SELECT assistant_message_id FROM {CHAT_TURNS.name}"
+    " WHERE conversation_id = ?1 AND assistant_message_id IN {each}"
+)
+_CHANGED = (
+    *("agent", "status", "error_code", "model", "finished_at"),
+    *("requests", "input_tokens", "output_tokens", "details"),
+)
+# A turn that has ended stays as it ended, whoever comes late.
+_CHANGE = (
+    f"UPDATE {CHAT_TURNS.name} SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGED, 2))}"
+    " WHERE turn_id = ?1 AND status = 'running' RETURNING 1"
+)
+_BEGIN = (
+    f"INSERT INTO {CHAT_TURNS.name} ({_COLUMNS}) VALUES"
+    f" ({', '.join(f'?{n + 1}' for n in range(len(CHAT_TURNS.columns)))}) ON CONFLICT DO NOTHING RETURNING 1"
+)
+_PLACE = (
+    "SELECT tenant, provider_conversation_id, memory_strategy"
+    f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1"
+)
+
+
+class Place(NamedTuple):
+    """Where a conversation belongs."""
+
+    tenant: str
+    session_id: str
+    """The provider's id for the conversation if there is one, else our own."""
+    memory_strategy: dict[str, Any] | None
+
+
+class ChatTurns(SQLStore):
+    """Records the turns of chats."""
+
+    schema = ChatSchema()
+
+    async def begin(self, record: TurnRecord) -> bool:
+        """Record a turn that begins; `False` if there is one of its id."""
+        return await self._write(partial(_begin, record))
+
+    async def change(self, record: TurnRecord) -> bool:
+        """Record how a turn goes on or has ended; `False` if it had ended before."""
+        return await self._write(partial(_change, record))
+
+    async def get(self, turn_id: str) -> TurnRecord | None:
+        """The turn of an id."""
+        found = await self._fetch(_READ, (turn_id,), records_from)
+        return found[0] if found else None
+
+    async def of_conversation(self, conversation_id: str) -> list[TurnRecord]:
+        """All turns of a conversation, in the order in which they began."""
+        return await self._fetch(_LIST, (conversation_id,), records_from)
+
+    async def running_in(self, conversation_id: str) -> list[TurnRecord]:
+        """The turns of a conversation that have not ended, as far as is recorded."""
+        return await self._fetch(_RUNNING, (conversation_id,), records_from)
+
+    async def answers_among(self, conversation_id: str, messages: Sequence[Message]) -> frozenset[str]:
+        """The ids of those messages that are answers of turns: their runs have put them into the session."""
+        ids = [message.message_id for message in messages if message.role == "assistant"]
+        if not ids:
+            return frozenset()
+        each = dialect_of(self._database.dialect).each.format("?2")
+        return await self._fetch(_ANSWERS.format(each=each), (conversation_id, json.dumps(ids)), _ids_from)
+
+    async def place_of(self, conversation_id: str) -> Place | None:
+        """Where a conversation belongs; `None` if it is gone."""
+        return await self._fetch(_PLACE, (conversation_id,), partial(_place_from, conversation_id))
+
+    async def _prepared(self) -> Engine:
+        # Turns refer to conversations, whose tables must be there first.
+        if not self._database.closed:
+            await self._database.engine.prepare(MemorySchema())
+        return await super()._prepared()
+
+
+def _begin(record: TurnRecord) -> Script[bool]:
+    columns = to_columns(record)
+    return bool((yield Statement(_BEGIN, [columns[name] for name in CHAT_TURNS.column_names])))
+
+
+def _change(record: TurnRecord) -> Script[bool]:
+    columns = to_columns(record)
+    values = (record.turn_id, *(columns[name] for name in _CHANGED))
+    return bool((yield Statement(_CHANGE, values)))
+
+
+def _ids_from(rows: Sequence[Row]) -> frozenset[str]:
+    return frozenset(row[0] for row in rows)
+
+
+def _place_from(conversation_id: str, rows: Sequence[Row]) -> Place | None:
+    if not rows:
+        return None
+    tenant, providers_id, strategy = rows[0]
+    return Place(tenant, providers_id or conversation_id, strategy and json.loads(strategy))

@@ -1,0 +1,24 @@
+"""What the provider is put together from."""
+
+from dataclasses import dataclass
+
+from ...memory.pipeline.metering import Metered
+from ...sessions.events import EventLog
+from ...strategies.summaries import ConversationSummaryStore
+from .database.turns import ChatTurns
+from .options import ChatOptions
+from .runtime import AgentRuntime
+from .sessions import SessionManager
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What turns are made with."""
+
+    runtime: AgentRuntime
+    sessions: SessionManager
+    turns: ChatTurns
+    events: EventLog
+    summaries: ConversationSummaryStore
+    options: ChatOptions
+    meter: Metered

@@ -1,0 +1,180 @@
+"""The provider of agents for the service, on the OpenAI Agents SDK."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from ...memory.pipeline.metering import Metered, TokenMeter
+from ...sessions.events import EventLog
+from ...strategies.summaries import ConversationSummaryStore
+from ...strategies.summarizers.protocol import Summarizer
+from ..values import AgentInfo, ChatEvent, ChatReply, ChatTurn
+from . import streaming
+from .database.turns import ChatTurns
+from .failures import ChatFailedError, TurnRunningError
+from .lifecycle import RunningTurns
+from .looking import Looking
+from .options import ChatOptions, read_options
+from .parts import Parts
+from .registry import AgentRegistry
+from .runtime import AgentRuntime
+from .session_store import OpenAISQLAlchemySessionStore
+from .sessions import SessionManager
+from .sharing import open_on
+from .turns import Tell, TurnRunner
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+
+class OpenAIAgentProvider:
+    """Runs agents in conversations: each turn in a task of its own, recorded, and one at a time in each."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._runner = TurnRunner(parts)
+        self._running: RunningTurns = RunningTurns()
+        self.looking = Looking(parts)
+        """What there is to see of chats."""
+
+    def agents(self) -> list[AgentInfo]:
+        """The agents that can be talked to."""
+        runtime = self._parts.runtime
+        found = (runtime.registry.get(name) for name in runtime.registry.names())
+        return [
+            AgentInfo(each.name, each.description, runtime.model_of(each.name), each.tools, each.handoffs)
+            for each in found
+        ]
+
+    async def run(self, turn: ChatTurn) -> ChatReply:
+        """Run a turn and return its answer. A turn that was run before is not run again.
+
+        Where there is no answer, that is a `ChatFailedError`; where another turn of the conversation takes
+        too long, a `ConversationBusyError`; where this very turn is running already, a `TurnRunningError`.
+        """
+        reply = await self._known(turn)
+        if reply is not None:
+            return reply
+        answer: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(_look_at)
+        self._running.start(turn.turn_id, self._turn(turn, lambda _: None, answer))
+        return await asyncio.shield(answer)
+
+    async def stream(self, turn: ChatTurn) -> AsyncIterator[ChatEvent]:
+        """Run a turn and tell what happens, the last of it `turn.completed` or `turn.failed`.
+
+        Whoever stops listening does not end the turn: it goes on, and its answer is in the conversation.
+        """
+        events: asyncio.Queue[ChatEvent] = asyncio.Queue()
+        try:
+            reply = await self._known(turn)
+            if reply is None:
+                self._running.start(turn.turn_id, self._turn(turn, events.put_nowait))
+        except Exception as error:  # noqa: BLE001 - a stream has begun: whatever it is, it is told there
+            yield streaming.failed(turn.turn_id, error)
+            return
+        if reply is not None:
+            for event in _replayed(reply, turn):
+                yield event
+            return
+        while True:
+            event = await events.get()
+            yield event
+            if event.kind in ("turn.completed", "turn.failed"):
+                return
+
+    async def aclose(self, grace: float = 0.0) -> None:
+        """Wait for running turns, at most `grace` seconds; interrupt the rest, and let go of everything."""
+        await self._running.aclose(grace)
+        parts = self._parts
+        await parts.runtime.aclose()
+        for store in (parts.turns, parts.events, parts.summaries):
+            await store.aclose()
+
+    async def _known(self, turn: ChatTurn) -> ChatReply | None:
+        """The recorded answer of a turn that was run before; `None` if it is to be run."""
+        record = await self._parts.turns.get(turn.turn_id)
+        if record is None:
+            return None
+        if record.status == "running" and not await self._was_left(turn):
+            raise TurnRunningError
+        if record.status == "running":
+            return None  # whoever ran it is dead: the runner tells it as interrupted
+        return await self._runner.settling.recorded(turn, record)
+
+    async def _was_left(self, turn: ChatTurn) -> bool:
+        """Whether nobody holds the conversation any more."""
+        return turn.turn_id not in self._running and await self._runner.is_free(turn)
+
+    async def _turn(
+        self, turn: ChatTurn, tell: Tell, answer: "asyncio.Future[ChatReply] | None" = None
+    ) -> None:
+        """Run a turn to its end, whatever that is, and hand that to whoever waits."""
+        async with AsyncExitStack() as afterwards:
+            error: Exception
+            try:
+                reply = await self._runner.run(turn, tell, afterwards)
+            except asyncio.CancelledError:
+                error = ChatFailedError("interrupted")
+            except Exception as raised:  # noqa: BLE001 - where the task ends; whoever waits gets it
+                error = raised
+            else:
+                tell(streaming.completed(reply, turn.conversation.session_id))
+                if answer is not None:
+                    answer.set_result(reply)
+                return
+            tell(streaming.failed(turn.turn_id, error))
+            if answer is not None:
+                answer.set_exception(error)
+
+
+def _look_at(answer: "asyncio.Future[ChatReply]") -> None:
+    """An error that nobody waits for any more is recorded, and need not be logged once more."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _replayed(reply: ChatReply, turn: ChatTurn) -> list[ChatEvent]:
+    """The events of an answer that was recorded."""
+    return [
+        streaming.started(reply.turn_id, reply.conversation_id, reply.agent, reply.model),
+        ChatEvent("text.delta", {"text": reply.text}),
+        streaming.completed(reply, turn.conversation.session_id),
+    ]
+
+
+def build_openai_provider(
+    url: str | None = None,
+    registry: AgentRegistry | None = None,
+    settings: Any = None,
+    *,
+    engine: "AsyncEngine | None" = None,
+    meter: TokenMeter | None = None,
+    quiet_seconds: float | None = None,
+    summarizer: Summarizer | None = None,
+    create_tables: bool = False,
+    engine_kwargs: Mapping[str, Any] | None = None,
+) -> OpenAIAgentProvider:
+    """A provider with all its parts around one engine: that of a URL or path, or an `engine` of SQLAlchemy.
+
+    `settings` are `ChatOptions`, or an object with attributes of their names. With no model in them, agents
+    that name none answer from memory alone. Nothing is connected to yet.
+    """
+    place: dict[str, Any] = {"create_tables": create_tables, "engine_kwargs": engine_kwargs}
+    sessions = OpenAISQLAlchemySessionStore(url, engine=engine, **place)
+    options = read_options(settings, quiet_seconds) if settings is not None else ChatOptions()
+    summaries = open_on(ConversationSummaryStore, url, engine, **place)
+    runtime = AgentRuntime(registry or AgentRegistry(), options)
+    runtime.warm_up()
+    return OpenAIAgentProvider(
+        Parts(
+            runtime,
+            SessionManager(sessions, summaries, summarizer),
+            open_on(ChatTurns, url, engine, **place),
+            open_on(EventLog, url, engine, **place),
+            summaries,
+            options,
+            Metered(meter),
+        )
+    )

@@ -1,0 +1,74 @@
+"""The tools of agents, found by the names of modules and functions."""
+
+from collections.abc import Mapping
+from functools import reduce
+from importlib import import_module
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
+
+from ....extras import require_extra
+from .descriptor import AgentConfigError, AgentDescriptor
+
+if TYPE_CHECKING:
+    from agents import ModelSettings, Tool
+
+
+def find_tools(descriptor: AgentDescriptor) -> list["Tool"]:
+    """The tools of an agent, imported; an `AgentConfigError` where one is not to be had."""
+    found = [_tool(descriptor.name, spelled) for spelled in descriptor.tools]
+    names = [tool.name for tool in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise AgentConfigError(descriptor.name, "tools", f"holds two tools of the name {name!r}")
+    return found
+
+
+def read_model_settings(descriptor: AgentDescriptor) -> "ModelSettings | None":
+    """The SDK's settings of an agent's model; an `AgentConfigError` where it refuses them."""
+    given = descriptor.model_settings
+    if given is None:
+        return None
+    agents = _sdk()
+    known = agents.ModelSettings.__dataclass_fields__
+    for field in given:
+        if field not in known:
+            raise AgentConfigError(descriptor.name, "model_settings", f"has an unknown field {field!r}")
+    return _made_settings(descriptor.name, given)
+
+
+def _made_settings(agent: str, given: Mapping[str, Any]) -> "ModelSettings":
+    try:
+        settings: ModelSettings = _sdk().ModelSettings(**given)
+    except (TypeError, ValueError) as error:
+        # Its own words would quote the value, which may be a header with a key.
+        places = [str(each["loc"][0]) for each in getattr(error, "errors", list)() if each["loc"]]
+        named = ", ".join(dict.fromkeys(places)) or "a field"
+        raise AgentConfigError(agent, "model_settings", f"has a value that is refused: {named}") from None
+    return settings
+
+
+def _tool(agent: str, spelled: str) -> "Tool":
+    made = _imported(agent, spelled)
+    sdk = _sdk()
+    if isinstance(made, tuple(get_origin(kind) or kind for kind in get_args(sdk.Tool))):
+        return cast("Tool", made)
+    if not isinstance(made, FunctionType):
+        raise AgentConfigError(agent, "tools", f"has {spelled!r}, which is neither a tool nor a function")
+    try:
+        tool: Tool = sdk.function_tool(made)
+    except (sdk.UserError, RuntimeError, TypeError, ValueError) as error:
+        raise AgentConfigError(agent, "tools", f"has {spelled!r}, of which no tool can be made") from error
+    return tool
+
+
+def _imported(agent: str, spelled: str) -> object:
+    module, _, path = spelled.partition(":")
+    try:
+        found: object = reduce(getattr, path.split("."), import_module(module))
+    except Exception as error:  # whatever the module raises while it is imported
+        raise AgentConfigError(agent, "tools", f"has {spelled!r}, which cannot be imported") from error
+    return found
+
+
+def _sdk() -> Any:
+    return require_extra("agents", "agents", "AgentRegistry")

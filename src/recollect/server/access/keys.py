@@ -1,0 +1,260 @@
+"""Keys: what callers show to say who they are. Only hashes of them are stored."""
+
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from ...errors import RecollectError
+from ...sessions.protocol import check_text
+from ...sessions.sql.columns import (
+    check_id,
+    check_time,
+    time_from_column,
+    time_to_column,
+)
+from ...sessions.sql.database import SQLStore
+from ...sessions.sql.scripts import Row, Script, Statement
+from ..database.schema import API_KEYS, ServiceSchema
+from .briefly import BrieflyKept
+
+logger = logging.getLogger(__name__)
+
+Scope = Literal["read", "write", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+"""Each includes those before it."""
+
+_KEY_ID = re.compile("[0-9a-f]{32}")
+_KEY = re.compile(r"rk_([0-9a-f]{32})_([0-9a-f]{64})")
+_LONGEST_KEY = 100  # characters; ours have exactly as many as they need, and those are fewer
+_LONGEST_NAME = 200
+_NOBODYS_HASH = "0" * 64  # what is compared for an id that nobody has; no secret has this hash
+_BETWEEN_USES = timedelta(hours=1)  # within which the last use is not noted again
+
+_PUBLIC = "key_id, tenant, scope, name, created_at, expires_at, revoked_at, last_used_at"
+_ADD = (
+    f"INSERT INTO {API_KEYS.name} (key_id, tenant, scope, name, created_at, expires_at, secret_hash)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+)
+_READ = f"SELECT {_PUBLIC}, secret_hash FROM {API_KEYS.name} WHERE key_id = ?1"
+_LIST = (
+    f"SELECT {_PUBLIC} FROM {API_KEYS.name} WHERE (CAST(?1 AS VARCHAR) IS NULL OR tenant = ?1)"
+    " ORDER BY created_at, key_id"
+)
+_REVOKE = (
+    f"UPDATE {API_KEYS.name} SET revoked_at = coalesce(revoked_at, CAST(?2 AS VARCHAR)) WHERE key_id = ?1"
+    f" RETURNING {_PUBLIC}"
+)
+_USE = f"UPDATE {API_KEYS.name} SET last_used_at = ?2 WHERE key_id = ?1"
+_ANY = f"SELECT 1 FROM {API_KEYS.name} LIMIT 1"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key as it may be shown: without its secret, which nobody has but its owner."""
+
+    key_id: str
+    tenant: str
+    scope: Scope
+    name: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    """To within an hour."""
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether it opens anything at a time: it was not revoked, and has not expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class _Stored(NamedTuple):
+    key: Key
+    secret_hash: str
+
+
+class KeyStore(SQLStore):
+    """The keys of all tenants, in SQLite or PostgreSQL.
+
+    A key reads `rk_<key_id>_<secret>`. What was read of one is kept for a second: a key that was revoked by
+    another process opens nothing a second later.
+    """
+
+    schema = ServiceSchema()
+
+    def __init__(
+        self,
+        url_or_path: str | Path,
+        *,
+        create_tables: bool = False,
+        engine_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
+        self._known: BrieflyKept[str, _Stored] = BrieflyKept()
+        # Apart from those that exist, which a flood of invented ids would push out.
+        self._unknown: BrieflyKept[str, bool] = BrieflyKept()
+        self._none: BrieflyKept[str, bool] = BrieflyKept()
+        self._were_made = False
+
+    async def create(
+        self,
+        tenant: str,
+        scope: Scope,
+        *,
+        name: str = "",
+        expires_at: datetime | None = None,
+        ttl: timedelta | None = None,
+    ) -> tuple[Key, str]:
+        """Make a key, and return it with its text, which is told this once and stored nowhere."""
+        now, secret = datetime.now(UTC), secrets.token_hex(32)
+        key = Key(
+            uuid.uuid4().hex,
+            check_id("tenant", _not_long("tenant", tenant)),
+            _checked_scope(scope),
+            check_text("name", _not_long("name", name)),
+            now,
+            _checked_expiry(now, expires_at, ttl),
+            revoked_at=None,
+            last_used_at=None,
+        )
+        await self._write(partial(_add, key, _hash_of(secret)))
+        self._were_made = True
+        return key, f"rk_{key.key_id}_{secret}"
+
+    async def verify(self, text: str) -> Key | None:
+        """The key with this text, if there is one and it is valid now."""
+        taken_apart = _KEY.fullmatch(text) if len(text) <= _LONGEST_KEY else None
+        if taken_apart is None:
+            return None
+        key_id, secret = taken_apart.groups()
+        stored = await self._stored(key_id)
+        # The one place where a secret is judged. An id that nobody has takes the same steps.
+        expected = _NOBODYS_HASH if stored is None else stored.secret_hash
+        matches = hmac.compare_digest(_hash_of(secret), expected)
+        now = datetime.now(UTC)
+        if stored is None or not matches or not stored.key.is_valid(now):
+            return None
+        return await self._noting_use(stored, now)
+
+    async def revoke(self, key_id: str) -> Key | None:
+        """Let a key open nothing any more; `None` if there is none with this id. Twice is harmless."""
+        if not _KEY_ID.fullmatch(key_id):
+            return None
+        revoked = await self._write(partial(_revoke, key_id, time_to_column(datetime.now(UTC))))
+        self._known.forget(key_id)
+        return revoked
+
+    async def any(self) -> bool:
+        """Whether a key was ever made. Those that were revoked count: revoking the last opens nothing."""
+        if not self._were_made and self._none.get("") is None:
+            self._were_made = await self._fetch(_ANY, (), bool)
+            if not self._were_made:
+                self._none.put("", True)
+        return self._were_made
+
+    async def list(self, tenant: str | None = None) -> Sequence[Key]:
+        """All keys, of one tenant if that is given, the oldest first; also those that open nothing."""
+        wanted = None if tenant is None else check_id("tenant", tenant)
+        return await self._fetch(_LIST, (wanted,), _keys_from)
+
+    async def _stored(self, key_id: str) -> _Stored | None:
+        kept = self._known.get(key_id)
+        if kept is not None or self._unknown.get(key_id):
+            return kept
+        found = await self._fetch(_READ, (key_id,), _stored_from)
+        if found is None:
+            self._unknown.put(key_id, True)
+        else:
+            self._known.put(key_id, found)
+        return found
+
+    async def _noting_use(self, stored: _Stored, now: datetime) -> Key:
+        """The key, whose use is noted where that was not done lately; if it cannot be, that stops nobody."""
+        last = stored.key.last_used_at
+        if last is not None and now - last < _BETWEEN_USES:
+            return stored.key
+        used = stored._replace(key=replace(stored.key, last_used_at=now))
+        self._known.put(used.key.key_id, used)  # first, so that requests at the same time do not note it too
+        try:
+            await self._write(partial(_use, used.key.key_id, time_to_column(now)))
+        except (RecollectError, OSError) as error:
+            logger.warning("the use of a key could not be noted (%s)", type(error).__name__)
+        return used.key
+
+
+def _hash_of(secret: str) -> str:
+    # A secret of 256 random bits needs no slow hash: there is nothing to guess.
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+# --- transactions ---
+
+
+def _add(key: Key, secret_hash: str) -> Script[None]:
+    expires_at = None if key.expires_at is None else time_to_column(key.expires_at)
+    created_at = time_to_column(key.created_at)
+    row = (key.key_id, key.tenant, key.scope, key.name, created_at, expires_at, secret_hash)
+    yield Statement(_ADD, row, alone=True)
+
+
+def _revoke(key_id: str, now: str) -> Script[Key | None]:
+    rows = yield Statement(_REVOKE, (key_id, now), alone=True)
+    return _key_from(rows[0]) if rows else None
+
+
+def _use(key_id: str, now: str) -> Script[None]:
+    yield Statement(_USE, (key_id, now), alone=True)
+
+
+# --- rows ---
+
+
+def _keys_from(rows: Sequence[Row]) -> Sequence[Key]:
+    return [_key_from(row) for row in rows]
+
+
+def _stored_from(rows: Sequence[Row]) -> _Stored | None:
+    return _Stored(_key_from(rows[0][:-1]), rows[0][-1]) if rows else None
+
+
+def _key_from(row: Row) -> Key:
+    key_id, tenant, scope, name, *times = row
+    created_at, *others = (None if time is None else time_from_column(time) for time in times)
+    assert created_at is not None
+    return Key(key_id, tenant, scope, name, created_at, *others)
+
+
+# --- what callers give ---
+
+
+def _checked_scope(scope: object) -> Scope:
+    for known in SCOPES:
+        if scope == known:
+            return known
+    raise ValueError(f"scope must be one of {', '.join(SCOPES)}")
+
+
+def _not_long(name: str, text: str) -> str:
+    if len(text) > _LONGEST_NAME:
+        raise ValueError(f"{name} must have at most {_LONGEST_NAME} characters")
+    return text
+
+
+def _checked_expiry(now: datetime, expires_at: datetime | None, ttl: timedelta | None) -> datetime | None:
+    if ttl is not None and expires_at is not None:
+        raise ValueError("give expires_at or ttl, not both")
+    try:
+        expiry = check_time("expires_at", expires_at) if ttl is None else now + ttl
+    except OverflowError as error:
+        raise ValueError("ttl must end before the year 10000") from error
+    if expiry is not None and expiry <= now:
+        raise ValueError("a key must expire in the future")
+    return expiry

@@ -1,0 +1,88 @@
+"""The tables of the service itself: none of them holds contents, or a secret that could be used.
+
+`api_keys` has the hashes of keys, and keeps those that were revoked. `audit_log` says who did what, by ids
+that we made. `idempotency_keys` has what a request with such a key made, by ids, until it expires.
+`tenant_tokens` counts the tokens of models that a tenant used on a day.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from ...sessions.sql.description import Column, Table, create_in_sqlite, describe
+from ...sessions.sql.schema import Schema, Step
+from ...sessions.sql.scripts import Script
+
+
+def _texts(*names: str, required: bool = True) -> tuple[Column, ...]:
+    return tuple(Column(name, required=required) for name in names)
+
+
+API_KEYS = Table(
+    "api_keys",
+    (
+        *_texts("key_id", "tenant", "scope", "name", "secret_hash", "created_at"),
+        *_texts("expires_at", "revoked_at", "last_used_at", required=False),
+    ),
+    key=("key_id",),
+    indexes=(("tenant", "created_at"),),
+)
+
+AUDIT_LOG = Table(
+    "audit_log",
+    (
+        *_texts("entry_id", "tenant", "at"),
+        *_texts("key_id", required=False),
+        Column("action"),
+        *_texts("target", required=False),
+        Column("status", "integer"),
+        *_texts("request_id", required=False),
+    ),
+    key=("tenant", "entry_id"),
+    by_key=True,
+)
+
+IDEMPOTENCY_KEYS = Table(
+    "idempotency_keys",
+    (
+        *_texts("request_key", "tenant", "body_hash", "seed", "owner"),
+        Column("leased_until", "real"),
+        Column("expires_at", "real"),
+        *_texts("made", "user_key", required=False),
+    ),
+    key=("request_key",),
+    indexes=(("expires_at",), ("user_key",)),
+)
+
+TENANT_TOKENS = Table(
+    "tenant_tokens", (*_texts("tenant", "day"), Column("tokens", "integer")), key=("tenant", "day")
+)
+
+TABLES = (API_KEYS, AUDIT_LOG, IDEMPOTENCY_KEYS, TENANT_TOKENS)
+
+
+def create_tables() -> Script[None]:
+    """All tables, where they are missing."""
+    yield from create_in_sqlite(TABLES)
+
+
+@dataclass(frozen=True)
+class ServiceSchema(Schema):
+    """The schema of the service's own tables."""
+
+    @property
+    def scope(self) -> str:
+        """There is one in a database."""
+        return "service"
+
+    def steps(self) -> Sequence[Step]:
+        """The tables."""
+        return [Step("create_tables", create_tables)]
+
+    def columns(self) -> Mapping[str, Set[str]]:
+        """All of them: nobody else makes these tables."""
+        return {table.name: set(table.column_names) for table in TABLES}
+
+    def describe(self) -> Any:
+        """As SQLAlchemy's `MetaData`."""
+        return describe(TABLES)

@@ -1,0 +1,156 @@
+"""What routes ask for: who calls, the store of their tenant, and the parts of the service."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi.routing import APIRoute
+
+from ..memory.store import MemoryStore
+from .access.callers import Caller
+from .access.keys import Scope
+from .idempotency import Ids
+from .problems import Problem
+from .service import Service
+from .telemetry.logs import current_request_id
+
+_READ_METHODS = {"GET", "HEAD"}
+
+
+def service_of(request: Request) -> Service:
+    """The parts that requests work with."""
+    service: Service = request.app.state.service
+    return service
+
+
+def caller_of(request: Request) -> Caller:
+    """Who calls; the gate has made sure of it before anything of the request was read."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+# What routes depend on is asynchronous: the rest would be run in a thread, at each request.
+
+
+async def _service(request: Request) -> Service:
+    return service_of(request)
+
+
+async def _caller(request: Request) -> Caller:
+    return caller_of(request)
+
+
+def _needing(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+    async def allowed(request: Request) -> Caller:
+        caller = caller_of(request)
+        if not caller.allows(scope):
+            raise Problem("forbidden", f"this needs a key with the scope {scope}")
+        return caller
+
+    return allowed
+
+
+def _store_needing(scope: Scope) -> Callable[[Request], Awaitable[MemoryStore]]:
+    allowed = _needing(scope)
+
+    async def store(request: Request) -> MemoryStore:
+        return service_of(request).memory.for_tenant((await allowed(request)).tenant)
+
+    return store
+
+
+ServiceDep = Annotated[Service, Depends(_service)]
+CallerDep = Annotated[Caller, Depends(_caller)]
+Reader = Annotated[Caller, Depends(_needing("read"))]
+Writer = Annotated[Caller, Depends(_needing("write"))]
+Admin = Annotated[Caller, Depends(_needing("admin"))]
+ReadStore = Annotated[MemoryStore, Depends(_store_needing("read"))]
+WriteStore = Annotated[MemoryStore, Depends(_store_needing("write"))]
+AdminStore = Annotated[MemoryStore, Depends(_store_needing("admin"))]
+
+
+# --- the audit log ---
+
+
+class AuditedRoute(APIRoute):
+    """A route that is written into the audit log before it answers, if it changes something or says so.
+
+    The action is the route's `operation_id`. A route names what it was about in `request.state.audit_target`,
+    by ids alone; one with `openapi_extra={"x-audited": …}` is written down, or not, whatever its method is.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of the route, with the audit log after it."""
+        handle = super().get_route_handler()
+        changes = not (set(self.methods or ()) <= _READ_METHODS)
+        if not (self.openapi_extra or {}).get("x-audited", changes):
+            return handle
+        action = self.operation_id or self.name
+
+        async def handle_audited(request: Request) -> Response:
+            try:
+                response = await handle(request)
+            except Problem as problem:
+                await _audit(request, action, problem.status)
+                raise
+            await _audit(request, action, response.status_code)
+            if getattr(request.state, "is_replay", False):
+                response.headers["Idempotency-Replayed"] = "true"
+            return response
+
+        return handle_audited
+
+
+async def _audit(request: Request, action: str, status: int) -> None:
+    caller, target = caller_of(request), getattr(request.state, "audit_target", None)
+    await service_of(request).audit.record(
+        caller.tenant, caller.key_id, action, target, status, current_request_id()
+    )
+
+
+def make_router(tag: str) -> APIRouter:
+    """A router whose routes are audited."""
+    return APIRouter(tags=[tag], route_class=AuditedRoute)
+
+
+# --- Idempotency-Key ---
+
+
+class Once:
+    """Makes something once for an `Idempotency-Key`, however often the request is sent.
+
+    `make` is given a maker of ids, which are the same at each attempt with this key, and returns a small JSON
+    object of ids: what is kept, and what a repeated request gets. With no key there is nothing to repeat.
+    """
+
+    def __init__(self, request: Request, key: str | None) -> None:
+        self._request = request
+        self._key = key
+
+    async def __call__(self, make: Callable[[Ids], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """What was made, now or by an earlier request with the same key and body."""
+        service, caller = service_of(self._request), caller_of(self._request)
+        body, place = await self._request.body(), f"{self._request.method} {self._request.url.path}"
+        made, is_replay = await service.idempotency.once(caller.tenant, place, self._key, body, make)
+        self._request.state.is_replay = is_replay
+        return made
+
+
+async def _once(
+    request: Request,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            description="Makes a repeated request harmless: within 24 hours the same key with the same body"
+            " gets what the first one made. With another body it is refused.",
+            min_length=1,
+            max_length=255,
+            pattern=r"^[!-~]+$",
+            examples=["5b0a3c1e-order-17"],
+        ),
+    ] = None,
+) -> Once:
+    return Once(request, idempotency_key)
+
+
+OnceDep = Annotated[Once, Depends(_once)]

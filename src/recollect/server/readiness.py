@@ -1,0 +1,122 @@
+"""Whether a service can do its work, part by part, in fixed words: who may ask is anybody."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import MissingTablesError, RecollectError, SchemaMismatchError
+from ..migrations import VERSION_TABLE, known_revisions, newest_revision
+from .telemetry.gathering import database_of, embedding_of, seconds_behind
+
+if TYPE_CHECKING:
+    from .service import Service
+
+State = Literal["ready", "degraded", "not_ready"]
+
+_FRESH = 1.0  # seconds: nobody needs a key to ask, and each answer takes the database some work
+_LONGEST_LOOK = 3.0
+_LATE = 60.0  # seconds that due work may wait before somebody should know
+_REVISION = f"SELECT version_num FROM {VERSION_TABLE}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """How a part of the service is, and why, if it is not as it should be."""
+
+    state: State
+    why: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The part as JSON tells it."""
+        return {"state": self.state} | ({} if self.why is None else {"why": self.why})
+
+
+READY = Part("ready")
+STOPPING = Part("not_ready", "stopping")
+
+
+def state_of(parts: dict[str, Part]) -> State:
+    """The state of the whole: that of its worst part."""
+    states: tuple[State, ...] = ("not_ready", "degraded")
+    return next((state for state in states if any(part.state == state for part in parts.values())), "ready")
+
+
+def schema_at(revision: str | None) -> Part:
+    """How a schema is at a revision; one ahead of us is for those who will replace us, and serves us too."""
+    if revision == newest_revision():
+        return READY
+    if revision is None or revision in known_revisions():
+        return Part("not_ready", "behind")
+    return Part("degraded", "ahead")
+
+
+class Readiness:
+    """Looks at the parts of a service, and remembers for a moment what it saw."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._seen: dict[str, Part] = {}
+        self._seen_at = -float("inf")
+        self._looking = asyncio.Lock()
+
+    async def look(self) -> dict[str, Part]:
+        """The parts by their names, each with its state."""
+        async with self._looking:
+            if time.monotonic() - self._seen_at >= _FRESH:
+                self._seen, self._seen_at = await self._parts(), time.monotonic()
+        # A service that is about to end is not asked how it is.
+        return self._seen | ({"server": STOPPING} if self._service.is_stopping else {})
+
+    async def _parts(self) -> dict[str, Part]:
+        database = await _guarded(self._database)
+        if database.state != "ready":
+            unknown = Part("not_ready", "database")
+            return {"server": READY, "database": database, "schema": unknown, "workers": unknown}
+        return {
+            "server": READY,
+            "database": database,
+            "schema": await _guarded(self._schema),
+            "workers": await _guarded(self._workers),
+            "embedder": self._embedder(),
+            "provider": self._provider(),
+        }
+
+    async def _database(self) -> Part:
+        await database_of(self._service.memory).fetch("SELECT 1", (), list)
+        return READY
+
+    async def _schema(self) -> Part:
+        """On a server it is migrated by hand; a file, or a server in development, is by us."""
+        database = database_of(self._service.memory)
+        if database._database.dialect == "sqlite" or self._service.settings.database.create_tables:
+            return READY
+        rows = await database.fetch(_REVISION, (), list)
+        return schema_at(rows[0][0] if rows else None)
+
+    async def _workers(self) -> Part:
+        late = await seconds_behind(database_of(self._service.memory))
+        return READY if late < _LATE else Part("degraded", "behind")
+
+    def _embedder(self) -> Part:
+        embedding = embedding_of(self._service.memory)
+        if embedding is None or embedding.last_error is None:
+            return READY
+        return Part("degraded", "failing")
+
+    def _provider(self) -> Part:
+        return READY if self._service.provider.agents() else Part("not_ready", "no agents")
+
+
+async def _guarded(look: Callable[[], Awaitable[Part]]) -> Part:
+    """What a look tells, or that it failed, in a word."""
+    try:
+        async with asyncio.timeout(_LONGEST_LOOK):
+            return await look()
+    except (MissingTablesError, SchemaMismatchError):
+        return Part("not_ready", "not migrated")
+    except TimeoutError:
+        return Part("not_ready", "slow")
+    except (RecollectError, OSError):
+        return Part("not_ready", "unreachable")

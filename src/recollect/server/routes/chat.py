@@ -1,0 +1,203 @@
+"""Chat: a message to an agent that remembers, answered whole or as it is spoken."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from ...memory.conversation import Conversation
+from ...memory.store import MemoryStore
+from ...providers.values import ChatTurn
+from ..dependencies import OnceDep, Reader, ServiceDep, Writer, WriteStore, make_router
+from ..idempotency import Ids
+from ..problems import Problem, refused_input
+from ..schemas.base import answer_json
+from ..schemas.chat import AgentList, ChatAnswer, ChatRequest, tell_agent, tell_reply
+from ..schemas.problems import problems
+from ..service import Service
+from ..telemetry.spans import ChatSpan, chat_span
+from .shared import note_target
+
+router = make_router("chat")
+
+
+@router.get(
+    "/v1/agents",
+    operation_id="agents.list",
+    summary="List the agents that can be talked to",
+    response_model=AgentList,
+    responses=problems("read"),
+)
+async def list_agents(_: Reader, service: ServiceDep) -> Response:
+    """Their names, what they are for, and what they can do."""
+    return answer_json({"agents": [tell_agent(agent) for agent in service.provider.agents()]})
+
+
+@router.post(
+    "/v1/chat",
+    operation_id="chat.run",
+    summary="Say something to an agent, and get its answer",
+    response_model=ChatAnswer,
+    responses=problems("chat"),
+)
+async def chat(
+    body: ChatRequest,
+    request: Request,
+    caller: Writer,
+    store: WriteStore,
+    service: ServiceDep,
+    once: OnceDep,
+) -> Response:
+    """The answer is kept in the conversation before it is given. Turns of one conversation go one by one.
+
+    With no model configured, the built-in offline agent answers by quoting what is remembered.
+    """
+    asked = Asked(body, caller.tenant, store, service)
+    await service.budget.check(caller.tenant)
+
+    answers: list[dict[str, Any]] = []
+
+    async def make(ids: Ids) -> dict[str, Any]:
+        turn = await asked.turn(ids("conversation"), ids("turn"))
+        ids.about(turn.conversation.user_id)
+        note_target(request, "turn", turn.turn_id)
+        answers.append(await _run(service, turn))
+        return _ids_of(turn)
+
+    made = await once(make)
+    if not answers:  # it was run before: this is what was kept of it
+        turn = await asked.turn(made["conversation_id"], made["turn_id"])
+        answers.append(await _run(service, turn))
+    return answer_json(answers[0])
+
+
+async def _run(service: Service, turn: ChatTurn) -> dict[str, Any]:
+    with chat_span(agent=turn.agent, conversation_id=turn.conversation.conversation_id) as span:
+        reply = await service.provider.run(turn)
+        told = tell_reply(reply, turn.conversation.session_id)
+        _count(service, span, told)
+    return told
+
+
+def _count(service: Service, span: ChatSpan, told: Mapping[str, Any]) -> None:
+    tokens = (told["usage"]["input_tokens"], told["usage"]["output_tokens"])
+    span.used(*tokens, told["model"])
+    service.metrics.count_tokens(*tokens)
+
+
+async def _streamed_turn(
+    body: ChatRequest,
+    request: Request,
+    caller: Writer,
+    store: WriteStore,
+    service: ServiceDep,
+    once: OnceDep,
+) -> ChatTurn:
+    """The turn to be run; whatever is wrong with the request is told before the stream begins."""
+    asked = Asked(body, caller.tenant, store, service)
+    await service.budget.check(caller.tenant)
+
+    turns: list[ChatTurn] = []
+
+    async def make(ids: Ids) -> dict[str, Any]:
+        turns.append(await asked.turn(ids("conversation"), ids("turn")))
+        ids.about(turns[0].conversation.user_id)
+        return _ids_of(turns[0])
+
+    made = await once(make)
+    turn = turns[0] if turns else await asked.turn(made["conversation_id"], made["turn_id"])
+    note_target(request, "turn", turn.turn_id)
+    return turn
+
+
+def _ids_of(turn: ChatTurn) -> dict[str, Any]:
+    return {"turn_id": turn.turn_id, "conversation_id": turn.conversation.conversation_id}
+
+
+@router.post(
+    "/v1/chat/stream",
+    operation_id="chat.stream",
+    summary="Say something to an agent, and get its answer as it is spoken",
+    response_class=EventSourceResponse,
+    responses={200: {"description": "What happens in the turn, as server-sent events."}, **problems("chat")},
+)
+async def chat_stream(
+    turn: Annotated[ChatTurn, Depends(_streamed_turn)], service: ServiceDep
+) -> AsyncIterator[ServerSentEvent]:
+    """Server-sent events: `turn.started`, `text.delta`, `tool.called`, `tool.output`, `agent.changed`, and at
+    the end `turn.completed` with the whole answer, or `turn.failed` with a code.
+
+    The turn goes on if the reader hangs up: what was said is in the conversation.
+    """
+    conversation_id = turn.conversation.conversation_id
+    with service.metrics.open_stream(), chat_span(agent=turn.agent, conversation_id=conversation_id) as span:
+        async for event in service.provider.stream(turn):
+            if event.kind == "turn.completed":
+                _count(service, span, event.data)
+            elif event.kind == "turn.failed":
+                span.failed(event.data["code"])
+            yield ServerSentEvent(event=event.kind, data=event.data)
+
+
+class Asked:
+    """What was asked, and how it becomes a turn of a conversation."""
+
+    def __init__(self, body: ChatRequest, tenant: str, store: MemoryStore, service: Service) -> None:
+        self._body = body
+        self._tenant = tenant
+        self._store = store
+        self._service = service
+
+    async def turn(self, new_conversation_id: str, turn_id: str) -> ChatTurn:
+        """The turn in the conversation that is named, or in a new one."""
+        body = self._body
+        wanted = body.conversation_id
+        conversation = await (self._open(new_conversation_id) if wanted is None else self._find(wanted))
+        return ChatTurn(
+            self._store,
+            self._tenant,
+            conversation,
+            self._agent(conversation),
+            body.message,
+            turn_id,
+            None if body.memory_strategy is None else body.memory_strategy.to_config(),
+            body.memory_injection,
+        )
+
+    async def _find(self, conversation_id: str) -> Conversation:
+        with refused_input():
+            told = await self._store.get_conversation_outline(conversation_id)
+        if told is None:
+            raise Problem("not_found", "there is no conversation with this id")
+        if told["closed_at"] is not None:
+            raise Problem("conversation_closed", "nothing can be added to a conversation that is closed")
+        if self._body.user_id not in (None, told["user_id"]):
+            raise Problem("conflict", "the conversation is with another user")
+        return Conversation.from_dict(told)
+
+    async def _open(self, conversation_id: str) -> Conversation:
+        body = self._body
+        if body.user_id is None:
+            error = {"field": "body.user_id", "message": "must be given where conversation_id is not"}
+            raise Problem("validation_failed", "user_id is missing", errors=[error])
+        agent = self._known(body.agent or self._service.settings.chat.default_agent)
+        with refused_input():
+            return await self._store.open_conversation(
+                agent, body.user_id, session_id=body.session_id, conversation_id=conversation_id
+            )
+
+    def _agent(self, conversation: Conversation) -> str:
+        """The agent that is asked for; else the conversation's own, if it is one of those here."""
+        if self._body.agent is not None:
+            return self._known(self._body.agent)
+        own = conversation.agent_id
+        known = {agent.name for agent in self._service.provider.agents()}
+        return own if own in known else self._known(self._service.settings.chat.default_agent)
+
+    def _known(self, name: str) -> str:
+        names = sorted(agent.name for agent in self._service.provider.agents())
+        if name not in names:
+            error = {"field": "body.agent", "message": f"must be one of {', '.join(names)}"}
+            raise Problem("validation_failed", "there is no agent of this name", errors=[error])
+        return name

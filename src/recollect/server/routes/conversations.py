@@ -1,0 +1,204 @@
+"""Conversations: recording them, reading them, and erasing them."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from ...memory.conversation import Conversation
+from ...memory.times import tell_time
+from ..cursors import read_cursor
+from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, make_router
+from ..idempotency import Ids
+from ..problems import refused_input
+from ..schemas import conversations as schemas
+from ..schemas.base import answer_json
+from ..schemas.problems import problems
+from ..schemas.searches import ConversationSearchAsked, TurnsFound
+from .searches import tell_hits
+from .shared import (
+    MADE,
+    ConversationId,
+    allow_only,
+    check_count,
+    check_hit_limit,
+    check_page_size,
+    found,
+    need_admin_beyond_one_user,
+    note_target,
+    page_of,
+    tell_messages,
+)
+
+router = make_router("conversations")
+allow_only(router, "POST", "/v1/conversations/search")
+
+_OUTLINE = tuple(schemas.ConversationOutline.model_fields)
+
+
+@router.post(
+    "/v1/conversations",
+    operation_id="conversations.create",
+    summary="Save a conversation",
+    status_code=201,
+    response_model=schemas.ConversationSaved,
+    responses=MADE | problems("create", "not_found"),
+)
+async def create_conversation(
+    body: schemas.NewConversation, request: Request, store: WriteStore, service: ServiceDep, once: OnceDep
+) -> Response:
+    """What was said is stored when this answers, and is learned from at once, in the background."""
+    check_count(service, body.messages)
+
+    async def make(ids: Ids) -> dict[str, Any]:
+        ids.about(body.user_id)
+        with refused_input():
+            saved = await store.record_conversation(
+                body.agent_id,
+                body.user_id,
+                tell_messages(body.messages, ids),
+                session_id=body.session_id,
+                conversation_id=ids("conversation"),
+                memory_id=body.memory_id,
+            )
+        note_target(request, "conversation", saved.conversation_id)
+        made.append(saved)
+        return {"conversation_id": saved.conversation_id}
+
+    made: list[Conversation] = []
+    kept = await once(make)
+    told = _tell_made(made[0]) if made else await _tell_kept(store, kept["conversation_id"])
+    return _answer_saved(told, len(body.messages))
+
+
+def _tell_made(saved: Conversation) -> dict[str, Any]:
+    return {
+        "conversation_id": saved.conversation_id,
+        "session_id": saved.session_id,
+        "created_at": tell_time(saved.created_at),
+    }
+
+
+async def _tell_kept(store: ReadStore, conversation_id: str) -> dict[str, Any]:
+    """What an earlier request with the same key has made; if it was erased since, that is not found."""
+    told = found(await store.get_conversation_outline(conversation_id), "conversation")
+    return {name: told[name] for name in ("conversation_id", "session_id", "created_at")}
+
+
+def _answer_saved(told: dict[str, Any], count: int) -> Response:
+    saved = {
+        "success": True,
+        "message": "Conversation saved successfully",
+        **told,
+        "message_count": count,
+    }
+    return answer_json(saved, 201, {"Location": f"/v1/conversations/{told['conversation_id']}"})
+
+
+@router.get(
+    "/v1/conversations",
+    operation_id="conversations.list",
+    summary="List conversations",
+    response_model=schemas.ConversationPage,
+    responses=problems("read"),
+)
+async def list_conversations(
+    query: Annotated[schemas.ConversationQuery, Query()],
+    caller: Reader,
+    store: ReadStore,
+    service: ServiceDep,
+) -> Response:
+    """The newest first: of an agent and a user, or, with the scope admin, of all."""
+    need_admin_beyond_one_user(caller, query.agent_id, query.user_id)
+    limit = check_page_size(service, query.limit)
+    before = query.cursor and read_cursor("conversations", query.cursor, str)[0]
+    with refused_input():
+        rows = await store.list_conversations(
+            query.agent_id, query.user_id, session_id=query.session_id, before=before, limit=limit + 1
+        )
+    return answer_json(page_of(rows, limit, "conversations", lambda row: row["position"], _tell_outline))
+
+
+@router.get(
+    "/v1/conversations/{conversation_id}",
+    operation_id="conversations.get",
+    summary="Read a conversation",
+    response_model=schemas.ConversationTold,
+    responses=problems("read", "not_found"),
+)
+async def get_conversation(conversation_id: ConversationId, store: ReadStore) -> Response:
+    """With all of its messages; long ones are better read page by page, by their messages."""
+    with refused_input():
+        outline = found(await store.get_conversation_outline(conversation_id), "conversation")
+        conversation = found(await store.get_conversation(conversation_id), "conversation")
+    told = conversation.to_dict()
+    data = {"messages": told.pop("messages")}
+    return answer_json({**_tell_outline(outline), **told, "conversation_data": data})
+
+
+@router.delete(
+    "/v1/conversations/{conversation_id}",
+    operation_id="conversations.delete",
+    summary="Erase a conversation",
+    response_model=schemas.ReceiptTold,
+    responses=problems("read", "not_found", "conflict"),
+)
+async def delete_conversation(
+    conversation_id: ConversationId, request: Request, store: WriteStore
+) -> Response:
+    """With everything that was learned from it, for good. The receipt holds nothing personal."""
+    note_target(request, "conversation", conversation_id)
+    with refused_input():
+        found(await store.get_conversation_outline(conversation_id), "conversation")
+        receipt = await store.erase_conversation(conversation_id)
+    return answer_json(receipt.to_dict())
+
+
+@router.post(
+    "/v1/conversations/{conversation_id}/close",
+    operation_id="conversations.close",
+    summary="Close a conversation",
+    response_model=schemas.ConversationOutline,
+    responses=problems("send", "not_found", "conflict"),
+)
+async def close_conversation(
+    conversation_id: ConversationId, request: Request, store: WriteStore
+) -> Response:
+    """Nothing can be added to it any more, and what is left of it is learned from at once.
+
+    Closing it twice is harmless.
+    """
+    note_target(request, "conversation", conversation_id)
+    with refused_input():
+        found(await store.close_conversation(conversation_id), "conversation")
+        outline = found(await store.get_conversation_outline(conversation_id), "conversation")
+    return answer_json(_tell_outline(outline))
+
+
+@router.post(
+    "/v1/conversations/search",
+    operation_id="conversations.search",
+    summary="Search what was said",
+    response_model=TurnsFound,
+    responses=problems("send"),
+    openapi_extra={"x-audited": False},
+)
+async def search_conversations(
+    body: ConversationSearchAsked, store: ReadStore, service: ServiceDep
+) -> Response:
+    """The messages of one agent and one user that answer a question best, by words and by meaning."""
+    limit = check_hit_limit(service, body.limit)
+    with refused_input():
+        search = await store.search_conversations(
+            body.query,
+            body.agent_id,
+            body.user_id,
+            limit=limit,
+            session_id=body.session_id,
+            since=body.since,
+            until=body.until,
+        )
+    return answer_json({"items": tell_hits(search.hits, body.explain), "warnings": list(search.warnings)})
+
+
+def _tell_outline(outline: dict[str, Any]) -> dict[str, Any]:
+    return {name: outline[name] for name in _OUTLINE}

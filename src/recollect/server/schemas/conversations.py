@@ -1,0 +1,213 @@
+"""Conversations and their messages."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from . import examples
+from .base import (
+    Answer,
+    Asked,
+    Key,
+    NextCursor,
+    OwnedPaged,
+    OwnerId,
+    Paged,
+    Text,
+    Time,
+    TimeTold,
+    exampled,
+)
+
+Role: TypeAlias = Literal["user", "assistant", "system"]
+
+
+class NewMessage(Asked):
+    """A message, as it was said."""
+
+    model_config = exampled({"role": "user", "content": "I live in Lisbon."})
+
+    role: Role
+    content: Text
+    message_id: Annotated[Key, Field(description="Made if absent.")] | None = None
+    created_at: Annotated[Time, Field(description="When it was said; now if absent.")] | None = None
+
+    def told(self, message_id: str) -> dict[str, Any]:
+        """The message as the store reads it, with an id that it has where it was given none."""
+        return {
+            "message_id": self.message_id or message_id,
+            "role": self.role,
+            "content": self.content,
+            "created_at": self.created_at,
+        }
+
+
+Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1)]
+
+
+class NewConversation(Asked):
+    """What an agent and a user said to each other."""
+
+    model_config = exampled(
+        {
+            "agent_id": examples.AGENT,
+            "user_id": examples.USER,
+            "messages": [
+                {"role": "user", "content": "I live in Lisbon."},
+                {"role": "assistant", "content": "Noted!"},
+            ],
+        }
+    )
+
+    agent_id: OwnerId
+    user_id: OwnerId
+    messages: Messages
+    session_id: Annotated[Key, Field(description="Made if absent.")] | None = None
+    memory_id: (
+        Annotated[Key, Field(description="The memory of this agent and user, if it is to be checked.")] | None
+    ) = None
+
+
+class ConversationSaved(Answer):
+    """A conversation is stored, and will be learned from."""
+
+    model_config = exampled(
+        {
+            "success": True,
+            "message": "Conversation saved successfully",
+            "conversation_id": examples.CONVERSATION_ID,
+            "session_id": examples.SESSION_ID,
+            "created_at": examples.TIME,
+            "message_count": 2,
+        }
+    )
+
+    success: Literal[True]
+    message: Literal["Conversation saved successfully"]
+    conversation_id: str
+    session_id: str
+    created_at: TimeTold
+    message_count: int
+
+
+class MessageTold(Answer):
+    """A message of a conversation."""
+
+    model_config = exampled(examples.MESSAGE)
+
+    message_id: str
+    role: Role
+    content: str
+    message_index: int = Field(description="Its place in the conversation, from 0.")
+    created_at: TimeTold
+
+
+_OUTLINE = {
+    "conversation_id": examples.CONVERSATION_ID,
+    "agent_id": examples.AGENT,
+    "user_id": examples.USER,
+    "session_id": examples.SESSION_ID,
+    "created_at": examples.TIME,
+    "updated_at": examples.TIME,
+    "closed_at": None,
+    "turn_count": 2,
+    "memory_id": examples.MEMORY_ID,
+    "summary": "Conversation with 2 turns: I live in Lisbon....",
+}
+
+
+class ConversationOutline(Answer):
+    """What is told about a conversation without its messages."""
+
+    model_config = exampled(_OUTLINE)
+
+    conversation_id: str
+    agent_id: str
+    user_id: str
+    session_id: str
+    created_at: TimeTold
+    updated_at: TimeTold = Field(description="When something was last added.")
+    closed_at: TimeTold | None = Field(description="When it was closed; null while it may go on.")
+    turn_count: int = Field(description="The number of messages.")
+    memory_id: str | None
+    summary: str
+
+
+class ConversationData(Answer):
+    """What was said."""
+
+    messages: list[MessageTold]
+
+
+class ConversationTold(ConversationOutline):
+    """A conversation with its messages."""
+
+    model_config = exampled(
+        {
+            **_OUTLINE,
+            "pipeline_result": None,
+            "conversation_data": {"messages": [examples.MESSAGE, examples.REPLY]},
+        }
+    )
+
+    pipeline_result: dict[str, Any] | None = Field(description="What the latest run has learned from it.")
+    conversation_data: ConversationData
+
+
+class ConversationQuery(OwnedPaged):
+    """Which conversations are listed."""
+
+    session_id: Key | None = None
+
+
+class ConversationPage(Answer):
+    """Conversations, the newest first."""
+
+    model_config = exampled({"items": [_OUTLINE], "next_cursor": None})
+
+    items: list[ConversationOutline]
+    next_cursor: NextCursor
+
+
+class MoreMessages(Asked):
+    """What was said since."""
+
+    model_config = exampled(
+        {"messages": [{"role": "user", "content": "I started a pottery class yesterday."}]}
+    )
+
+    messages: Messages
+
+
+class MessagesAdded(Answer):
+    """The messages with their places in the conversation."""
+
+    model_config = exampled(
+        {"conversation_id": examples.CONVERSATION_ID, "messages": [examples.LATER_MESSAGE]}
+    )
+
+    conversation_id: str
+    messages: list[MessageTold]
+
+
+class MessageQuery(Paged):
+    """Which messages are listed."""
+
+
+class MessagePage(Answer):
+    """Messages in their order."""
+
+    model_config = exampled({"items": [examples.MESSAGE, examples.REPLY], "next_cursor": None})
+
+    items: list[MessageTold]
+    next_cursor: NextCursor
+
+
+class ReceiptTold(Answer):
+    """What was erased: how many rows of each kind, and a keyed hash of whose data it was."""
+
+    model_config = exampled(examples.RECEIPT)
+
+    erased_at: TimeTold
+    counts: dict[str, int]
+    subject: str = Field(description="A hash of the user's id under a key of the tenant.")

@@ -1,0 +1,127 @@
+"""Memories: what an agent knows about a user."""
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from . import examples
+from .base import Answer, Asked, Filters, NextCursor, OwnedPaged, OwnerId, Text, Time, TimeTold, exampled
+
+Contents: TypeAlias = Annotated[list[Text], Field(max_length=10_000)]
+
+_MEMORY: dict[str, Any] = {
+    "memory_id": examples.WRITTEN_MEMORY_ID,
+    "agent_id": examples.AGENT,
+    "user_id": examples.OTHER_USER,
+    "created_at": examples.TIME,
+    "updated_at": examples.TIME,
+    "version": 2,
+    "profile_content": ["The user plays the cello."],
+    "event_content": [],
+    "mind_content": [],
+}
+
+
+class MemoryTold(Answer):
+    """What an agent knows about a user."""
+
+    model_config = exampled(_MEMORY)
+
+    memory_id: str
+    agent_id: str
+    user_id: str
+    created_at: TimeTold
+    updated_at: TimeTold
+    version: int = Field(description="Counts the changes; also the ETag.")
+    profile_content: list[str]
+    event_content: list[str]
+    mind_content: list[str]
+
+
+class EntryCounts(Answer):
+    """How many entries are told, by their type."""
+
+    profile: int
+    event: int
+    mind: int
+
+
+class MemoryOutline(Answer):
+    """What is told about a memory without its contents."""
+
+    memory_id: str
+    agent_id: str
+    user_id: str
+    created_at: TimeTold
+    updated_at: TimeTold
+    version: int
+    counts: EntryCounts
+
+
+class MemoryQuery(OwnedPaged):
+    """Which memories are listed."""
+
+
+class MemoryPage(Answer):
+    """Memories, in the order of their ids."""
+
+    model_config = exampled(
+        {
+            "items": [
+                {
+                    "memory_id": examples.MEMORY_ID,
+                    "agent_id": examples.AGENT,
+                    "user_id": examples.USER,
+                    "created_at": examples.TIME,
+                    "updated_at": examples.TIME,
+                    "version": 2,
+                    "counts": {"profile": 1, "event": 0, "mind": 0},
+                }
+            ],
+            "next_cursor": None,
+        }
+    )
+
+    items: list[MemoryOutline]
+    next_cursor: NextCursor
+
+
+class AsOf(Filters):
+    """When it was known."""
+
+    as_of: Annotated[Time, Field(description="As it was known at this time.")] | None = None
+
+
+class OwnerQuery(AsOf):
+    """Whose memory it is."""
+
+    agent_id: Annotated[OwnerId, Field(examples=[examples.AGENT])]
+    user_id: Annotated[OwnerId, Field(examples=[examples.OTHER_USER])]
+
+
+class NewMemory(Asked):
+    """What an agent is to know about a user from the start."""
+
+    model_config = exampled(
+        {
+            "agent_id": examples.AGENT,
+            "user_id": examples.OTHER_USER,
+            "profile_content": ["The user plays the cello."],
+        }
+    )
+
+    agent_id: OwnerId
+    user_id: OwnerId
+    profile_content: Contents = Field(default_factory=list)
+    event_content: Contents = Field(default_factory=list)
+    mind_content: Contents = Field(default_factory=list)
+
+
+class MemoryChange(Asked):
+    """A list that is given takes the place of the one that is stored; what is absent stays as it is."""
+
+    model_config = exampled({"event_content": ["The user gave a concert on 3 May 2026."]})
+
+    profile_content: Contents | None = None
+    event_content: Contents | None = None
+    mind_content: Contents | None = None

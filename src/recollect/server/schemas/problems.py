@@ -1,0 +1,86 @@
+"""Problems in the documentation: what a route may answer when it does not do what was asked."""
+
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..problems import CODES, MEDIA_TYPE, Problem
+
+Responses: TypeAlias = dict[int | str, dict[str, Any]]
+
+_DETAILS = {
+    "not_found": "there is no conversation with this id",
+    "conflict": "there is no failed run with this run_id",
+    "validation_failed": "body.messages.0.role: Input should be 'user', 'assistant' or 'system'",
+    "forbidden": "this needs a key with the scope write",
+}
+_ERRORS = {
+    "validation_failed": [
+        {"field": "body.messages.0.role", "message": "Input should be 'user', 'assistant' or 'system'"}
+    ]
+}
+
+
+_ALWAYS = ("unauthenticated", "forbidden", "validation_failed", "rate_limited", "internal_error")
+_STORED = ("storage_unavailable", "not_ready")
+_SENT = ("invalid_json", "request_timeout", "body_too_large", "unsupported_media_type")
+_MADE = ("conflict", "idempotency_in_progress", "idempotency_key_reused")
+# What routes of a kind have in common.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "read": (*_ALWAYS, *_STORED),
+    "send": (*_ALWAYS, *_STORED, *_SENT),
+    "create": (*_ALWAYS, *_STORED, *_SENT, *_MADE),
+    "chat": (
+        *(*_ALWAYS, *_STORED, *_SENT, *_MADE),
+        *("not_found", "conversation_busy", "conversation_closed", "token_budget_exceeded", "model_failed"),
+    ),
+}
+
+
+class FieldError(BaseModel):
+    """One field that is not as it should be."""
+
+    field: str = Field(description="Where it stands, such as `body.messages.0.role`.")
+    message: str
+
+
+class ProblemDocument(BaseModel):
+    """An error (RFC 9457). `code` stays the same; `detail` is for people and never holds contents."""
+
+    model_config = ConfigDict(title="Problem")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="What programs go by.")
+    errors: list[FieldError] | None = Field(
+        default=None, description="Which fields are wrong, if that is so."
+    )
+    request_id: str | None = Field(default=None, description="What to name when asking for help.")
+
+
+def problems(kind: str, *codes: str) -> Responses:
+    """The answers of a route of a kind (`read`, `send`, `create`, `chat`) that tell problems.
+
+    `codes` are those that it has beyond its kind.
+    """
+    found: Responses = {}
+    for code in (*_KINDS[kind], *codes):
+        described = found.setdefault(CODES[code].status, _response())
+        described["content"][MEDIA_TYPE]["examples"][code] = _example(code)
+        named = described["content"][MEDIA_TYPE]["examples"]
+        described["description"] = "; ".join(f"{CODES[each].title} (`{each}`)" for each in named)
+    return found
+
+
+def _response() -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": "", "content": {MEDIA_TYPE: {"schema": schema, "examples": {}}}}
+
+
+def _example(code: str) -> dict[str, Any]:
+    kind = CODES[code]
+    detail = _DETAILS.get(code, kind.title)
+    problem = Problem(code, detail, errors=_ERRORS.get(code, ()))
+    return {"summary": kind.title, "value": problem.document("01K9XQ4D7B")}

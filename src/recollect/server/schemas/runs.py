@@ -1,0 +1,109 @@
+"""Runs: how far the learning has come, and what went wrong."""
+
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from . import examples
+from .base import Answer, Key, NextCursor, Paged, TimeTold, exampled
+
+RunStatus: TypeAlias = Literal["pending", "running", "done", "failed"]
+
+_RUN: dict[str, Any] = {
+    "run_id": examples.RUN_ID,
+    "memory_id": examples.MEMORY_ID,
+    "conversation_id": examples.CONVERSATION_ID,
+    "first_index": 0,
+    "last_index": 1,
+    "status": "done",
+    "attempts": 1,
+    "created_at": examples.TIME,
+    "started_at": examples.TIME,
+    "finished_at": examples.LATER,
+    "error": None,
+    "model": "offline",
+    "stages": [
+        {
+            "stage": "modification",
+            "model": "offline",
+            "finished_at": examples.LATER,
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+        }
+    ],
+    "failures": [],
+}
+
+
+class StageTold(Answer):
+    """A stage that is finished."""
+
+    stage: str
+    model: str
+    finished_at: TimeTold
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class FailureTold(Answer):
+    """An attempt that came to nothing, and what the model said."""
+
+    attempt: int
+    stage: str
+    failed_at: TimeTold
+    error: str
+    raw_response: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class RunTold(Answer):
+    """What is learned, or to be learned, from some messages of a conversation."""
+
+    model_config = exampled(_RUN)
+
+    run_id: str
+    memory_id: str
+    conversation_id: str
+    first_index: int
+    last_index: int
+    status: RunStatus
+    attempts: int
+    created_at: TimeTold
+    started_at: TimeTold | None
+    finished_at: TimeTold | None
+    error: str | None
+    model: str | None
+    stages: list[StageTold]
+    failures: list[FailureTold]
+
+
+class RunQuery(Paged):
+    """Which runs are listed."""
+
+    status: RunStatus | None = None
+    conversation_id: Key | None = None
+
+
+class RunPage(Answer):
+    """Runs, in the order of their ids."""
+
+    model_config = exampled({"items": [_RUN], "next_cursor": None})
+
+    items: list[RunTold]
+    next_cursor: NextCursor
+
+
+class RunOfPage(Paged):
+    """Which runs of a conversation are listed."""
+
+
+class CoverageTold(Answer):
+    """How many conversations are remembered, how many are yet to be, and how many could not be."""
+
+    model_config = exampled({"remembered": 1, "pending": 0, "failed": 0, "share": 1.0})
+
+    remembered: int
+    pending: int
+    failed: int
+    share: float = Field(description="The share that is remembered; 1 if there are no conversations.")

@@ -1,0 +1,136 @@
+"""Questions to memories and conversations, and what is found."""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from . import examples
+from .base import Answer, Asked, Bound, Key, OwnerId, Time, exampled
+from .conversations import MessageTold
+from .entries import ContentType, EntryTold
+
+Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question, or some words.")]
+HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="How many hits at most.")]
+
+_FOUND = {**examples.ENTRY, "evidence": []}
+
+
+class _Search(Asked):
+    """A question to what one agent and one user have."""
+
+    query: Question
+    agent_id: OwnerId
+    user_id: OwnerId
+    limit: HitLimit | None = None
+    since: Bound | None = None
+    until: Bound | None = None
+    explain: bool = Field(default=False, description="Tell the parts of each score.")
+
+
+class MemorySearchAsked(_Search):
+    """A question to what is known."""
+
+    model_config = exampled(
+        {"query": "Does he play music?", "agent_id": examples.AGENT, "user_id": examples.OTHER_USER}
+    )
+
+    content_type: ContentType | None = None
+    as_of: Annotated[Time, Field(description="Search what was known at this time.")] | None = None
+
+
+class ConversationSearchAsked(_Search):
+    """A question to what was said."""
+
+    model_config = exampled(
+        {
+            "query": "Where does she live?",
+            "agent_id": examples.AGENT,
+            "user_id": examples.USER,
+            "explain": True,
+        }
+    )
+
+    session_id: Key | None = None
+
+
+class _Hit(Answer):
+    score: float
+    parts: dict[str, float] | None = Field(
+        default=None, description="What the score is made of; only with `explain`."
+    )
+
+
+class MemoryHitTold(_Hit):
+    """An entry that was found."""
+
+    entry: EntryTold
+
+
+class TurnHitTold(_Hit):
+    """A message that was found."""
+
+    message: MessageTold
+    conversation_id: str
+    session_id: str
+
+
+class _Found(Answer):
+    warnings: list[str] = Field(description="What kept the search from being as good as it could be.")
+
+
+class MemoriesFound(_Found):
+    """Entries, the best first."""
+
+    model_config = exampled({"items": [{"entry": _FOUND, "score": 0.71}], "warnings": []})
+
+    items: list[MemoryHitTold]
+
+
+class TurnsFound(_Found):
+    """Messages, the best first."""
+
+    model_config = exampled(
+        {
+            "items": [
+                {
+                    "message": examples.MESSAGE,
+                    "conversation_id": examples.CONVERSATION_ID,
+                    "session_id": examples.SESSION_ID,
+                    "score": 0.64,
+                    "parts": {"text": 0.4, "vector": 0.24},
+                }
+            ],
+            "warnings": [],
+        }
+    )
+
+    items: list[TurnHitTold]
+
+
+class RecallAsked(Asked):
+    """A question, to be answered by a block of text for a prompt."""
+
+    model_config = exampled(
+        {
+            "query": "What should I cook?",
+            "agent_id": examples.AGENT,
+            "user_id": examples.OTHER_USER,
+            "budget": 500,
+        }
+    )
+
+    query: Question
+    agent_id: OwnerId
+    user_id: OwnerId
+    budget: int = Field(default=1000, ge=1, le=1_000_000, description="How many tokens at most.")
+    explain: bool = Field(default=False, description="Tell the parts of each score.")
+
+
+class RecalledTold(_Found):
+    """What is remembered, as a text that marks it as data; empty where nothing is found."""
+
+    model_config = exampled({"text": "", "entries": [], "turns": [], "warnings": []})
+
+    text: str
+    entries: list[MemoryHitTold]
+    turns: list[TurnHitTold]

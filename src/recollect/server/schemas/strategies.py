@@ -1,0 +1,81 @@
+"""Strategies of working memory as requests name them, one shape for each mode."""
+
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from ...strategies.configuration import strategy_from_config
+from .base import Asked, exampled
+
+_MOST_TOKENS = 10_000_000
+_Count: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_TOKENS)]
+_ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
+_ToolNames: TypeAlias = Annotated[list[_ToolName], Field(max_length=100)]
+
+
+class _Strategy(Asked):
+    """A mode with its knobs; what makes no sense together is refused."""
+
+    mode: str
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        strategy_from_config(self.to_config())
+        return self
+
+    def to_config(self) -> dict[str, Any]:
+        """The configuration as the library reads it."""
+        return self.model_dump(exclude_none=True)
+
+
+class NoStrategy(_Strategy):
+    """The model sees everything."""
+
+    mode: Literal["none"]
+
+
+class _Budgeted(_Strategy):
+    token_budget: _Count | None = None
+    context_window_tokens: _Count | None = None
+    token_remaining_pct: Annotated[float, Field(ge=0, lt=100)] | None = None
+
+
+class _ByTurns(_Budgeted):
+    max_user_turns: _Count | None = None
+    keep_last_user_turns: Annotated[int, Field(ge=0, le=_MOST_TOKENS)] | None = None
+
+
+class TrimStrategy(_ByTurns):
+    """Of too many turns the model sees the last."""
+
+    model_config = exampled({"mode": "trim", "max_user_turns": 20, "keep_last_user_turns": 5})
+
+    mode: Literal["trim"]
+
+
+class SummarizeStrategy(_ByTurns):
+    """As trim, with a summary of what was cut before the turns that stay."""
+
+    model_config = exampled({"mode": "summarize", "max_user_turns": 20, "keep_last_user_turns": 5})
+
+    mode: Literal["summarize"]
+    summary_max_tokens: _Count | None = None
+    summary_prefix: Annotated[str, Field(min_length=1, max_length=10_000)] | None = None
+
+
+class CompactStrategy(_Budgeted):
+    """Of too many turns, the older lose the outputs of their tools."""
+
+    model_config = exampled({"mode": "compact", "compact_trigger_turns": 8, "compact_keep": 2})
+
+    mode: Literal["compact"]
+    compact_trigger_turns: _Count | None = None
+    compact_keep: _Count | None = None
+    compact_clear_tool_inputs: bool | None = None
+    compact_exclude_tools: _ToolNames | None = None
+    compact_include_tools: _ToolNames | None = None
+
+
+MemoryStrategy: TypeAlias = Annotated[
+    NoStrategy | TrimStrategy | SummarizeStrategy | CompactStrategy, Field(discriminator="mode")
+]

@@ -1,0 +1,117 @@
+"""The parts that requests work with, opened together and closed together."""
+
+import asyncio
+import math
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ..memory.models.named import extractor_named
+from ..memory.search.embedders.local import local_embedder
+from ..memory.search.embedders.named import embedder_named
+from ..memory.store import MemoryStore
+from ..providers.openai.registry import AgentRegistry
+from .access.audit import AuditLog
+from .access.budget import Budget, TokenLedger
+from .access.keys import KeyStore
+from .access.rates import RateLimiter
+from .idempotency import Idempotency
+from .problems import Problem
+from .settings import Settings
+from .telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from ..providers.openai.provider import OpenAIAgentProvider
+
+
+@dataclass
+class Service:
+    """Everything that a running service has; all of it on one database."""
+
+    settings: Settings
+    memory: MemoryStore
+    """For all tenants: `memory.for_tenant(name)` is what a request works with."""
+    keys: KeyStore
+    audit: AuditLog
+    idempotency: Idempotency
+    ledger: TokenLedger
+    budget: Budget
+    provider: "OpenAIAgentProvider"
+    metrics: Metrics
+    rates: RateLimiter = field(default_factory=RateLimiter)
+    stops_at: float | None = None
+    """When what is running is interrupted, by the clock of `time.monotonic`; `None` while it serves."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it is about to end."""
+        return self.stops_at is not None
+
+    def begin_to_stop(self) -> None:
+        """From now on what is running has the grace that the settings give it, and no more."""
+        if self.stops_at is None:
+            self.stops_at = time.monotonic() + self.settings.server.grace_seconds
+
+    def check_rate(self, tenant: str) -> None:
+        """Count a request of a tenant; raises a problem if there were too many."""
+        per_minute = self.settings.limits_for(tenant).requests_per_minute
+        wait = 0.0 if per_minute is None else self.rates.take(tenant, per_minute)
+        if wait > 0:
+            headers = {"Retry-After": str(math.ceil(wait))}
+            raise Problem("rate_limited", f"at most {per_minute} requests in a minute", headers=headers)
+
+    async def warm_up(self) -> None:
+        """Load what is slow to load before the first request needs it, and would wait for it."""
+        await asyncio.to_thread(import_module, "agents")
+        if self.settings.memory.embedder == "local":
+            await local_embedder().embed(["hello"])
+
+    async def aclose(self) -> None:
+        """Let running turns finish, hand runs back, and let go of the database."""
+        self.begin_to_stop()
+        await self.provider.aclose(max(0.0, (self.stops_at or 0.0) - time.monotonic()))
+        await self.memory.aclose()
+        for part in (self.audit, self.idempotency, self.ledger, self.keys):
+            await part.aclose()
+
+
+def _registry_of(settings: Settings) -> AgentRegistry:
+    path = settings.chat.agents_file
+    return AgentRegistry() if path is None else AgentRegistry.from_toml(path)
+
+
+def open_service(settings: Settings, registry: AgentRegistry | None = None) -> Service:
+    """The parts as the settings say; nothing is connected to yet."""
+    from ..providers.openai.provider import build_openai_provider
+
+    url, place = settings.database.url, settings.database.options()
+    ledger = TokenLedger(url, **place)
+    budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
+    memory = MemoryStore(
+        url,
+        extractor=extractor_named(settings.memory.extractor),
+        embedder=embedder_named(settings.memory.embedder),
+        workers=settings.memory.workers,
+        all_tenants=True,
+        meter=budget,
+        **place,
+    )
+    return Service(
+        settings,
+        memory,
+        KeyStore(url, **place),
+        AuditLog(url, **place),
+        Idempotency(url, **place),
+        ledger,
+        budget,
+        build_openai_provider(
+            url,
+            registry or _registry_of(settings),
+            settings.chat,
+            meter=budget,
+            quiet_seconds=settings.memory.quiet_seconds,
+            **place,
+        ),
+        Metrics(),
+    )

@@ -1,0 +1,1 @@
+"""What a running service tells of itself: logs, metrics and spans, never contents."""

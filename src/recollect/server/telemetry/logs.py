@@ -1,0 +1,127 @@
+"""Structured logs, each line with the request it belongs to; what users say is in none of them.
+
+Our own messages are made of ids, counts and fixed words. What other packages would say may quote contents or
+secrets, so they are named with the place in their code, and their words are left out. An exception is told by
+its type and the place where it was raised.
+"""
+
+import logging
+import re
+import sys
+import traceback
+import uuid
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from pythonjsonlogger.json import JsonFormatter
+
+from ..settings import LoggingSettings
+
+_Raised: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+_OURS = ("recollect", "uvicorn")
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_MOST_CAUSES = 5
+
+_request_id: ContextVar[str | None] = ContextVar("recollect_request_id", default=None)
+_log = logging.getLogger("recollect.server")
+
+
+def current_request_id() -> str | None:
+    """The id of the request that is being served; `None` outside of one."""
+    return _request_id.get()
+
+
+def begin_request(given: str | None) -> str:
+    """Name the request that is being served as its caller did, if that is a sane name, or anew."""
+    request_id = given if given is not None and _SANE_ID.fullmatch(given) else uuid.uuid4().hex
+    _request_id.set(request_id)
+    return request_id
+
+
+def log_fault(error: BaseException) -> None:
+    """Log an error that nobody expected: its type and place and those of its causes, without its words."""
+    _log.error("a request met what it should not", extra={"error": tell_error(error)})
+
+
+def tell_error(error: BaseException) -> str:
+    """What an error is and where it was raised, with its causes; not what it says."""
+    told: list[str] = []
+    at: BaseException | None = error
+    while at is not None and len(told) < _MOST_CAUSES:
+        told.append(_type_and_place(at))
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return ", from ".join(told)
+
+
+def _type_and_place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    name = type(error).__name__
+    return f"{name} at {frames[-1].filename}:{frames[-1].lineno}" if frames else name
+
+
+def configure_logging(settings: LoggingSettings) -> None:
+    """Log to standard error as the settings say, in place of whatever was configured before."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_without_contents)
+    handler.addFilter(_with_request_id)
+    handler.setFormatter(_JsonLines() if settings.format == "json" else _TextLines(_TEXT))
+    logging.root.handlers = [handler]
+    logging.root.setLevel(logging.WARNING)  # of other packages nothing but their worries
+    for name in _OURS:
+        logging.getLogger(name).setLevel(settings.level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers = []
+        logging.getLogger(name).propagate = name != "uvicorn.access"  # ours tells more, and less
+
+
+def _without_contents(record: logging.LogRecord) -> bool:
+    if record.name.partition(".")[0] not in _OURS:
+        record.msg, record.args = f"a message of {record.name}, at {record.filename}:{record.lineno}", None
+    return True
+
+
+def _with_request_id(record: logging.LogRecord) -> bool:
+    request_id = _request_id.get()
+    if request_id is not None and not hasattr(record, "request_id"):
+        record.request_id = request_id
+    return True
+
+
+class _JsonLines(JsonFormatter):
+    """An object a line."""
+
+    def __init__(self) -> None:
+        renamed = {"levelname": "level", "name": "logger", "exc_info": "error"}
+        super().__init__(
+            ["levelname", "name", "message"],
+            rename_fields=renamed,
+            timestamp="time",
+            # What uvicorn says a second time, in colours.
+            reserved_attrs=[*_RESERVED, "color_message"],
+        )
+
+    def formatException(self, raised: _Raised) -> str:  # noqa: N802 - its name in the standard library
+        """The type and the place of an exception."""
+        return tell_error(raised[1]) if raised[1] is not None else ""
+
+
+class _TextLines(logging.Formatter):
+    """A line of words, and then what is known besides."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        raised, record.exc_info = record.exc_info, None
+        line = super().format(record)
+        error = {"error": tell_error(raised[1])} if raised and raised[1] is not None else {}
+        return " ".join([line, *(f"{name}={value}" for name, value in (_extras(record) | error).items())])
+
+
+def _extras(record: logging.LogRecord) -> dict[str, Any]:
+    known = {*_RESERVED, "color_message"}
+    return {name: value for name, value in vars(record).items() if name not in known}
+
+
+_RESERVED = [*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"]

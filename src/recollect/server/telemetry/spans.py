@@ -1,0 +1,159 @@
+"""OpenTelemetry spans for requests and chat turns, where they are asked for; else nothing, at no cost.
+
+Names follow OpenTelemetry's conventions for HTTP and for generative AI. No span holds what anybody said.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ...extras import require_extra
+from ..settings import TelemetrySettings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Span, Tracer
+
+_tracer: "Tracer | None" = None
+_SERVER_FAULT = 500
+
+
+def start_traces(settings: TelemetrySettings, exporter: "SpanExporter | None" = None) -> Callable[[], None]:
+    """Begin to make spans, if the settings say so; call what is returned to send the last ones and end.
+
+    They go to `exporter`, or else by OTLP over HTTP to the endpoint of the settings.
+    """
+    global _tracer
+    if not settings.traces:
+        return lambda: None
+    require_extra("otel", "opentelemetry.sdk.trace", "telemetry.traces")
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(
+        resource=Resource.create({"service.name": settings.service_name}), shutdown_on_exit=False
+    )
+    provider.add_span_processor(BatchSpanProcessor(exporter or _otlp(settings)))
+    _tracer = provider.get_tracer("recollect")
+
+    def stop() -> None:
+        global _tracer
+        _tracer = None
+        provider.shutdown()
+
+    return stop
+
+
+def _otlp(settings: TelemetrySettings) -> "SpanExporter":
+    require_extra("otel", "opentelemetry.exporter.otlp.proto.http", "telemetry.traces")
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter(endpoint=settings.endpoint)
+
+
+class RequestSpan:
+    """The span of a request; without traces it is none, and does nothing."""
+
+    def __init__(self, span: "Span | None" = None) -> None:
+        self._span = span
+
+    def answered(self, method: str, route: str | None, status: int) -> None:
+        """Tell what became of the request."""
+        if self._span is None:
+            return
+        self._span.update_name(f"{method} {route}" if route else method)
+        self._span.set_attribute("http.response.status_code", status)
+        if route:
+            self._span.set_attribute("http.route", route)
+        if status >= _SERVER_FAULT:
+            _fail(self._span, str(status))
+
+
+@contextmanager
+def request_span(method: str, scheme: str, headers: Mapping[str, str]) -> Iterator[RequestSpan]:
+    """A span around the serving of a request, which goes on with the trace of its caller."""
+    tracer = _tracer
+    if tracer is None:
+        yield RequestSpan()
+        return
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    span = tracer.start_span(
+        method,
+        context=TraceContextTextMapPropagator().extract(dict(headers)),
+        kind=trace.SpanKind.SERVER,
+        attributes={"http.request.method": method, "url.scheme": scheme},
+    )
+    with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        yield RequestSpan(span)
+
+
+class ChatSpan:
+    """The span of a chat turn; without traces it is none, and does nothing."""
+
+    def __init__(self, span: "Span | None" = None) -> None:
+        self._span = span
+
+    def used(self, input_tokens: int, output_tokens: int, model: str | None = None) -> None:
+        """Tell what the turn used of a model, and which one answered."""
+        if self._span is None:
+            return
+        self._span.set_attribute("gen_ai.usage.input_tokens", input_tokens)
+        self._span.set_attribute("gen_ai.usage.output_tokens", output_tokens)
+        if model is not None:
+            self._span.set_attribute("gen_ai.response.model", model)
+
+    def failed(self, code: str) -> None:
+        """Tell that the turn failed, by a code."""
+        if self._span is not None:
+            _fail(self._span, code)
+
+
+@contextmanager
+def chat_span(
+    *,
+    agent: str,
+    conversation_id: str,
+    model: str | None = None,
+    system: str = "openai",
+    operation: str = "invoke_agent",
+) -> Iterator[ChatSpan]:
+    """A span around a turn of a chat, also a streamed one: it may be left in another task than entered."""
+    tracer = _tracer
+    if tracer is None:
+        yield ChatSpan()
+        return
+    span = _start_chat(tracer, agent, conversation_id, model, system, operation)
+    try:
+        yield ChatSpan(span)
+    except BaseException as error:
+        _fail(span, type(error).__name__)
+        raise
+    finally:
+        span.end()
+
+
+def _start_chat(
+    tracer: "Tracer", agent: str, conversation_id: str, model: str | None, system: str, operation: str
+) -> "Span":
+    from opentelemetry.trace import SpanKind
+
+    attributes: dict[str, Any] = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": system,
+        "gen_ai.system": system,  # the name before it was `gen_ai.provider.name`
+        "gen_ai.agent.name": agent,
+        "gen_ai.conversation.id": conversation_id,
+    }
+    if model is not None:
+        attributes["gen_ai.request.model"] = model
+    return tracer.start_span(f"{operation} {agent}", kind=SpanKind.CLIENT, attributes=attributes)
+
+
+def _fail(span: "Span", kind: str) -> None:
+    from opentelemetry.trace import StatusCode
+
+    span.set_status(StatusCode.ERROR)
+    span.set_attribute("error.type", kind)

@@ -1,0 +1,116 @@
+"""A meter is asked before a model is, and told what that has cost."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from recollect.errors import UnusableAnswerError
+from recollect.memory.run import Coverage
+from recollect.testing.contract import in_event_loop
+
+from ..databases import Place
+from .kit import failed_once, record, run_of, told, working
+
+
+class Purse:
+    """Counts tokens, and lets tenants wait who have none left."""
+
+    def __init__(self, **waits: float) -> None:
+        self.waits = waits
+        self.spent_by: Counter[str] = Counter()
+        self.asked: list[str] = []
+
+    async def wait(self, tenant: str) -> float:
+        self.asked.append(tenant)
+        return self.waits.get(tenant, 0.0)
+
+    async def spent(self, tenant: str, tokens: int) -> None:
+        self.spent_by[tenant] += tokens
+
+
+class BrokenPurse:
+    """A meter that cannot be reached."""
+
+    def __init__(self, *, fails_to_answer: bool) -> None:
+        self.fails_to_answer = fails_to_answer
+        self.asked = 0
+
+    async def wait(self, _: str) -> float:
+        self.asked += 1
+        if self.fails_to_answer:
+            raise OSError("secret words")
+        return 0.0
+
+    async def spent(self, _: str, tokens: int) -> None:
+        raise OSError(f"{tokens} secret words")
+
+
+@in_event_loop
+async def test_the_tokens_of_each_call_are_told(shared_place: Place) -> None:
+    purse = Purse()
+    async with working(shared_place, meter=purse) as (store, _):
+        await record(store, "I sail")
+        await store.drain(20)
+        assert purse.spent_by == {"default": 3 + 4 + 5 + 6 + 7 + 8}
+        assert purse.asked == ["default"]
+
+
+@in_event_loop
+async def test_the_tokens_of_a_call_that_failed_are_told_too(file_place: Place) -> None:
+    purse = Purse()
+    failure = UnusableAnswerError("no sense", "raw")
+    failure.prompt_tokens, failure.completion_tokens = 100, 11
+    async with working(file_place, meter=purse) as (store, extractor):
+        extractor.next("update", failure)
+        conversation = await record(store, "I sail")
+        await failed_once(store, conversation)
+        await store.drain(20)
+        assert purse.spent_by == {"default": 33 + 111}
+
+
+@in_event_loop
+async def test_a_tenant_that_must_wait_has_its_run_given_back_and_no_attempt_counted(
+    shared_place: Place,
+) -> None:
+    purse = Purse(poor=0.3)
+    async with working(shared_place, meter=purse, all_tenants=True) as (store, extractor):
+        poor, rich = store.for_tenant("poor"), store.for_tenant("rich")
+        waiting = await record(poor, "I am patient")
+        await record(rich, "I sail")
+        assert await rich.drain(20) == Coverage(remembered=1)
+        while "poor" not in purse.asked:  # noqa: ASYNC110 - it is asked in another thread
+            await asyncio.sleep(0.01)
+        run = await run_of(poor, waiting)
+        assert (run.attempts, run.failures) == (0, ())
+        assert [call.said for call in extractor.calls if call.said == "I am patient"] == []
+        purse.waits.clear()
+        assert await poor.drain(20) == Coverage(remembered=1)
+        run = await run_of(poor, waiting)
+        assert (run.attempts, run.failures, await told(poor)) == (0, (), ["I am patient"])
+
+
+@in_event_loop
+async def test_a_meter_that_cannot_count_loses_nothing_that_was_learned(
+    file_place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with working(file_place, meter=BrokenPurse(fails_to_answer=False)) as (store, _):
+        await record(store, "I sail")
+        assert await store.drain(20) == Coverage(remembered=1)
+    assert "could not be counted (OSError)" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@in_event_loop
+async def test_a_meter_that_does_not_answer_lets_runs_wait(
+    file_place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    purse = BrokenPurse(fails_to_answer=True)
+    async with working(file_place, meter=purse) as (store, extractor):
+        conversation = await record(store, "I sail")
+        while not purse.asked:  # noqa: ASYNC110 - it is asked in another thread
+            await asyncio.sleep(0.01)
+        assert extractor.calls == []
+        assert (await run_of(store, conversation)).failures == ()
+    assert "the meter of tokens does not answer (OSError)" in caplog.text
+    assert "secret" not in caplog.text

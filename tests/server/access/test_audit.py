@@ -1,0 +1,152 @@
+"""The audit log: who did what, in order, by tenant, and nothing that names a person."""
+
+import asyncio
+import sqlite3
+import uuid
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from recollect.memory.store import MemoryStore
+from recollect.server.access.audit import AuditLog, time_ordered_id, told_target
+from recollect.testing.contract import in_event_loop
+
+from .places import Place
+
+ID = "0d6f5e0a-6f6c-4f6e-9d0e-0f6a9a1b2c3d"
+
+
+@in_event_loop
+async def test_what_was_done_is_told_newest_first(place: Place) -> None:
+    async with place.open(AuditLog) as log:
+        first = await log.record("acme", "k" * 32, "conversations.create", ID, 201, "request-1")
+        second = await log.record("acme", None, "conversations.delete", None, 404)
+        assert await log.list("acme") == [second, first]
+    assert (first.tenant, first.key_id, first.action, first.target) == (
+        "acme", "k" * 32, "conversations.create", ID,
+    )  # fmt: skip
+    assert (first.status, first.request_id) == (201, "request-1")
+    assert first.at.tzinfo is UTC
+    assert (second.key_id, second.target, second.status, second.request_id) == (None, None, 404, None)
+
+
+@in_event_loop
+async def test_pages_follow_each_other_without_gaps(place: Place) -> None:
+    async with place.open(AuditLog) as log:
+        made = [await log.record("acme", None, "a", None, 200, str(number)) for number in range(7)]
+        pages, before = [], None
+        while page := await log.list("acme", before=before, limit=3):
+            pages.append([entry.request_id for entry in page])
+            before = page[-1].entry_id
+    assert pages == [["6", "5", "4"], ["3", "2", "1"], ["0"]]
+    assert sorted(entry.entry_id for entry in made) == [entry.entry_id for entry in made]
+
+
+@in_event_loop
+async def test_a_tenant_sees_its_own_alone(place: Place) -> None:
+    async with place.open(AuditLog) as log:
+        for tenant in ("a", "a:b", "b"):
+            await log.record(tenant, None, "x", None, 200)
+        assert [entry.tenant for entry in await log.list("a")] == ["a"]
+        assert await log.list("c") == []
+
+
+@in_event_loop
+async def test_all_who_record_at_once_are_in_it(place: Place) -> None:
+    async with place.open(AuditLog) as log:
+        made = await asyncio.gather(
+            *(log.record("acme", None, "x", None, 200, str(number)) for number in range(120))
+        )
+        found = await log.list("acme", limit=500)
+    assert list(reversed(found)) == made
+
+
+@in_event_loop
+async def test_it_is_on_disk_when_it_was_recorded(shared_place: Place) -> None:
+    async with shared_place.open(AuditLog) as log, shared_place.open(AuditLog) as other:
+        entry = await log.record("acme", None, "x", None, 200)
+        assert await other.list("acme") == [entry]
+
+
+@in_event_loop
+async def test_odd_texts_harm_nothing(place: Place) -> None:
+    odd = "a\0\ud800'\"%\n\x01"
+    async with place.open(AuditLog) as log:
+        await log.record("acme", None, odd, odd, 422, odd)
+        await log.record("acme", None, "x", None, 422, "r" * 10_000)
+        long, told = await log.list("acme")
+    assert (told.action, told.target, told.request_id) == (odd, "other", odd)
+    assert long.request_id == "r" * 200
+
+
+@pytest.mark.parametrize(
+    "target",
+    [None, ID, "f" * 32, f"user:{'a' * 64}", f"conversation:{ID}", f"{ID} {ID}", "conv_0123456789abcdefABCD"],
+)
+def test_ids_that_we_made_are_told(target: str | None) -> None:
+    assert told_target(target) == target
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("alice", "other"),
+        ("alice@example.org", "other"),
+        ("", "other"),
+        (f"{ID} alice", f"{ID} other"),
+        ("Alice B. Smith lives here", "other other other other"),
+        (f"{ID}\n", "other"),
+        (f"alice:smith:{ID}", "other"),
+        ("١" * 32, "other"),
+    ],
+)
+def test_what_may_be_personal_is_not(target: str, told: str) -> None:
+    assert told_target(target) == told
+
+
+@in_event_loop
+async def test_nobody_who_was_erased_can_be_read_from_it(tmp_path: Path) -> None:
+    path, user = tmp_path / "service.db", "alice@example.org"
+    async with MemoryStore(path, workers=0, embedder=None) as store, AuditLog(path) as log:
+        await store.add_entry("agent", user, "profile", "Sails.")
+        subject = await store.receipt_subject(user)
+        receipt = await store.erase_user(user)
+        await log.record("default", None, "users.erase", f"user:{subject}", 200)
+        await log.record("default", None, "users.export", user, 404)
+        await store.vacuum()
+        found = await log.list("default")
+    assert [entry.target for entry in found] == ["other", f"user:{receipt.subject}"]
+    with closing(sqlite3.connect(path)) as connection:
+        assert user not in "\n".join(connection.iterdump())
+
+
+@in_event_loop
+async def test_what_is_older_than_a_time_can_be_purged(place: Place) -> None:
+    async with place.open(AuditLog) as log:
+        await log.record("a", None, "old", None, 200)
+        other = await log.record("b", None, "old", None, 200)
+        new = await log.record("a", None, "new", None, 200)
+        assert await log.purge("a", new.at) == 1
+        assert await log.list("a") == [new]
+        assert await log.list("b") == [other]
+        assert await log.purge("a", datetime.now(UTC) - timedelta(days=1)) == 0
+
+
+def test_ids_sort_by_time_and_by_order_within_it() -> None:
+    start = datetime(2026, 11, 16, tzinfo=UTC)
+    times = [start + timedelta(microseconds=number // 3) for number in range(9000)]
+    ids = [time_ordered_id(time) for time in times]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == len(ids)
+    assert {uuid.UUID(made).version for made in ids} == {7}
+    assert {uuid.UUID(made).variant for made in ids} == {uuid.RFC_4122}
+
+
+@in_event_loop
+async def test_a_log_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    async with AuditLog(tmp_path / "service.db") as log:
+        await log.record("acme", None, "x", None, 200)
+    with pytest.raises(RuntimeError, match="closed"):
+        await log.record("acme", None, "x", None, 200)

@@ -1,0 +1,1 @@
+"""The operations of the service: logs, metrics, spans, readiness, upkeep, start and end."""

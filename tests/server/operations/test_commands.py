@@ -1,0 +1,94 @@
+"""`recollect worker` and `recollect migrate` with the configuration of the service."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from recollect.cli import main
+from recollect.memory.run import Coverage
+from recollect.memory.store import MemoryStore
+from recollect.migrations import newest_revision
+from recollect.server.access.budget import TokenLedger
+from recollect.testing.providers import ProviderServer
+
+from .kit import TALK
+
+
+async def _record(url: str, *tenants: str) -> None:
+    async with MemoryStore(url, all_tenants=True, workers=0, embedder=None) as store:
+        for tenant in tenants:
+            await store.for_tenant(tenant).record_conversation("agent", "user", TALK)
+
+
+async def _coverage(url: str, tenant: str) -> Coverage:
+    async with MemoryStore(url, all_tenants=True, workers=0, embedder=None) as store:
+        return await store.for_tenant(tenant).coverage()
+
+
+def _configuration(folder: Path, url: str, more: str = "") -> str:
+    path = folder / "recollect.toml"
+    path.write_text(f'[database]\nurl = "{url}"\n[memory]\nembedder = "none"\nworkers = 0\n{more}', "utf-8")
+    return str(path)
+
+
+def _done(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out.splitlines()
+
+
+def test_a_worker_works_for_all_tenants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = str(tmp_path / "recollect.db")
+    asyncio.run(_record(url, "acme", "other"))
+    assert main(["worker", "--config", _configuration(tmp_path, url), "--until-idle"]) == 0
+    assert _done(capsys) == [
+        f"4 workers on {url}, model offline",
+        "2 conversations remembered, 0 pending, 0 failed",
+    ]
+
+
+def test_a_worker_works_for_one_if_that_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = str(tmp_path / "recollect.db")
+    asyncio.run(_record(url, "acme", "other"))
+    arguments = ["--config", _configuration(tmp_path, url), "--until-idle", "--tenant", "acme"]
+    assert main(["worker", *arguments, "--workers", "1"]) == 0
+    assert _done(capsys)[-1] == "1 conversations remembered, 0 pending, 0 failed"
+    assert asyncio.run(_coverage(url, "other")) == Coverage(pending=1)
+
+
+def test_a_worker_takes_model_and_budget_from_the_configuration(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    server: ProviderServer,
+) -> None:
+    url = str(tmp_path / "recollect.db")
+    asyncio.run(_record(url, "acme"))
+    server.chat.reply_always(lambda _: '{"profile": [], "events": [], "insights": []}')
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", server.api_key)
+    monkeypatch.setenv("RECOLLECT_MEMORY__EXTRACTOR", "openai:gpt-test")
+    assert main(["worker", "--config", _configuration(tmp_path, url), "--until-idle"]) == 0
+    assert _done(capsys)[0].endswith("model gpt-test")
+
+    async def used() -> int:
+        async with TokenLedger(url) as ledger:
+            return await ledger.used("acme")
+
+    assert asyncio.run(used()) > 0, "what the model was asked for counts against the tenant's budget"
+
+
+def test_a_worker_refuses_a_wrong_configuration_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _configuration(tmp_path, "x.db", "[server]\nprot = 1\n")
+    assert main(["worker", "--config", path, "--until-idle"]) == 1
+    assert "there is no setting server.prot" in capsys.readouterr().err
+
+
+def test_migrate_finds_the_database_in_the_configuration(
+    tmp_path: Path, migrated_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["migrate", "--config", _configuration(tmp_path, migrated_url)]) == 0
+    assert _done(capsys) == [f"already at {newest_revision()}"]

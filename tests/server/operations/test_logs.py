@@ -1,0 +1,134 @@
+"""Logs: structured, with request ids, and without anything that somebody said."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from recollect.server.settings import LoggingSettings
+from recollect.server.telemetry.logs import (
+    begin_request,
+    configure_logging,
+    current_request_id,
+    log_fault,
+    tell_error,
+)
+
+PLANTED = "planted-contents"
+_NAMES = ("", "recollect", "uvicorn", "uvicorn.error", "uvicorn.access")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in _NAMES]
+    before = [(each.handlers, each.level, each.propagate) for each in loggers]
+    yield
+    for each, (handlers, level, propagate) in zip(loggers, before, strict=True):
+        each.handlers, each.level, each.propagate = handlers, level, propagate
+        each.setLevel(level)  # forgets what was remembered of levels
+
+
+def _fail() -> None:
+    try:
+        raise ValueError(PLANTED)
+    except ValueError as cause:
+        raise RuntimeError(f"about {PLANTED}") from cause
+
+
+def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    text = capsys.readouterr().err
+    assert PLANTED not in text
+    return text.splitlines()
+
+
+def test_a_line_is_an_object_with_what_was_given_besides(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LoggingSettings())
+    logging.getLogger("recollect.access").info("request", extra={"status": 200, "tenant": "acme"})
+    [line] = _lines(capsys)
+    told = json.loads(line)
+    assert told.pop("time").endswith("+00:00")
+    assert told == {
+        "level": "INFO",
+        "logger": "recollect.access",
+        "message": "request",
+        "status": 200,
+        "tenant": "acme",
+    }
+
+
+def test_lines_of_text_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LoggingSettings(format="text"))
+    logging.getLogger("recollect.access").info("request", extra={"status": 200})
+    [line] = _lines(capsys)
+    assert line.endswith("INFO recollect.access request status=200")
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_an_exception_is_told_by_its_type_and_place(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    configure_logging(LoggingSettings.model_validate({"format": form}))
+    try:
+        _fail()
+    except RuntimeError as error:
+        logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
+        log_fault(error)
+    lines = _lines(capsys)
+    assert len(lines) == 2
+    for line in lines:
+        assert "RuntimeError at " in line
+        assert ", from ValueError at " in line
+        assert "test_logs.py:" in line
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_the_words_of_other_packages_are_left_out(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    configure_logging(LoggingSettings.model_validate({"format": form, "level": "debug"}))
+    foreign = logging.getLogger("openai.agents")
+    foreign.warning("the model said %s", PLANTED)
+    foreign.error(f"the model said {PLANTED}", exc_info=ValueError(PLANTED))
+    foreign.info("sending %s", PLANTED)
+    warned, failed = _lines(capsys)
+    assert "a message of openai.agents, at test_logs.py:" in warned
+    assert "ValueError" in failed
+
+
+def test_uvicorn_writes_no_access_log_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LoggingSettings(level="debug"))
+    logging.getLogger("uvicorn.access").info("GET /v1/users?user_id=%s", PLANTED)
+    assert _lines(capsys) == []
+
+
+def test_nothing_below_the_level_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LoggingSettings(level="warning"))
+    logging.getLogger("recollect.access").info("request")
+    assert _lines(capsys) == []
+
+
+def test_a_line_names_its_request(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LoggingSettings())
+    begin_request("from-the-caller.1")
+    logging.getLogger("recollect.memory").warning("something")
+    assert json.loads(_lines(capsys)[0])["request_id"] == "from-the-caller.1"
+
+
+@pytest.mark.parametrize("sane", ["a", "A-1_b.c", "x" * 128])
+def test_a_sane_request_id_is_taken_over(sane: str) -> None:
+    assert begin_request(sane) == sane
+    assert current_request_id() == sane
+
+
+@pytest.mark.parametrize("other", [None, "", "x" * 129, "a b", "a\nb", "ü", "a\r\nX: y", "a/b"])
+def test_any_other_is_made_anew(other: str | None) -> None:
+    made = begin_request(other)
+    assert made != other
+    assert len(made) == 32
+    assert begin_request(other) != made
+
+
+def test_a_chain_of_causes_without_end_is_cut() -> None:
+    error: BaseException = ValueError("0")
+    for _ in range(50):
+        outer = KeyError("x")
+        outer.__cause__ = error
+        error = outer
+    assert tell_error(error).count("KeyError") == 5

@@ -1,0 +1,69 @@
+"""Services for these tests: real processes, one on each kind of database, that all tests of a run share."""
+
+import asyncio
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from recollect.migrations import migrate
+from recollect.testing.providers import ProviderServer
+from recollect.testing.servers.service import ServiceServer
+
+from ...sessions.postgres.database import sql
+from .places import Place, settings_for
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def migrated_database(postgres_url: str) -> Iterator[str]:
+    """A database of its own, migrated as an operator does it."""
+    name = f"proof_{os.getpid()}_{next(_numbers)}"
+    sql(postgres_url, f"CREATE DATABASE {name}")
+    url = postgres_url.rpartition("/")[0] + f"/{name}"
+    asyncio.run(migrate(url))
+    try:
+        yield url
+    finally:
+        sql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def place_on_sqlite(
+    tmp_path_factory: pytest.TempPathFactory, running_server: ProviderServer
+) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("sqlite")
+    database = str(folder / "recollect.db")
+    with ServiceServer(database, settings_for(folder, running_server)) as server:
+        yield Place(server, database)
+
+
+@pytest.fixture(scope="session")
+def place_on_postgres(
+    tmp_path_factory: pytest.TempPathFactory, running_server: ProviderServer, postgres_url: str
+) -> Iterator[Place]:
+    settings = settings_for(tmp_path_factory.mktemp("postgres"), running_server)
+    with migrated_database(postgres_url) as database, ServiceServer(database, settings) as server:
+        yield Place(server, database)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> Place:
+    """A service on each kind of database; other tests have left things there."""
+    found: Place = request.getfixturevalue(f"place_on_{request.param}")
+    return found
+
+
+@pytest.fixture
+def user() -> str:
+    """A user whom no other test knows."""
+    return f"user-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant whom no other test knows."""
+    return f"tenant-{os.getpid()}-{next(_numbers)}"

@@ -1,0 +1,15 @@
+"""What the service answers is what its OpenAPI document says, whatever it is asked."""
+
+from pathlib import Path
+
+import pytest
+
+from .places import Place
+from .schemas import LONG, run_schemathesis
+
+
+@pytest.mark.timeout(0 if LONG else 600)
+def test_schemathesis_finds_nothing_on_sqlite(place_on_sqlite: Place, tmp_path: Path) -> None:
+    done = run_schemathesis(place_on_sqlite, tmp_path, examples=5)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert place_on_sqlite.server.log().count('"level": "ERROR"') == 0

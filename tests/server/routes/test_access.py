@@ -1,0 +1,166 @@
+"""Who may use which route, and what the audit log says about it."""
+
+from .running import Running
+from .test_conversations import LISBON, save
+
+NEED_ADMIN = [
+    ("GET", "/v1/conversations"),
+    ("GET", "/v1/memories"),
+    ("GET", "/v1/memories?user_id=ada"),
+    ("GET", "/v1/runs"),
+    ("GET", "/v1/audit"),
+    ("GET", "/v1/users/export?user_id=ada"),
+    ("DELETE", "/v1/users?user_id=ada"),
+]
+
+
+def test_what_spans_users_needs_an_admin(keyed_service: Running, tenant: str) -> None:
+    key, admin = keyed_service.make_key("write", tenant), keyed_service.make_key("admin", tenant)
+    with keyed_service.client(key) as client, keyed_service.client(admin) as allowed:
+        for method, path in NEED_ADMIN:
+            refused = client.request(method, path)
+            assert (refused.status_code, refused.json()["code"]) == (403, "forbidden"), path
+            assert allowed.request(method, path).status_code == 200, path
+
+
+def test_one_user_can_be_read_without_an_admin(keyed_service: Running, tenant: str) -> None:
+    with keyed_service.client(keyed_service.make_key("write", tenant)) as client:
+        identifier = save(client, "ada")["conversation_id"]
+    owner = {"agent_id": "assistant", "user_id": "ada"}
+    with keyed_service.client(keyed_service.make_key("read", tenant)) as client:
+        assert len(client.get("/v1/conversations", params=owner).json()["items"]) == 1
+        assert len(client.get("/v1/memories", params=owner).json()["items"]) == 1
+        assert client.get("/v1/runs", params={"conversation_id": identifier}).status_code == 200
+        assert client.post("/v1/conversations/search", json={"query": "x", **owner}).status_code == 200
+
+
+def routes_of(service: Running) -> list[tuple[str, str, str]]:
+    return [
+        (method.upper(), path, operation["operationId"])
+        for path, methods in service.document["paths"].items()
+        for method, operation in methods.items()
+        if path.startswith("/v1/")
+    ]
+
+
+def filled(path: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        path = path.replace(f"{{{name}}}", value)
+    return path
+
+
+def test_what_is_another_tenants_is_as_if_it_were_not_there(keyed_service: Running, tenant: str) -> None:
+    """Every route with an id in its path, with the ids of another tenant and with ids of nobody."""
+    with keyed_service.client(keyed_service.make_key("admin", tenant)) as client:
+        conversation = str(save(client, "ada")["conversation_id"])
+        keyed_service.learn()
+        (run,) = client.get(f"/v1/conversations/{conversation}/runs").json()["items"]
+        entries = client.get(f"/v1/memories/{run['memory_id']}/entries").json()["items"]
+    theirs = {
+        "conversation_id": conversation,
+        "memory_id": run["memory_id"],
+        "content_id": entries[0]["content_id"],
+        "run_id": run["run_id"],
+        "message_id": "m",
+        "name": "main",
+    }
+    bodies = {
+        operation["operationId"]: operation["requestBody"]["content"]["application/json"]["example"]
+        for methods in keyed_service.document["paths"].values()
+        for operation in methods.values()
+        if "requestBody" in operation
+    }
+    with keyed_service.client(keyed_service.make_key("admin", f"{tenant}-other")) as client:
+        for method, path, name in routes_of(keyed_service):
+            if "{" in path:
+                told = []
+                for values in (theirs, dict.fromkeys(theirs, "nowhere")):
+                    headers = {"If-Match": "*"}
+                    body = bodies.get(name)
+                    answer = client.request(method, filled(path, values), json=body, headers=headers)
+                    told.append({**answer.json(), "request_id": None})
+                assert told[0] == told[1], name
+                assert told[0]["code"] == "not_found", name
+
+
+def test_lists_of_another_tenant_are_empty(keyed_service: Running, tenant: str) -> None:
+    with keyed_service.client(keyed_service.make_key("admin", tenant)) as client:
+        save(client, "ada")
+        keyed_service.learn()
+    with keyed_service.client(keyed_service.make_key("admin", f"{tenant}-other")) as client:
+        for path in ("/v1/conversations", "/v1/memories", "/v1/runs", "/v1/audit"):
+            assert client.get(path).json()["items"] == [], path
+        owner = {"agent_id": "assistant", "user_id": "ada"}
+        for path in ("/v1/conversations/search", "/v1/memories/search"):
+            assert client.post(path, json={"query": "Lisbon", **owner}).json()["items"] == [], path
+        exported = client.get("/v1/users/export", params={"user_id": "ada"}).json()
+        assert [name for name, found in exported.items() if isinstance(found, list) and found] == []
+        assert (
+            client.delete("/v1/users", params={"user_id": "ada"}).json()["counts"].get("conversations", 0)
+            == 0
+        )
+    assert keyed_service.do(keyed_service.service.memory.for_tenant(tenant).coverage()).remembered == 1
+
+
+def test_whoami_tells_tenant_scope_and_key(keyed_service: Running, tenant: str) -> None:
+    key = keyed_service.make_key("read", tenant)
+    with keyed_service.client(key) as client:
+        told = client.get("/v1/whoami").json()
+        assert (told["tenant"], told["scope"]) == (tenant, "read")
+        assert told["key_id"] in key
+        assert told["limits"] == dict.fromkeys(("requests_per_minute", "tokens_per_day", "retention_days"))
+
+
+def test_changes_are_in_the_audit_log_and_nothing_personal_is(keyed_service: Running, tenant: str) -> None:
+    with keyed_service.client(keyed_service.make_key("admin", tenant)) as client:
+        body = {"agent_id": "assistant", "user_id": "ada-the-user", "messages": LISBON}
+        saved = client.post("/v1/conversations", json=body)
+        identifier = saved.json()["conversation_id"]
+        client.get(f"/v1/conversations/{identifier}")
+        client.get("/v1/users/export", params={"user_id": "ada-the-user"})
+        client.delete("/v1/conversations/nowhere")
+        subject = client.delete("/v1/users", params={"user_id": "ada-the-user"}).json()["subject"]
+        log = client.get("/v1/audit")
+    told = [(each["action"], each["target"], each["status"]) for each in log.json()["items"]]
+    assert told == [
+        ("users.erase", f"user:{subject}", 200),
+        ("conversations.delete", "other", 404),
+        ("users.export", f"user:{subject}", 200),
+        ("conversations.create", f"conversation:{identifier}", 201),
+    ]
+    assert "ada-the-user" not in log.text
+    assert "Lisbon" not in log.text
+
+
+def test_the_audit_log_is_read_page_by_page(keyed_service: Running, tenant: str) -> None:
+    with keyed_service.client(keyed_service.make_key("admin", tenant)) as client:
+        for _ in range(3):
+            save(client, "ada")
+        first = client.get("/v1/audit", params={"limit": 2}).json()
+        second = client.get("/v1/audit", params={"limit": 2, "cursor": first["next_cursor"]}).json()
+    seen = [entry["entry_id"] for entry in first["items"] + second["items"]]
+    assert len(set(seen)) == 3
+    assert seen == sorted(seen, reverse=True)
+    assert second["next_cursor"] is None
+
+
+def test_a_read_key_changes_nothing(keyed_service: Running, tenant: str) -> None:
+    reading = {"conversations.search", "memories.search", "memories.recall"}
+    with keyed_service.client(keyed_service.make_key("read", tenant)) as client:
+        for method, path, name in routes_of(keyed_service):
+            if method != "GET" and name not in reading and not name.startswith("chat."):
+                operation = keyed_service.document["paths"][path][method.lower()]
+                content = operation.get("requestBody", {}).get("content", {})
+                body = content.get("application/json", {}).get("example")
+                values = dict.fromkeys(
+                    ("conversation_id", "memory_id", "content_id", "run_id", "message_id", "name"), "x"
+                )
+                query = {"user_id": "ada"} if name == "users.erase" else None
+                answer = client.request(method, filled(path, values), json=body, params=query)
+                assert answer.status_code == 403, name
+
+
+def test_without_any_key_everybody_is_the_admin_of_the_default_tenant(service_on_sqlite: Running) -> None:
+    with service_on_sqlite.client() as client:
+        told = client.get("/v1/whoami").json()
+    assert (told["tenant"], told["scope"], told["key_id"]) == ("default", "admin", None)

@@ -1,0 +1,151 @@
+"""Conversations over HTTP."""
+
+import httpx2
+
+from .running import Running
+
+LISBON = [
+    {"role": "user", "content": "I live in Lisbon."},
+    {"role": "assistant", "content": "Noted!"},
+]
+
+
+def save(client: httpx2.Client, user: str, **more: object) -> dict[str, object]:
+    body = {"agent_id": "assistant", "user_id": user, "messages": LISBON, **more}
+    answer = client.post("/v1/conversations", json=body)
+    assert answer.status_code == 201, answer.text
+    told: dict[str, object] = answer.json()
+    return told
+
+
+def test_saving_answers_exactly_what_the_specification_says(client: httpx2.Client, user: str) -> None:
+    told = save(client, user, session_id="s1")
+    assert set(told) == {
+        *("success", "message", "conversation_id", "session_id", "created_at", "message_count")
+    }
+    assert told["success"] is True
+    assert told["message"] == "Conversation saved successfully"
+    assert (told["session_id"], told["message_count"]) == ("s1", 2)
+    assert str(told["created_at"]).endswith("Z")
+
+
+def test_what_is_saved_can_be_read_where_location_says(client: httpx2.Client, user: str) -> None:
+    body = {"agent_id": "assistant", "user_id": user, "messages": LISBON}
+    saved = client.post("/v1/conversations", json=body)
+    told = client.get(saved.headers["Location"]).json()
+    said = told["conversation_data"]["messages"]
+    assert [(message["role"], message["content"]) for message in said] == [
+        ("user", "I live in Lisbon."),
+        ("assistant", "Noted!"),
+    ]
+    assert [message["message_index"] for message in said] == [0, 1]
+    assert (told["agent_id"], told["user_id"], told["turn_count"]) == ("assistant", user, 2)
+    assert told["summary"] == "Conversation with 2 turns: I live in Lisbon...."
+    assert told["closed_at"] is None
+
+
+def test_texts_and_times_come_back_as_they_went_in(client: httpx2.Client, user: str) -> None:
+    said = {
+        "role": "user",
+        "content": "NUL \0, tab \t, 混合 🎉, \x01",
+        "message_id": "m/1 é",
+        "created_at": "2024-05-07T12:00:00+02:00",
+    }
+    saved = save(client, user, messages=[said])
+    told = client.get(f"/v1/conversations/{saved['conversation_id']}/messages").json()["items"][0]
+    assert told["content"] == said["content"]
+    assert told["message_id"] == said["message_id"]
+    assert told["created_at"] == "2024-05-07T10:00:00Z"
+
+
+def test_pages_hold_each_conversation_once_and_the_newest_first(client: httpx2.Client, user: str) -> None:
+    saved = [save(client, user)["conversation_id"] for _ in range(5)]
+    query = {"agent_id": "assistant", "user_id": user, "limit": 2}
+    pages, cursor = [], None
+    while True:
+        page = client.get("/v1/conversations", params={**query, **({"cursor": cursor} if cursor else {})})
+        pages.append([told["conversation_id"] for told in page.json()["items"]])
+        cursor = page.json()["next_cursor"]
+        if cursor is None:
+            break
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert [each for page in pages for each in page] == saved[::-1]
+
+
+def test_a_page_goes_on_after_what_was_deleted_meanwhile(client: httpx2.Client, user: str) -> None:
+    first, second, third = (save(client, user)["conversation_id"] for _ in range(3))
+    query = {"agent_id": "assistant", "user_id": user, "limit": 1}
+    page = client.get("/v1/conversations", params=query).json()
+    assert [told["conversation_id"] for told in page["items"]] == [third]
+    assert client.delete(f"/v1/conversations/{third}").status_code == 200
+    page = client.get("/v1/conversations", params={**query, "cursor": page["next_cursor"]}).json()
+    assert [told["conversation_id"] for told in page["items"]] == [second]
+    assert first != second
+
+
+def test_a_list_can_be_of_one_session(client: httpx2.Client, user: str) -> None:
+    save(client, user, session_id="one")
+    wanted = save(client, user, session_id="two")["conversation_id"]
+    query = {"agent_id": "assistant", "user_id": user, "session_id": "two"}
+    items = client.get("/v1/conversations", params=query).json()["items"]
+    assert [told["conversation_id"] for told in items] == [wanted]
+
+
+def test_an_erased_conversation_is_gone_and_leaves_a_receipt_without_anything_personal(
+    client: httpx2.Client, user: str, service: Running
+) -> None:
+    identifier = save(client, user)["conversation_id"]
+    service.learn()
+    memory = {"agent_id": "assistant", "user_id": user}
+    assert "Lisbon" in client.get("/v1/memories/of", params=memory).text
+    receipt = client.delete(f"/v1/conversations/{identifier}")
+    assert receipt.status_code == 200
+    assert receipt.json()["counts"]["conversations"] == 1
+    assert user not in receipt.text
+    assert client.get(f"/v1/conversations/{identifier}").status_code == 404
+    assert client.delete(f"/v1/conversations/{identifier}").json()["code"] == "not_found"
+    assert "Lisbon" not in client.get("/v1/memories/of", params=memory).text
+
+
+def test_search_finds_what_was_said_and_tells_the_parts_of_a_score_only_if_asked(
+    client: httpx2.Client, user: str
+) -> None:
+    identifier = save(client, user)["conversation_id"]
+    question = {"query": "Lisbon", "agent_id": "assistant", "user_id": user}
+    hit = client.post("/v1/conversations/search", json=question).json()["items"][0]
+    assert (hit["conversation_id"], hit["message"]["content"]) == (identifier, "I live in Lisbon.")
+    assert "parts" not in hit
+    explained = client.post("/v1/conversations/search", json={**question, "explain": True})
+    assert explained.json()["items"][0]["parts"]["text"] > 0
+
+
+def test_search_is_within_one_user(client: httpx2.Client, user: str) -> None:
+    save(client, user)
+    question = {"query": "Lisbon", "agent_id": "assistant", "user_id": f"{user} other"}
+    assert client.post("/v1/conversations/search", json=question).json()["items"] == []
+
+
+def test_nothing_can_be_added_to_a_closed_conversation(client: httpx2.Client, user: str) -> None:
+    path = f"/v1/conversations/{save(client, user)['conversation_id']}"
+    closed = client.post(f"{path}/close")
+    assert closed.status_code == 200
+    assert closed.json()["closed_at"].endswith("Z")
+    assert client.post(f"{path}/close").json()["closed_at"] == closed.json()["closed_at"]
+    refused = client.post(f"{path}/messages", json={"messages": LISBON})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conversation_closed")
+
+
+def test_what_runs_over_a_conversation_have_done_is_told(
+    client: httpx2.Client, user: str, service: Running
+) -> None:
+    path = f"/v1/conversations/{save(client, user)['conversation_id']}"
+    service.learn()
+    (run,) = client.get(f"{path}/runs").json()["items"]
+    assert (run["status"], run["first_index"], run["last_index"]) == ("done", 0, 1)
+    assert client.get(path).json()["pipeline_result"]["pipeline_metadata"]["llm_model"] == "offline"
+
+
+def test_a_memory_that_is_not_theirs_is_a_conflict(client: httpx2.Client, user: str) -> None:
+    body = {"agent_id": "assistant", "user_id": user, "messages": LISBON, "memory_id": "another"}
+    answer = client.post("/v1/conversations", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")

@@ -1,0 +1,83 @@
+"""Entries over HTTP."""
+
+import httpx2
+import pytest
+
+from .running import Running
+from .test_conversations import save
+from .test_memories import write
+
+PEANUTS = {"content_type": "profile", "content_text": "The user is allergic to peanuts."}
+
+
+@pytest.fixture
+def path(client: httpx2.Client, user: str) -> str:
+    return f"{write(client, user).headers['Location']}/entries"
+
+
+def test_an_entry_is_written_and_read(client: httpx2.Client, path: str) -> None:
+    given = {**PEANUTS, "valid_from": "2024-05", "confidence": 0.5}
+    written = client.post(path, json=given)
+    assert written.status_code == 201
+    read = client.get(written.headers["Location"]).json()
+    assert read == written.json()
+    assert {name: read[name] for name in given} == given
+
+
+def test_a_list_of_entries_is_filtered_and_paged(client: httpx2.Client, path: str) -> None:
+    for number in range(3):
+        client.post(path, json={"content_type": "event", "content_text": f"Event {number}."})
+    first = client.get(path, params={"type": "event", "limit": 2}).json()
+    second = client.get(path, params={"type": "event", "limit": 2, "cursor": first["next_cursor"]}).json()
+    texts = [entry["content_text"] for entry in first["items"] + second["items"]]
+    assert texts == ["Event 0.", "Event 1.", "Event 2."]
+    assert second["next_cursor"] is None
+    assert client.get(path, params={"as_of": "2020-01-01"}).json()["items"] == []
+
+
+def test_an_edited_entry_keeps_its_history(client: httpx2.Client, path: str) -> None:
+    old = client.post(path, json=PEANUTS).json()["content_id"]
+    edited = client.patch(f"/v1/entries/{old}", json={"content_text": "The user is allergic to nuts."})
+    assert edited.status_code == 200
+    new = edited.json()["content_id"]
+    assert edited.json()["supersedes"] == [old]
+    history = client.get(f"/v1/entries/{new}/history").json()["items"]
+    assert [entry["content_id"] for entry in history] == [old, new]
+    assert client.get(f"/v1/entries/{old}").json()["superseded_by"] == new
+    told = [entry["content_id"] for entry in client.get(path).json()["items"]]
+    assert (old in told, new in told) == (False, True)
+    everything = client.get(path, params={"include_retired": True}).json()["items"]
+    assert old in [entry["content_id"] for entry in everything]
+    again = client.patch(f"/v1/entries/{old}", json={"content_text": "Something else."})
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+
+
+def test_a_deleted_entry_is_gone_with_what_it_superseded(client: httpx2.Client, path: str) -> None:
+    old = client.post(path, json=PEANUTS).json()["content_id"]
+    new = client.patch(f"/v1/entries/{old}", json={"content_text": "Nuts."}).json()["content_id"]
+    assert client.delete(f"/v1/entries/{new}").json() == {"deleted": 2}
+    for gone in (old, new):
+        assert client.get(f"/v1/entries/{gone}").status_code == 404
+        assert client.delete(f"/v1/entries/{gone}").status_code == 404
+
+
+def test_why_quotes_what_was_said(client: httpx2.Client, user: str, service: Running) -> None:
+    identifier = save(client, user)["conversation_id"]
+    service.learn()
+    query = {"agent_id": "assistant", "user_id": user}
+    memory = client.get("/v1/memories/of", params=query).json()["memory_id"]
+    entry = client.get(f"/v1/memories/{memory}/entries").json()["items"][0]["content_id"]
+    why = client.get(f"/v1/entries/{entry}/why").json()
+    assert [quote["content"] for quote in why["evidence"]] == ["I live in Lisbon."]
+    assert why["origin"]["conversation_id"] == identifier
+
+
+@pytest.mark.parametrize("path", ["", "/history", "/why"])
+def test_an_entry_that_is_not_there_is_not_found(client: httpx2.Client, path: str) -> None:
+    answer = client.get(f"/v1/entries/nowhere{path}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_entries_of_a_memory_that_is_not_there_are_not_found(client: httpx2.Client) -> None:
+    assert client.get("/v1/memories/nowhere/entries").status_code == 404
+    assert client.post("/v1/memories/nowhere/entries", json=PEANUTS).status_code == 404
