@@ -297,7 +297,7 @@ _PUBLIC = {
         "Evidence",
     ),
     "memory.manager": ("ConversationManager",),
-    "memory.memory": ("Memory",),
+    "memory.memory": ("Memory", "MemoryOutline"),
     "memory.models": (
         "AnthropicExtractor",
         "OpenAIExtractor",
@@ -329,8 +329,10 @@ _PUBLIC = {
         "OnnxEmbedder",
         "OpenAIEmbedder",
     ),
-    "memory.settings": ("ConversationSettings", "UNCHANGED",),
-    "memory.memory": ("MemoryOutline",),
+    "memory.settings": (
+        "ConversationSettings",
+        "UNCHANGED",
+    ),
     "memory.pipeline.metering": ("TokenMeter",),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}

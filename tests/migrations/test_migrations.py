@@ -21,6 +21,8 @@ from recollect import AdvancedSQLAlchemySession, MissingTablesError
 from recollect.memory.database.access import MemoryDatabase
 from recollect.memory.store import MemoryStore
 from recollect.migrations import VERSION_TABLE, migrate
+from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchema
+from recollect.server.database.schema import ServiceSchema
 from recollect.sessions.events import EventLog
 from recollect.sessions.sql.schema import Schema
 from recollect.sessions.sql.session_schema import session_schema
@@ -38,6 +40,9 @@ EVERYTHING: tuple[Schema, ...] = (
     EventLog.schema,
     ConversationSummaryStore.schema,
     MemoryDatabase.schema,
+    ServiceSchema(),
+    session_schema(SESSION_TABLES),
+    ChatSchema(),
 )
 
 

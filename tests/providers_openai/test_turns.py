@@ -196,17 +196,38 @@ async def test_the_same_turn_a_second_time_gives_the_recorded_answer(
 
 
 @in_event_loop
-async def test_a_turn_that_failed_fails_again_and_is_not_run_again(
-    file_place: Place, server: ProviderServer
+async def test_a_turn_that_failed_is_run_again_when_it_is_sent_again(
+    place: Place, server: ProviderServer
 ) -> None:
-    async with open_chat(file_place, server) as chat:
+    async with open_chat(place, server) as chat:
         await chat.begin()
         for _ in range(2):
             with pytest.raises(ChatFailedError) as raised:
                 await chat.say("Hi.", "turn-1")
             assert raised.value.code == "model_refused"
-        assert await chat.said() == [("user", "Hi.")]
-    assert len(server.requests(RESPONSES)) == 1
+        server.responses.reply("Hello.")
+        assert (await chat.say("Hi.", "turn-1")).text == "Hello."
+        assert await chat.said() == [("user", "Hi."), ("assistant", "Hello.")]
+        assert [turn["status"] for turn in await chat.turns()] == ["done"]
+    asked = [[item["content"] for item in each.body["input"]] for each in server.requests(RESPONSES)]
+    assert asked == [["Hi."]] * 3
+
+
+@in_event_loop
+async def test_a_turn_that_failed_is_not_run_again_once_the_talk_has_gone_on(
+    file_place: Place, server: ProviderServer
+) -> None:
+    async with open_chat(file_place, server) as chat:
+        await chat.begin()
+        with pytest.raises(ChatFailedError):
+            await chat.say("Hi.", "turn-1")
+        server.responses.reply("Hello.")
+        await chat.say("Anybody?", "turn-2")
+        with pytest.raises(ChatFailedError) as raised:
+            await chat.say("Hi.", "turn-1")
+        assert raised.value.code == "model_refused"
+        assert [turn["status"] for turn in await chat.turns()] == ["failed", "done"]
+    assert len(server.requests(RESPONSES)) == 2
 
 
 @in_event_loop

@@ -28,7 +28,6 @@ _RETRY_AFTER = {"Retry-After": "1"}
 # The first that fits counts.
 _OF_ERRORS: tuple[tuple[type[RecollectError], str, str | None], ...] = (
     (UnknownBranchError, "not_found", None),
-    (ChatFailedError, "model_failed", None),
     (RunLockTimeoutError, "conversation_busy", "another turn of this conversation is still running"),
     (ConflictError, "conflict", None),
     (InvalidItemError, "validation_failed", None),
@@ -38,6 +37,7 @@ _OF_ERRORS: tuple[tuple[type[RecollectError], str, str | None], ...] = (
     (SchemaMismatchError, "not_ready", "the tables of the database are of another version"),
     (StorageError, "storage_unavailable", "the database does not answer now; nothing is lost, try again"),
 )
+_OF_TURNS = {"storage_failed": "storage_unavailable", "interrupted": "not_ready"}
 _OF_STATUS = {kind.status: code for code, kind in reversed(CODES.items())} | {409: "conflict"}
 
 
@@ -49,11 +49,16 @@ def answer_problem(problem: Problem) -> Response:
 
 def problem_of(error: RecollectError) -> Problem:
     """The problem that an error of the library is to a caller."""
+    if isinstance(error, ChatFailedError):
+        return _problem(_OF_TURNS.get(error.code, "model_failed"), str(error))
     for kind, code, detail in _OF_ERRORS:
         if isinstance(error, kind):
-            headers = _RETRY_AFTER if CODES[code].status == 503 else None
-            return Problem(code, str(error) if detail is None else detail, headers=headers)
+            return _problem(code, str(error) if detail is None else detail)
     return Problem("internal_error", "the request could not be served")
+
+
+def _problem(code: str, detail: str) -> Problem:
+    return Problem(code, detail, headers=_RETRY_AFTER if CODES[code].status == 503 else None)
 
 
 def install_fault_handlers(app: FastAPI) -> None:

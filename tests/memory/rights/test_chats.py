@@ -69,6 +69,28 @@ async def test_a_conversation_goes_with_its_session_events_and_summaries(shared:
 
 
 @in_event_loop
+async def test_the_words_of_a_message_go_from_its_session_too(shared: Somewhere) -> None:
+    async with shared.open(tenant="there") as store:
+        talked = await chat(shared, store, "ann", "<gone>")
+        key = talked.conversation_id
+        session: Any = open_session(shared.url, key, advanced=True, **TABLES)
+        answer = [{"type": "output_text", "text": "well <gone>", "annotations": []}]
+        await session.add_items([{"type": "message", "role": "assistant", "content": answer}])
+        await session.set_note("view", {"summary": "they spoke of <gone>"}, 0)
+        said_by = {"role": "assistant", "content": "well <gone>"}
+        (spoken,) = await store.append_messages(key, [said_by], learn_after=600)
+        (asked, _) = await store.list_messages(key) or ()
+        for message_id in (asked.message_id, spoken.message_id):
+            receipt = await store.erase_message(key, message_id)
+            assert receipt.counts["items"] == 1
+        assert marked(rows_of(shared.url), "<gone>") == {}
+        first, second = await session.get_items()
+        assert first == {"role": "user", "content": "[erased]"}
+        assert second["content"][0]["text"] == "[erased]"
+        await session.aclose()
+
+
+@in_event_loop
 async def test_a_user_goes_with_sessions_that_do_not_name_them(shared: Somewhere) -> None:
     async with shared.open(tenant="there") as store:
         for number, owner in enumerate(OWNERS):

@@ -26,6 +26,7 @@ from .answers import Looked, look_for_quotes
 from .consequences import Group, Held, Standing, standing_of, successions
 from .ownership import Held as HeldElsewhere
 from .ownership import Whose, find_belongings, find_of_conversation, memories_of
+from .session_items import blank_items
 from .session_tables import Places, SessionTables, find_places
 
 Counts = dict[str, int]
@@ -274,10 +275,12 @@ def _unlearn(
 def _erase_said(
     database: MemoryDatabase, part: ErasedPart, row: ConversationRow, message: Message
 ) -> Script[Counts]:
-    """Erase the summaries of the conversation, which may quote a message, and its words in the event log."""
+    """Erase the summaries of the conversation, which may quote a message, and its words elsewhere."""
     places = yield from find_places(database.dialect)
-    counts: Counts = {"events": 0, "summaries": 0}
+    counts: Counts = {"events": 0, "summaries": 0, "items": 0}
     held = yield from find_of_conversation(database.dialect, places, part.tenant, row)
+    for tables, ids in held.sessions:
+        counts["items"] += yield from blank_items(tables, ids, message)
     for key in held.keys:
         if places.has_events:
             said = (key, message.role, text_to_column(message.content))

@@ -48,7 +48,7 @@ class OpenAIAgentProvider:
         ]
 
     async def run(self, turn: ChatTurn) -> ChatReply:
-        """Run a turn and return its answer. A turn that was run before is not run again.
+        """Run a turn and return its answer. A turn that was answered before is not run again.
 
         Where there is no answer, that is a `ChatFailedError`; where another turn of the conversation takes
         too long, a `ConversationBusyError`; where this very turn is running already, a `TurnRunningError`.
@@ -99,8 +99,8 @@ class OpenAIAgentProvider:
             return None
         if record.status == "running" and not await self._was_left(turn):
             raise TurnRunningError
-        if record.status == "running":
-            return None  # whoever ran it is dead: the runner tells it as interrupted
+        if record.status != "done":
+            return None  # it failed, or whoever ran it is dead: the runner sees whether it can be run again
         return await self._runner.settling.recorded(turn, record)
 
     async def _was_left(self, turn: ChatTurn) -> bool:

@@ -34,6 +34,14 @@ class Settling:
                 ended = replace(record, status="done", finished_at=now(), answer_index=index)
                 await self._turns.change(ended)
 
+    async def may_run_again(self, turn: ChatTurn, record: TurnRecord) -> bool:
+        """Whether a turn that failed can be tried once more: nobody has said anything since."""
+        mine = (turn.tenant, turn.conversation.conversation_id)
+        if record.status != "failed" or (record.tenant, record.conversation_id) != mine:
+            return False
+        after = record.question_index
+        return not await turn.store.list_messages(record.conversation_id, after=after, limit=1)
+
     async def recorded(self, turn: ChatTurn, record: TurnRecord) -> ChatReply:
         """The answer of a turn that was run before, or the error that it ended with."""
         mine = (turn.tenant, turn.conversation.conversation_id)

@@ -86,7 +86,7 @@ class TurnRunner:
         async with self._alone(turn, self._parts.options.lock_seconds):
             await self.settling.settle(turn.store, turn.conversation, turn.tenant)
             earlier = await self._parts.turns.get(turn.turn_id)
-            if earlier is not None:
+            if earlier is not None and not await self.settling.may_run_again(turn, earlier):
                 return await self.settling.recorded(turn, earlier)
             return await self._answered(await self._start(turn, said, descriptor, afterwards), tell)
 

@@ -31,9 +31,13 @@ _CHANGE = (
     f"UPDATE {CHAT_TURNS.name} SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGED, 2))}"
     " WHERE turn_id = ?1 AND status = 'running' RETURNING 1"
 )
+# One that failed may be begun again, in the same conversation.
 _BEGIN = (
     f"INSERT INTO {CHAT_TURNS.name} ({_COLUMNS}) VALUES"
-    f" ({', '.join(f'?{n + 1}' for n in range(len(CHAT_TURNS.columns)))}) ON CONFLICT DO NOTHING RETURNING 1"
+    f" ({', '.join(f'?{n + 1}' for n in range(len(CHAT_TURNS.columns)))}) ON CONFLICT (turn_id) DO UPDATE SET"
+    f" {', '.join(f'{name} = excluded.{name}' for name in CHAT_TURNS.column_names if name != 'turn_id')}"
+    f" WHERE {CHAT_TURNS.name}.status = 'failed'"
+    f" AND {CHAT_TURNS.name}.conversation_id = excluded.conversation_id RETURNING 1"
 )
 _PLACE = (
     "SELECT tenant, provider_conversation_id, memory_strategy"
@@ -56,7 +60,7 @@ class ChatTurns(SQLStore):
     schema = ChatSchema()
 
     async def begin(self, record: TurnRecord) -> bool:
-        """Record a turn that begins; `False` if there is one of its id."""
+        """Record a turn that begins; `False` if there is one of its id that has not failed."""
         return await self._write(partial(_begin, record))
 
     async def change(self, record: TurnRecord) -> bool:

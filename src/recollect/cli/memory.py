@@ -1,0 +1,185 @@
+"""`recollect memory`: what is known about users, and why."""
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from .opening import open_store, owner_of
+from .output import indented, one_line, painted, plural, say, table, tell_json
+from .parsing import Commands, NotThereError, add_command, add_json, add_owner, add_place, count
+
+if TYPE_CHECKING:
+    from ..memory.entry import Entry
+    from ..memory.memory import MemoryOutline
+    from ..memory.rights.why import Quote, Why
+
+TYPES = ("profile", "event", "mind")
+NO_ENTRY = "there is no entry with this id; `recollect memory show` and `recollect recall` show ids"
+_ENTRY_HELP = "the id of an entry, as `recollect memory show` tells it"
+
+
+def add_memory_parser(commands: Commands) -> None:
+    """Add the command to the others."""
+    memory = add_command(
+        commands,
+        "memory",
+        "show what is known about users, its history, and why it is known",
+        "  recollect memory list\n  recollect memory show --user ada\n",
+    )
+    actions = memory.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_list(actions)
+    _add_show(actions)
+    for name, words, run in (
+        ("history", "show an entry with what it has superseded, the oldest first", _history),
+        ("why", "show why an entry is known: what was said, quoted, and who read it there", _why),
+    ):
+        example = f"  recollect memory {name} 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n"
+        action = add_command(actions, name, words, example, run)
+        action.add_argument("entry_id", metavar="ENTRY_ID", help=_ENTRY_HELP)
+        add_place(action)
+        add_json(action)
+
+
+def _add_list(actions: Commands) -> None:
+    listing = add_command(
+        actions,
+        "list",
+        "list memories, one for each agent and user",
+        "  recollect memory list\n  recollect memory list --user ada --json\n",
+        _list,
+    )
+    listing.add_argument("--user", help="only those about this user")
+    listing.add_argument("--agent", help="only that of this agent, about the user")
+    listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
+    add_place(listing)
+    add_json(listing)
+
+
+def _add_show(actions: Commands) -> None:
+    show = add_command(
+        actions,
+        "show",
+        "show what is known about a user",
+        "  recollect memory show --user ada\n"
+        "  recollect memory show --user ada --type event --as-of 2026-01-31\n",
+        _show,
+    )
+    add_owner(show)
+    show.add_argument("--type", choices=TYPES, help="only entries of this type")
+    show.add_argument("--as-of", metavar="TIME", help="as it was known at a time, such as 2026-01-31")
+    show.add_argument("--retired", action="store_true", help="also what is no longer told")
+    add_place(show)
+    add_json(show)
+
+
+# --- actions ---
+
+
+def _list(options: argparse.Namespace) -> int:
+    found = asyncio.run(_memories(options))
+    if options.json:
+        tell_json([outline.to_dict() for outline in found])
+    elif found:
+        print(table(("USER", "AGENT", *map(str.upper, TYPES), "UPDATED", "MEMORY"), map(_row, found)))
+    else:
+        say("there are no memories")
+    return 0
+
+
+async def _memories(options: argparse.Namespace) -> "list[MemoryOutline]":
+    async with open_store(options) as store:
+        return await store.list_memories(options.agent, options.user, limit=options.limit)
+
+
+def _row(outline: "MemoryOutline") -> tuple[object, ...]:
+    counts = [outline.counts[kind] for kind in outline.counts]
+    updated = f"{outline.updated_at:%Y-%m-%d %H:%M}"
+    return outline.user_id, outline.agent_id, *counts, updated, outline.memory_id
+
+
+def _show(options: argparse.Namespace) -> int:
+    entries = asyncio.run(_entries(options))
+    if options.json:
+        tell_json([entry.to_dict() for entry in entries])
+        return 0
+    if not entries:
+        say("nothing is known about this user; `recollect memory list` shows about whom something is")
+    for kind in TYPES:
+        rows = [_entry_row(entry) for entry in entries if entry.content_type == kind]
+        if rows:
+            print(painted(kind, "bold"))
+            print("\n".join(f"  {text}\n  {painted(about, 'dim')}" for text, about in rows))
+    return 0
+
+
+async def _entries(options: argparse.Namespace) -> "list[Entry]":
+    async with open_store(options) as store:
+        return await store.list_entries(
+            *owner_of(options),
+            content_type=options.type,
+            as_of=options.as_of,
+            include_retired=options.retired,
+        )
+
+
+def _entry_row(entry: "Entry") -> tuple[str, str]:
+    cited = plural(len({each.message_id for each in entry.evidence}), "message")
+    about = [entry.content_id, f"learned {entry.learned_at:%Y-%m-%d}", f"from {cited}" if entry.evidence else ""]
+    about += [entry.valid_from and f"since {entry.valid_from}" or "", f"confidence {entry.confidence:g}"]
+    about += ["no longer told" if entry.retired_at is not None else ""]
+    return one_line(entry.text), ", ".join(filter(None, about))
+
+
+def _history(options: argparse.Namespace) -> int:
+    entries = asyncio.run(_past(options))
+    if not entries:
+        raise NotThereError(NO_ENTRY)
+    if options.json:
+        tell_json([entry.to_dict() for entry in entries])
+    else:
+        rows = ((f"{each.learned_at:%Y-%m-%d %H:%M}", _until(each), each.text) for each in entries)
+        print(table(("LEARNED", "TOLD UNTIL", "TEXT"), rows))
+    return 0
+
+
+async def _past(options: argparse.Namespace) -> "list[Entry]":
+    async with open_store(options) as store:
+        return await store.get_history(options.entry_id)
+
+
+def _until(entry: "Entry") -> str:
+    return "now" if entry.retired_at is None else f"{entry.retired_at:%Y-%m-%d %H:%M}"
+
+
+def _why(options: argparse.Namespace) -> int:
+    why = asyncio.run(_reasons(options))
+    if why is None:
+        raise NotThereError(NO_ENTRY)
+    if options.json:
+        tell_json(why.to_dict())
+    else:
+        print("\n".join(_told(why)))
+    return 0
+
+
+async def _reasons(options: argparse.Namespace) -> "Why | None":
+    async with open_store(options) as store:
+        return await store.why(options.entry_id)
+
+
+def _told(why: "Why") -> list[str]:
+    lines = [painted(one_line(why.entry.text), "bold")]
+    if not why.evidence:
+        lines.append("  a person wrote it down" if why.origin is None else "  what it was read in is erased")
+    for quote in why.evidence:
+        lines += _quoted(quote)
+    if why.origin is not None:
+        lines.append(f"  read by {one_line(why.origin.model or 'nobody knows whom')}, run {why.origin.run_id}")
+    lines += [f"  took the place of: {one_line(entry.text)}" for entry in why.supersedes]
+    lines += [f"  its place was taken by: {one_line(entry.text)}" for entry in why.superseded_by]
+    return lines
+
+
+def _quoted(quote: "Quote") -> list[str]:
+    said = f"  {quote.created_at:%Y-%m-%d %H:%M}, {quote.role} said:"
+    return [said, indented(quote.content, " " * 4)]

@@ -1,0 +1,95 @@
+"""Finding and opening the database that a command is about."""
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .configuration import configured, configured_url, is_configured
+from .parsing import NotThereError, refuse
+
+if TYPE_CHECKING:
+    from ..memory.store import MemoryStore
+
+_DEFAULT_AGENT = "assistant"
+
+
+def url_of(options: argparse.Namespace) -> str:
+    """Where the database is: as the command says, as it is configured, or `recollect.db`."""
+    from ..memory.store.store import default_url
+
+    return options.url or configured_url(options.config) or default_url()
+
+
+def told_url(url: str) -> str:
+    """A URL without its password, and without options, which may hold one too."""
+    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0] if "://" in url else url
+
+
+def existing_url(options: argparse.Namespace) -> str:
+    """Where the database is; a file that is not there is not made by a command that looks for something."""
+    url = url_of(options)
+    path = file_of(url)
+    if path is not None and not path.exists():
+        raise NotThereError(
+            f"there is no database at {path}; name another by --url or RECOLLECT_URL, or make it with"
+            " `recollect remember` or `recollect serve`"
+        )
+    return url
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a SQLite database; `None` for a server."""
+    from ..sessions.opening import sqlite_path
+
+    path = sqlite_path(url)
+    if path == ":memory:":
+        refuse("the database must be a file or a server: `:memory:` is gone when the command ends")
+    return None if path is None else Path(path)
+
+
+def open_store(options: argparse.Namespace, *, makes: bool = False, embeds: bool = False) -> "MemoryStore":
+    """The store of a tenant, in which nothing is learned here. What `embeds` not searches by words alone."""
+    from ..memory.store import MemoryStore
+
+    url = url_of(options) if makes else existing_url(options)
+    file_of(url)
+    place: dict[str, Any] = {}
+    embedder: Any = "local" if embeds else None
+    if is_configured(options.config):
+        settings = configured(options.config, {"RECOLLECT_DATABASE__URL": options.url})
+        place = settings.database.options()
+        if embeds:
+            from ..memory.search.embedders.named import embedder_named
+
+            embedder = embedder_named(settings.memory.embedder)
+    return MemoryStore(url, workers=0, embedder=embedder, tenant=options.tenant, **place)
+
+
+def owner_of(options: argparse.Namespace) -> tuple[str, str]:
+    """The agent and the user that a command is about."""
+    agent = os.environ.get("RECOLLECT_AGENT") or _DEFAULT_AGENT if options.agent is None else options.agent
+    return agent, user_of(options)
+
+
+def user_of(options: argparse.Namespace) -> str:
+    """The user that a command is about."""
+    user: str = os.environ.get("RECOLLECT_USER", "") if options.user is None else options.user
+    if not user:
+        refuse("say whose memory it is by --user, or by RECOLLECT_USER in the environment")
+    return user
+
+
+def confirm(options: argparse.Namespace, question: str) -> bool:
+    """Whether a person agrees to what cannot be undone; who cannot be asked must have said so before."""
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        refuse("this cannot be undone: say --yes to do it without being asked")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    print("nothing was done", file=sys.stderr)
+    return False

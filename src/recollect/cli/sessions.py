@@ -1,0 +1,211 @@
+"""`recollect sessions`: what was said, session by session."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, closing
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .opening import confirm, existing_url
+from .output import one_line, painted, plural, say, table, tell_json
+from .parsing import Commands, NotThereError, Parser, add_command, add_json, add_place, add_yes, count
+from .session_items import told_items
+
+if TYPE_CHECKING:
+    from ..sessions.manager import SessionManager
+    from ..sessions.protocol import SessionInfo
+
+T = TypeVar("T")
+_PAGE = 200
+_OF_CHATS = ("sdk_agent_sessions", "sdk_agent_session_messages")
+
+
+def add_sessions_parser(commands: Commands) -> None:
+    """Add the command to the others."""
+    sessions = add_command(
+        commands,
+        "sessions",
+        "list, show and delete sessions",
+        "  recollect sessions list --user ada\n  recollect sessions show demo --limit 20\n",
+    )
+    actions = sessions.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listing = add_command(
+        actions,
+        "list",
+        "list sessions, the latest used first",
+        "  recollect sessions list\n  recollect sessions list --user ada --json\n"
+        "  recollect sessions list --chats --url postgresql://recollect@db/recollect\n",
+        _list,
+    )
+    listing.add_argument("--user", help="only this user's, by the metadata of sessions")
+    listing.add_argument("--agent", help="only this agent's, by the metadata of sessions")
+    listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
+    _add_common(listing)
+    _add_show(actions)
+    delete = add_command(
+        actions,
+        "delete",
+        "delete a session and its items, for good",
+        "  recollect sessions delete demo\n  recollect sessions delete demo --yes\n",
+        _delete,
+    )
+    delete.add_argument("session_id", metavar="SESSION_ID", help="as `recollect sessions list` shows it")
+    add_yes(delete)
+    _add_common(delete)
+
+
+def _add_show(actions: Commands) -> None:
+    show = add_command(
+        actions,
+        "show",
+        "show what was said in a session, tool calls folded",
+        "  recollect sessions show demo\n  recollect sessions show demo --all --unfold\n"
+        "  recollect sessions show demo --branch retry --json\n",
+        _show,
+    )
+    show.add_argument("session_id", metavar="SESSION_ID", help="as `recollect sessions list` shows it")
+    show.add_argument(
+        "--limit", type=count, default=50, metavar="N", help="the newest items, so many (default: 50)"
+    )
+    show.add_argument("--all", action="store_true", help="all items")
+    show.add_argument("--unfold", action="store_true", help="arguments and outputs of tools whole")
+    show.add_argument("--branch", help="a branch, of a session that has any")
+    _add_common(show)
+
+
+def _add_common(parser: Parser) -> None:
+    parser.add_argument(
+        "--chats", action="store_true", help=f"those of the service's chats, in the table {_OF_CHATS[0]}"
+    )
+    parser.add_argument("--sessions-table", metavar="NAME", help="(default: agent_sessions)")
+    parser.add_argument("--messages-table", metavar="NAME", help="(default: agent_messages)")
+    add_place(parser, tenant=False)
+    add_json(parser)
+
+
+# --- actions ---
+
+
+def _list(options: argparse.Namespace) -> int:
+    async def gather(manager: "SessionManager") -> "list[SessionInfo]":
+        found: list[SessionInfo] = []
+        cursor = None
+        while len(found) < options.limit:
+            page = await manager.list_sessions(
+                user_id=options.user,
+                agent_id=options.agent,
+                limit=min(_PAGE, options.limit - len(found)),
+                cursor=cursor,
+            )
+            found += page.sessions
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        if cursor is not None:
+            say(f"these are the first {len(found)}; --limit asks for more")
+        return found
+
+    found = _with_manager(options, gather)
+    if options.json:
+        tell_json([_as_json(info) for info in found])
+    elif found:
+        print(table(("SESSION", "ITEMS", "UPDATED", "USER", "TITLE"), map(_row, found)))
+    else:
+        say("there are no sessions")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    items = asyncio.run(_read(options))
+    if options.json:
+        tell_json({"session_id": options.session_id, "item_count": len(items), "items": items})
+        return 0
+    print(painted(f"{one_line(options.session_id)}: {plural(len(items), 'item')}", "bold"))
+    print("\n".join(told_items(items, unfold=options.unfold)))
+    if not options.all and len(items) == options.limit:
+        say(f"these are the newest {options.limit} items; --all shows all")
+    return 0
+
+
+def _delete(options: argparse.Namespace) -> int:
+    options.limit, options.all, options.branch = 1, False, None
+    asyncio.run(_read(options))  # what is not there need not be asked about
+    if not confirm(options, f"Delete the session {one_line(options.session_id)} for good?"):
+        return 1
+    asyncio.run(_clear(options))
+    deleted = {"session_id": options.session_id, "deleted": True}
+    tell_json(deleted) if options.json else print(f"deleted {one_line(options.session_id)}")
+    return 0
+
+
+async def _read(options: argparse.Namespace) -> list[Any]:
+    from ..sessions.opening import open_session
+    from ..sessions.protocol import Described, SessionMetadata, with_ability
+
+    session: Any = open_session(
+        existing_url(options), options.session_id, advanced=bool(options.branch), **_tables(options)
+    )
+    async with aclosing(session):
+        limit = sys.maxsize if options.all else options.limit
+        branch = {"branch_id": options.branch} if options.branch else {}
+        items: list[Any] = await session.get_items(limit=limit, **branch)
+        described = with_ability(session, Described)
+        if not items and (described is None or await described.get_metadata() == SessionMetadata()):
+            what = "session with this id" if not options.branch else "such session and branch"
+            raise NotThereError(f"there is no {what} that holds anything; `recollect sessions list` shows all")
+    return items
+
+
+async def _clear(options: argparse.Namespace) -> None:
+    from ..sessions.opening import open_session
+
+    session: Any = open_session(existing_url(options), options.session_id, **_tables(options))
+    async with aclosing(session):
+        await session.clear_session()
+
+
+def _with_manager(options: argparse.Namespace, work: "Callable[[SessionManager], Awaitable[T]]") -> T:
+    from ..sessions.manager import SessionManager
+
+    async def run() -> T:
+        with closing(SessionManager(existing_url(options), **_tables(options))) as manager:
+            return await work(manager)
+
+    return asyncio.run(run())
+
+
+def _tables(options: argparse.Namespace) -> dict[str, str]:
+    names = _OF_CHATS if options.chats else (None, None)
+    sessions, messages = options.sessions_table or names[0], options.messages_table or names[1]
+    chosen = {"sessions_table": sessions, "messages_table": messages}
+    return {name: table for name, table in chosen.items() if table is not None}
+
+
+# --- what is shown ---
+
+
+def _row(info: "SessionInfo") -> tuple[object, ...]:
+    owner = info.metadata.user_id or "-"
+    return info.session_id, info.item_count, _day(info.updated_at), owner, info.metadata.title or "-"
+
+
+def _day(time: datetime | None) -> str:
+    return "-" if time is None else f"{time:%Y-%m-%d %H:%M}"
+
+
+def _as_json(info: "SessionInfo") -> dict[str, Any]:
+    from ..memory.times import tell_time
+
+    metadata = info.metadata
+    return {
+        "session_id": info.session_id,
+        "created_at": info.created_at and tell_time(info.created_at),
+        "updated_at": info.updated_at and tell_time(info.updated_at),
+        "item_count": info.item_count,
+        "user_id": metadata.user_id,
+        "agent_id": metadata.agent_id,
+        "title": metadata.title,
+        "data": dict(metadata.data),
+    }
