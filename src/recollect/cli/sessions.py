@@ -3,10 +3,9 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing, closing
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from .opening import confirm, existing_url
 from .output import one_line, painted, plural, say, table, tell_json
@@ -14,10 +13,8 @@ from .parsing import Commands, NotThereError, Parser, add_command, add_json, add
 from .session_items import told_items
 
 if TYPE_CHECKING:
-    from ..sessions.manager import SessionManager
     from ..sessions.protocol import SessionInfo
 
-T = TypeVar("T")
 _PAGE = 200
 _OF_CHATS = ("sdk_agent_sessions", "sdk_agent_session_messages")
 
@@ -89,25 +86,7 @@ def _add_common(parser: Parser) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    async def gather(manager: "SessionManager") -> "list[SessionInfo]":
-        found: list[SessionInfo] = []
-        cursor = None
-        while len(found) < options.limit:
-            page = await manager.list_sessions(
-                user_id=options.user,
-                agent_id=options.agent,
-                limit=min(_PAGE, options.limit - len(found)),
-                cursor=cursor,
-            )
-            found += page.sessions
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        if cursor is not None:
-            say(f"these are the first {len(found)}; --limit asks for more")
-        return found
-
-    found = _with_manager(options, gather)
+    found = asyncio.run(_gather(options))
     if options.json:
         tell_json([_as_json(info) for info in found])
     elif found:
@@ -115,6 +94,25 @@ def _list(options: argparse.Namespace) -> int:
     else:
         say("there are no sessions")
     return 0
+
+
+async def _gather(options: argparse.Namespace) -> "list[SessionInfo]":
+    from ..sessions.manager import SessionManager
+
+    found: list[SessionInfo] = []
+    cursor = None
+    with closing(SessionManager(existing_url(options), **_tables(options))) as manager:
+        while len(found) < options.limit:
+            most = min(_PAGE, options.limit - len(found))
+            page = await manager.list_sessions(
+                user_id=options.user, agent_id=options.agent, limit=most, cursor=cursor
+            )
+            found += page.sessions
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+    say(f"these are the first {len(found)}; --limit asks for more")
+    return found
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -164,16 +162,6 @@ async def _clear(options: argparse.Namespace) -> None:
     session: Any = open_session(existing_url(options), options.session_id, **_tables(options))
     async with aclosing(session):
         await session.clear_session()
-
-
-def _with_manager(options: argparse.Namespace, work: "Callable[[SessionManager], Awaitable[T]]") -> T:
-    from ..sessions.manager import SessionManager
-
-    async def run() -> T:
-        with closing(SessionManager(existing_url(options), **_tables(options))) as manager:
-            return await work(manager)
-
-    return asyncio.run(run())
 
 
 def _tables(options: argparse.Namespace) -> dict[str, str]:

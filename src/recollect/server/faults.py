@@ -61,6 +61,14 @@ def _problem(code: str, detail: str) -> Problem:
     return Problem(code, detail, headers=_RETRY_AFTER if CODES[code].status == 503 else None)
 
 
+def answer_error(error: RecollectError) -> Response:
+    """The answer that tells of an error of the library; one of ours is logged."""
+    problem = problem_of(error)
+    if problem.status >= 500:
+        log_fault(error)
+    return answer_problem(problem)
+
+
 def install_fault_handlers(app: FastAPI) -> None:
     """Have every error answered as a problem document."""
     app.add_exception_handler(Problem, _on_problem)
@@ -76,10 +84,7 @@ async def _on_problem(_: Request, problem: Exception) -> Response:
 
 async def _on_library_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, RecollectError)
-    problem = problem_of(error)
-    if problem.status >= 500:
-        log_fault(error)
-    return answer_problem(problem)
+    return answer_error(error)
 
 
 async def _on_http(request: Request, error: Exception) -> Response:

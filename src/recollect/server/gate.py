@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..errors import RecollectError
 from .access.callers import authenticate
-from .faults import answer_problem
+from .faults import answer_error, answer_problem
 from .problems import Problem
 from .service import Service
 
@@ -31,6 +32,9 @@ class Gate:
             receive = await _let_in(service, scope, receive)
         except Problem as problem:
             await answer_problem(problem)(scope, receive, send)
+            return
+        except RecollectError as error:  # the keys are in the database, which may not answer
+            await answer_error(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

@@ -24,6 +24,16 @@ from .telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from ..providers.openai.provider import OpenAIAgentProvider
 
+# Their packages load these when they are first used, which would hold up the event loop.
+_SLOW_TO_LOAD = (
+    "agents",
+    "anyio._backends._asyncio",
+    "openai.lib.streaming.responses",
+    "openai.resources.chat.completions",
+    "openai.resources.conversations",
+    "openai.resources.responses.responses",
+)
+
 
 @dataclass
 class Service:
@@ -63,7 +73,7 @@ class Service:
 
     async def warm_up(self) -> None:
         """Load what is slow to load before the first request needs it, and would wait for it."""
-        await asyncio.to_thread(import_module, "agents")
+        await asyncio.to_thread(lambda: [import_module(name) for name in _SLOW_TO_LOAD])
         if self.settings.memory.embedder == "local":
             await local_embedder().embed(["hello"])
 

@@ -3,8 +3,9 @@
 import asyncio
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -31,14 +32,23 @@ def migrated_database(postgres_url: str) -> Iterator[str]:
         sql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@contextmanager
+def opened(database: str, settings: Mapping[str, Mapping[str, Any]]) -> Iterator[Place]:
+    """A service that needs keys from the beginning."""
+    place = Place(ServiceServer(database, settings), database)
+    place.key()
+    with place.server:
+        yield place
+
+
 @pytest.fixture(scope="session")
 def place_on_sqlite(
     tmp_path_factory: pytest.TempPathFactory, running_server: ProviderServer
 ) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("sqlite")
     database = str(folder / "recollect.db")
-    with ServiceServer(database, settings_for(folder, running_server)) as server:
-        yield Place(server, database)
+    with opened(database, settings_for(folder, running_server)) as place:
+        yield place
 
 
 @pytest.fixture(scope="session")
@@ -46,8 +56,8 @@ def place_on_postgres(
     tmp_path_factory: pytest.TempPathFactory, running_server: ProviderServer, postgres_url: str
 ) -> Iterator[Place]:
     settings = settings_for(tmp_path_factory.mktemp("postgres"), running_server)
-    with migrated_database(postgres_url) as database, ServiceServer(database, settings) as server:
-        yield Place(server, database)
+    with migrated_database(postgres_url) as database, opened(database, settings) as place:
+        yield place
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -201,7 +201,9 @@ def test_routes_without_an_id_show_nothing_of_anothers(
             if "{" not in route.path:
                 answer = route.ask(client, theirs.ids, theirs.user)
                 # A user of the same name has a memory here by now, or has none yet.
-                expected = {"memories.of": (200, 404), "memories.create": (201, 409)}.get(route.name, (200, 201))
+                expected = {"memories.of": (200, 404), "memories.create": (201, 409)}.get(
+                    route.name, (200, 201)
+                )
                 assert answer.status_code in expected, (route.name, answer.text)
                 assert PLANTED not in answer.text, route.name
                 assert not [each for each in _ids_of(theirs) if each in answer.text], route.name

@@ -86,7 +86,9 @@ def test_a_name_that_stands_twice_does_not_smuggle_anything_past_a_check(
     client: httpx2.Client, user: str
 ) -> None:
     """The last one counts, here as in the store: what was checked is what is kept."""
-    body = f'{{"agent_id": "", "agent_id": "{TALKER}", "user_id": "{user}", "messages": [{json.dumps(HELLO)}]}}'
+    body = (
+        f'{{"agent_id": "", "agent_id": "{TALKER}", "user_id": "{user}", "messages": [{json.dumps(HELLO)}]}}'
+    )
     made = client.post("/v1/conversations", content=body, headers=JSON)
     assert made.status_code == 201
     told = client.get(f"/v1/conversations/{made.json()['conversation_id']}").json()
@@ -95,7 +97,9 @@ def test_a_name_that_stands_twice_does_not_smuggle_anything_past_a_check(
     assert code_of(client.post("/v1/conversations", content=other, headers=JSON))[0] == 422
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
+)
 def test_another_content_type_is_refused(client: httpx2.Client, user: str, kind: str) -> None:
     body = json.dumps(good(user))
     for path in ("/v1/conversations", "/v1/chat", "/v1/chat/stream"):

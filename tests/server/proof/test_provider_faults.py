@@ -113,7 +113,9 @@ def test_a_model_that_fails_in_the_middle_of_its_answer(
         check_it_goes_on(client, server, user, events[0][1]["conversation_id"])
 
 
-def test_an_answer_that_is_empty_is_a_failure(place_on_sqlite: Place, server: ProviderServer, user: str) -> None:
+def test_an_answer_that_is_empty_is_a_failure(
+    place_on_sqlite: Place, server: ProviderServer, user: str
+) -> None:
     with place_on_sqlite.client() as client:
         server.chat.reply("")
         events = stream(client, user, "Hello.")

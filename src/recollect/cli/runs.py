@@ -1,0 +1,146 @@
+"""`recollect runs`: how far the learning has come, and what went wrong."""
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from .opening import open_store
+from .output import one_line, painted, plural, say, table, tell_json
+from .parsing import Commands, NotThereError, add_command, add_json, add_place, count, refuse
+
+if TYPE_CHECKING:
+    from ..memory.run import Coverage, Run
+
+_STATUSES = ("pending", "running", "done", "failed")
+_NO_RUN = "there is no run with this id; `recollect runs list` shows those that there are"
+_PAGE = 200
+
+
+def add_runs_parser(commands: Commands) -> None:
+    """Add the command to the others."""
+    runs = add_command(
+        commands,
+        "runs",
+        "list, show and retry the runs that learn from conversations",
+        "  recollect runs list --status failed\n  recollect runs retry --failed\n",
+    )
+    actions = runs.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listing = add_command(
+        actions,
+        "list",
+        "list runs, and how many conversations are remembered",
+        "  recollect runs list\n  recollect runs list --status failed --json\n",
+        _list,
+    )
+    listing.add_argument("--status", choices=_STATUSES, help="only runs of this status")
+    listing.add_argument("--conversation", metavar="CONVERSATION_ID", help="only runs over this conversation")
+    listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
+    show = add_command(
+        actions,
+        "show",
+        "show a run with its stages and failures",
+        "  recollect runs show 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n",
+        _show,
+    )
+    show.add_argument("run_id", metavar="RUN_ID", help="as `recollect runs list` shows it")
+    retry = add_command(
+        actions,
+        "retry",
+        "have failed runs tried again, from the stage at which they failed",
+        "  recollect runs retry 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n  recollect runs retry --failed\n",
+        _retry,
+    )
+    retry.add_argument("run_id", nargs="?", metavar="RUN_ID", help="as `recollect runs list` shows it")
+    retry.add_argument("--failed", action="store_true", help="all that have failed")
+    for action in (listing, show, retry):
+        add_place(action)
+        add_json(action)
+
+
+# --- actions ---
+
+
+def _list(options: argparse.Namespace) -> int:
+    found, coverage = asyncio.run(_read(options))
+    if options.json:
+        tell_json({"coverage": vars(coverage), "runs": [run.to_dict() for run in found]})
+        return 0
+    if found:
+        print(table(("RUN", "STATUS", "TRIES", "CREATED", "MODEL", "ERROR"), map(_row, found)))
+    say(
+        f"{plural(coverage.remembered, 'conversation')} remembered, {coverage.pending} pending,"
+        f" {coverage.failed} failed"
+    )
+    return 0
+
+
+async def _read(options: argparse.Namespace) -> "tuple[list[Run], Coverage]":
+    async with open_store(options) as store:
+        found = await store.list_runs(options.status, options.conversation, limit=options.limit)
+        return found, await store.coverage()
+
+
+def _row(run: "Run") -> tuple[object, ...]:
+    created = f"{run.created_at:%Y-%m-%d %H:%M}"
+    return run.run_id, run.status, run.attempts, created, run.model or "-", run.error or "-"
+
+
+def _show(options: argparse.Namespace) -> int:
+    run = asyncio.run(_get(options))
+    if run is None:
+        raise NotThereError(_NO_RUN)
+    if options.json:
+        tell_json(run.to_dict())
+    else:
+        print("\n".join(_told(run)))
+    return 0
+
+
+async def _get(options: argparse.Namespace) -> "Run | None":
+    async with open_store(options) as store:
+        return await store.get_run(options.run_id)
+
+
+def _told(run: "Run") -> list[str]:
+    lines = [
+        painted(f"{run.run_id}: {run.status}", "bold"),
+        f"  messages {run.first_index} to {run.last_index} of conversation {one_line(run.conversation_id)}",
+    ]
+    for stage in run.stages:
+        tokens = f"{stage.prompt_tokens + stage.completion_tokens:,} tokens"
+        lines.append(f"  {stage.finished_at:%Y-%m-%d %H:%M}  {stage.stage} by {stage.model}, {tokens}")
+    for failure in run.failures:
+        what = f"try {failure.attempt}, {failure.stage}: {one_line(failure.error)}"
+        lines.append(painted(f"  {failure.failed_at:%Y-%m-%d %H:%M}  {what}", "red"))
+    if run.failures:
+        lines.append("  --json shows what the model said")
+    return lines
+
+
+def _retry(options: argparse.Namespace) -> int:
+    if (options.run_id is None) != options.failed:
+        refuse("name one run, or say --failed for all that have failed")
+    retried = asyncio.run(_reopen(options))
+    if options.json:
+        tell_json({"retried": retried})
+    else:
+        print(f"{plural(len(retried), 'run')} will be tried again")
+        say("the service or a worker does that; `recollect worker --until-idle` does it now")
+    return 0
+
+
+async def _reopen(options: argparse.Namespace) -> list[str]:
+    async with open_store(options) as store:
+        if options.run_id is not None and await store.get_run(options.run_id) is None:
+            raise NotThereError(_NO_RUN)
+        wanted = [options.run_id]
+        if options.failed:
+            wanted = [run.run_id for run in await store.list_runs("failed", limit=_PAGE)]
+        retried = []
+        while wanted:
+            for run_id in wanted:
+                await store.retry_run(run_id)
+            retried += wanted
+            more = await store.list_runs("failed", limit=_PAGE) if options.failed else []
+            wanted = [run.run_id for run in more if run.run_id not in retried]
+        return retried
