@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from time import perf_counter
 from typing import Generic, TypeAlias, TypeVar
 
@@ -55,48 +56,65 @@ class Outcome:
         return self
 
 
+class Clock:
+    """The time, and waiting for it."""
+
+    def now(self) -> float:
+        """Seconds since some moment."""
+        return perf_counter()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
 class Load(Generic[T]):
     """Things to ask for, each once, by as many as there are askers."""
 
     def __init__(
-        self, askers: Sequence[Asker[T]], things: Iterable[T], *, seconds: float, rate: float | None = None
+        self,
+        askers: Sequence[Asker[T]],
+        things: Iterable[T],
+        *,
+        seconds: float,
+        rate: float | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._askers = askers
         self._things = iter(things)
         self._seconds = seconds
         self._rate = rate
+        self._clock = clock or Clock()
         self._outcome = Outcome()
 
     async def run(self) -> Outcome:
         """Ask until the time is up or nothing is left."""
-        started = perf_counter()
+        started = self._clock.now()
         dues = self._dues(started)
         async with asyncio.timeout(self._seconds * _LONGEST + _TO_ANSWER):
             await asyncio.gather(*(self._ask_on(asker, dues) for asker in self._askers))
-        self._outcome.seconds = perf_counter() - started
+        self._outcome.seconds = self._clock.now() - started
         return self._outcome
 
     def _dues(self, started: float) -> Iterator[float]:
         """When the requests are due, one after another, until the time is up."""
-        number = 0
-        while True:
-            due = perf_counter() if self._rate is None else started + number / self._rate
+        for number in count():
+            due = self._clock.now() if self._rate is None else started + number / self._rate
             if due >= started + self._seconds:
                 return
-            if perf_counter() < started + self._seconds * _LONGEST:
+            if self._clock.now() < started + self._seconds * _LONGEST:
                 yield due
             else:
                 self._outcome.unsent += 1
-            number += 1
 
     async def _ask_on(self, asker: Asker[T], dues: Iterator[float]) -> None:
         for due in dues:
             thing = next(self._things, None)
             if thing is None:
                 return
-            early = due - perf_counter()
+            early = due - self._clock.now()
             if early > 0:
-                await asyncio.sleep(early)
+                await self._clock.sleep(early)
             await self._ask(asker, thing, due)
 
     async def _ask(self, asker: Asker[T], thing: T, due: float) -> None:
@@ -105,7 +123,7 @@ class Load(Generic[T]):
         except ConnectionError as error:
             fault = type(error).__name__
         if fault is None:
-            self._outcome.latencies.append(perf_counter() - due)
+            self._outcome.latencies.append(self._clock.now() - due)
         else:
             self._outcome.failures[fault] += 1
 

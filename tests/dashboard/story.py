@@ -1,6 +1,7 @@
 """What the dashboard shows in these tests: people who talk, what is learned about them, and what goes wrong."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def settings(folder: Path, provider: ProviderServer) -> dict[str, dict[str, Any]
     agents = folder / "agents.toml"
     agents.write_text(_AGENTS)
     return {
-        "memory": {"embedder": "none", "workers": 2, "quiet_seconds": 0},
+        "memory": {"embedder": "none", "workers": 2, "own_process": False, "quiet_seconds": 0},
         "chat": {
             "agents_file": str(agents),
             "default_agent": AGENT,
@@ -127,3 +128,18 @@ def _say(client: httpx2.Client, text: str, **place: str) -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = json.loads(answer.text)
     return told
+
+
+def memory_of(client: httpx2.Client, user: str) -> str:
+    """The id of what the agent knows about a user."""
+    answer = client.get("/v1/memories/of", params={"agent_id": "assistant", "user_id": user})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["memory_id"])
+
+
+def wait_until_learned(client: httpx2.Client) -> None:
+    """Wait until nothing is left to learn from."""
+    deadline = time.monotonic() + 60
+    while client.get("/v1/coverage").json()["pending"]:
+        assert time.monotonic() < deadline, "there is always something left to learn from"
+        time.sleep(0.05)

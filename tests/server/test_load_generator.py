@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.service.client import Answer, encode, read_answer
 from benchmarks.service.lasting import Held, growth, slope
-from benchmarks.service.load import Load, Outcome, load_ports
+from benchmarks.service.load import Clock, Load, Outcome, load_ports
 from benchmarks.service.streams import Read, events_of, is_whole, most_at_once
 
 _LONG = 30.0  # seconds: a bound that no test comes near
@@ -123,32 +123,41 @@ def test_a_load_without_time_sends_nothing() -> None:
     assert asyncio.run(Load([ask], range(100), seconds=0).run()).latencies == []
 
 
+class HandClock(Clock):
+    """A clock that goes on only when somebody waits."""
+
+    def __init__(self) -> None:
+        self._now = 100.0
+
+    def now(self) -> float:
+        """The time so far."""
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time go on."""
+        self._now += seconds
+
+
+def _load_by_hand(answer_seconds: list[float], seconds: float) -> Outcome:
+    """One who asks once a second, and is answered after so long."""
+    clock = HandClock()
+    return asyncio.run(Load([clock.sleep], answer_seconds, seconds=seconds, rate=1.0, clock=clock).run())
+
+
 def test_at_a_rate_only_what_is_due_in_the_time_is_sent() -> None:
-    asked: list[int] = []
-
-    async def ask(number: int) -> None:
-        asked.append(number)
-
-    asyncio.run(Load([ask], range(1000), seconds=0.01, rate=1000.0).run())
-    assert asked == list(range(10))
+    outcome = _load_by_hand([0.25] * 100, seconds=10)
+    assert outcome.latencies == [0.25] * 10
+    assert outcome.seconds == 9.25
+    assert outcome.unsent == 0
 
 
 def test_a_latency_counts_from_when_the_request_was_due() -> None:
-    """One who asks alone is held up by the first answer: all that were due meanwhile have waited for it."""
-
-    async def ask(number: int) -> None:
-        await asyncio.sleep(0.05 if number == 0 else 0)
-
-    outcome = asyncio.run(Load([ask], range(5), seconds=_LONG, rate=1000.0).run())
-    assert sum(latency >= 0.04 for latency in outcome.latencies) == 5
+    assert _load_by_hand([2.5, 0.0, 0.0, 0.0], seconds=10).latencies == [2.5, 1.5, 0.5, 0.0]
 
 
-def test_what_was_due_and_came_too_late_is_told_as_unsent() -> None:
-    async def ask(_: int) -> None:
-        await asyncio.sleep(0.03)
-
-    outcome = asyncio.run(Load([ask], range(1000), seconds=0.01, rate=1000.0).run())
-    assert len(outcome.latencies) == 1
+def test_what_comes_too_late_is_not_sent_and_is_told() -> None:
+    outcome = _load_by_hand([25.0] * 100, seconds=10)
+    assert outcome.latencies == [25.0]
     assert outcome.unsent == 9
 
 

@@ -1,64 +1,107 @@
 """The command line: `recollect COMMAND`."""
 
-import argparse
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from importlib import import_module
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 from ..errors import RecollectError
-from .bench import add_bench_parser
-from .configuration import configured_url
-from .keys import add_keys_parser
-from .mcp import add_mcp_parser
-from .serve import add_serve_parser
-from .worker import add_worker_parser
+from .parsing import NotThereError, Parser, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+# Every command with the module that adds it, and what it does in few words: the help of all is told without
+# loading any of them.
+COMMANDS = {
+    "demo": ("demo_command", "an agent that remembers, on this machine, with no key and no server"),
+    "serve": ("serve", "serve conversations, memories and chat over HTTP"),
+    "worker": ("worker", "learn from conversations that other processes have recorded"),
+    "mcp": ("mcp", "give memory to any MCP client: remember, recall, forget, why, list"),
+    "sessions": ("sessions", "list, show and delete sessions"),
+    "memory": ("memory", "show what is known about users, its history, and why it is known"),
+    "remember": ("remembering", "write down something about a user"),
+    "recall": ("remembering", "find what is known about a user, and what they said"),
+    "forget": ("remembering", "delete an entry for good, with all that it has superseded"),
+    "runs": ("runs", "list, show and retry the runs that learn from conversations"),
+    "import": ("moving", "bring back an export of a user, or move in the sessions of the Agents SDK"),
+    "export": ("moving", "export everything about a user"),
+    "erase": ("moving", "erase everything about a user, for good"),
+    "backup": ("backup", "copy the database to a file while others use it, and check the copy"),
+    "migrate": ("migrate", "bring a database server's schema to the newest revision"),
+    "keys": ("keys", "make, list and revoke the keys of the service"),
+    "doctor": ("doctor", "say what is configured, reachable and migrated, and how to mend what is not"),
+    "bench": ("bench", "measure how well search finds what it should"),
+    "completion": ("completion", "print what a shell needs to complete commands and options"),
+}
+_EXAMPLES = """\
+examples:
+  recollect demo                                          an agent that remembers, in a minute
+  recollect serve                                         the service, on this machine
+  recollect remember "Ada lives in Lisbon" --user ada
+  recollect recall "where does she live?" --user ada
+  recollect doctor                                        what is configured, and what is wrong
+
+exit codes: 0 done, 1 an error that is told, 2 wrong usage, 3 not found
+"""
+_DONE, _ERROR, _USAGE, _NOT_THERE = range(4)
+_INTERRUPTED, _NOBODY_READS = 130, 141  # as shells tell of a process that a signal ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is 0 for success, 1 for an error that is told, 2 for wrong usage."""
-    options = _parser().parse_args(arguments)
+    """Run a command; the exit code is 0 for success, 1 for an error that is told, 2 for wrong usage,
+    and 3 if what was named is not there."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(next((word for word in given if word in COMMANDS), "none of them")).parse_args(given)
+    _take_any_text()
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        return _told(error, _USAGE)
+    except NotThereError as error:
+        return _told(error, _NOT_THERE)
+    except BrokenPipeError:
+        # Python would try to write the rest once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NOBODY_READS
+    except OSError as error:
+        return _told(_words_of(error), _ERROR)
     except (RecollectError, ValueError) as error:
-        print(f"recollect: {error}", file=sys.stderr)
-        return 1
+        return _told(error, _ERROR)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="recollect", description="The memory layer for AI agents.")
+def _take_any_text() -> None:
+    """Have what an encoding cannot write written as its code, and not end in an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _told(error: object, code: int) -> int:
+    print(f"recollect: {error}", file=sys.stderr)
+    return code
+
+
+def _words_of(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _parser(only: str | None = None) -> "argparse.ArgumentParser":
+    """The parser of all commands; with `only`, of one, and of the others no more than their names."""
+    parser = Parser(prog="recollect", description="The memory layer for AI agents.", epilog=_EXAMPLES)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    demo = commands.add_parser(
-        "demo", help="an agent that remembers, on this machine, with no key and no server"
-    )
-    demo.set_defaults(run=_demo)
-    add_serve_parser(commands)
-    add_keys_parser(commands)
-    migrate = commands.add_parser("migrate", help="bring a database server's schema to the newest revision")
-    migrate.add_argument("url", nargs="?", help="such as postgresql://user@host/name; else as configured")
-    migrate.add_argument("--config", type=Path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
-    migrate.set_defaults(run=_migrate)
-    add_worker_parser(commands)
-    add_bench_parser(commands)
-    add_mcp_parser(commands)
+    for name, (module, words) in COMMANDS.items():
+        if only in (None, name):
+            loaded = import_module(f".{module}", __name__)
+            getattr(loaded, f"add_{name}_parser")(commands)
+        else:
+            commands.add_parser(name, help=words)
     return parser
-
-
-def _migrate(options: argparse.Namespace) -> int:
-    import asyncio
-
-    from ..migrations import migrate
-
-    url = options.url or configured_url(options.config)
-    if not url:
-        raise ValueError("migrate needs the URL of a database, or RECOLLECT_URL in the environment")
-    if url.startswith("sqlite") or ("://" not in url and url.endswith(".db")):
-        raise ValueError("SQLite files migrate by themselves when they are opened")
-    before, after = asyncio.run(migrate(url))
-    print(f"already at {after}" if before == after else f"migrated from {before or 'nothing'} to {after}")
-    return 0
-
-
-def _demo(_: argparse.Namespace) -> int:
-    from .demo import run_demo
-
-    return run_demo()

@@ -8,10 +8,11 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
 from ..errors import ConflictError, NotADatabaseError, RecollectError, StorageError
+from .integrity import damage_in
 from .opening import existing_url, file_of
 from .output import say, tell_json
 from .parsing import Commands, add_command, add_json, add_place
@@ -40,13 +41,16 @@ def _backup(options: argparse.Namespace) -> int:
     url = existing_url(options)
     if options.file.exists() and not options.force:
         raise ConflictError(f"{options.file} is there already: say --force to replace it")
+    options.file.parent.mkdir(parents=True, exist_ok=True)
     source = file_of(url)
     if source is not None:
         copy_file(source, options.file)
     elif url.startswith("postgres"):
         _dump(url, options.file)
     else:
-        raise StorageError("only a SQLite file or a PostgreSQL can be backed up; others have means of their own")
+        raise StorageError(
+            "only a SQLite file or a PostgreSQL can be backed up; others have means of their own"
+        )
     told = {"file": str(options.file), "bytes": options.file.stat().st_size}
     if options.json:
         tell_json(told)
@@ -80,22 +84,23 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    address = f"{source.resolve().as_uri()}?mode=ro"
+    # Not read-only: such a connection leaves files beside the database when it closes.
+    address = f"{source.resolve().as_uri()}?mode=rw"
     with closing(sqlite3.connect(address, uri=True)) as held, closing(sqlite3.connect(target)) as copy:
         # A transaction keeps the file as it is now. Without, each write of others would begin the copy anew.
         held.execute("BEGIN")
         held.execute("SELECT count(*) FROM sqlite_master").fetchone()
         with progress("copying") as shown:
-            held.backup(
-                copy, pages=_PAGES, progress=lambda _, left, total: shown.reach(total - left, total)
-            )
+            held.backup(copy, pages=_PAGES, progress=lambda _, left, total: shown.reach(total - left, total))
 
 
 def _check(path: Path) -> None:
     with progress("checking"), closing(sqlite3.connect(path)) as copy:
-        found = [row[0] for row in copy.execute("PRAGMA integrity_check(3)")]
-    if found != ["ok"]:
-        raise StorageError("the copy is damaged, as is the database: recover it before it is written to again")
+        damage = damage_in(copy)
+    if damage:
+        raise StorageError(
+            "the copy is damaged, as is the database: recover it before it is written to again"
+        )
 
 
 # --- PostgreSQL ---
@@ -127,12 +132,14 @@ def _dump(url: str, target: Path) -> None:
 def dump_command(url: str, target: Path) -> tuple[list[str], dict[str, str]]:
     """The command that backs up a PostgreSQL, and the variables it needs: a password is no argument."""
     parts: Any = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
     given = {
-        "--host": parts.hostname,
-        "--port": parts.port,
+        "--host": query.get("host") or parts.hostname,
+        "--port": query.get("port") or parts.port,
         "--username": parts.username and unquote(parts.username),
         "--dbname": unquote(parts.path.lstrip("/")),
     }
     command = ["pg_dump", "--format=custom", "--no-password", f"--file={target}"]
     command += [f"{name}={value}" for name, value in given.items() if value]
-    return command, {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
+    secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
+    return command, secret | ({"PGSSLMODE": query["sslmode"]} if "sslmode" in query else {})

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ImportFormatError
+from .parsing import add_command
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -23,9 +24,20 @@ _LONGEST_LIST = 50
 
 def add_bench_parser(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command `bench` to the others."""
-    bench = commands.add_parser("bench", help="measure how well search finds what it should")
+    bench = add_command(
+        commands,
+        "bench",
+        "measure how well search finds what it should",
+        "  recollect bench locomo --data locomo10.json\n  recollect bench vectors --sizes 10k\n",
+    )
     collections = bench.add_subparsers(title="collections", metavar="COLLECTION", required=True)
-    locomo = collections.add_parser("locomo", help="questions about very long conversations (LoCoMo)")
+    locomo = add_command(
+        collections,
+        "locomo",
+        "questions about very long conversations (LoCoMo)",
+        "  recollect bench locomo --data locomo10.json\n"
+        "  recollect bench locomo --data locomo10.json --ablate --json\n",
+    )
     locomo.add_argument("--data", required=True, type=Path, metavar="FILE", help="the collection, as JSON")
     locomo.add_argument("--json", action="store_true", help="tell the figures as JSON")
     locomo.add_argument("--ablate", action="store_true", help="also without each part of the ranking")
@@ -33,7 +45,12 @@ def add_bench_parser(commands: "_SubParsersAction[argparse.ArgumentParser]") -> 
         "--embedder", choices=["local", "none"], default="local", help="`none` searches by words alone"
     )
     locomo.set_defaults(run=run_locomo)
-    vectors = collections.add_parser("vectors", help="the nearest vectors in SQLite and PostgreSQL")
+    vectors = add_command(
+        collections,
+        "vectors",
+        "the nearest vectors in SQLite and PostgreSQL",
+        "  recollect bench vectors --sizes 10k,100k\n  recollect bench vectors --sizes 1M --json\n",
+    )
     vectors.add_argument("--sizes", default="10k,100k", help="such as 10k,100k,1M (1M takes some GB)")
     vectors.add_argument("--dimensions", type=int, default=512, help="of each vector (512)")
     vectors.add_argument("--users", type=int, help="how many there are; else each has 1,000 vectors")

@@ -9,36 +9,55 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .configuration import configured_url
+from .parsing import Commands, add_command
 
 if TYPE_CHECKING:
     from ..server.access.keys import Key, KeyStore
 
 T = TypeVar("T")
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _DURATION = re.compile(r"([0-9]{1,6})([hd])")
 _UNITS = {"h": "hours", "d": "days"}
+_AN_ID = "0123456789abcdef" * 2
 _SCOPES = ("read", "write", "admin")
 
 
-def add_keys_parser(commands: _Commands) -> None:
+def add_keys_parser(commands: Commands) -> None:
     """Add the command to the others."""
-    keys = commands.add_parser("keys", help="make, list and revoke the keys of the service")
+    keys = add_command(
+        commands,
+        "keys",
+        "make, list and revoke the keys of the service",
+        "  recollect keys create --tenant acme --scope write --expires 90d\n  recollect keys list\n",
+    )
     actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_create(actions)
-    listing = actions.add_parser("list", help="show the keys, without their secrets")
+    listing = add_command(
+        actions, "list", "show the keys, without their secrets", "  recollect keys list --tenant acme\n"
+    )
     listing.add_argument("--tenant", help="only those of this tenant")
-    revoke = actions.add_parser("revoke", help="let a key open nothing any more")
+    revoke = add_command(
+        actions,
+        "revoke",
+        "let a key open nothing any more",
+        f"  recollect keys revoke {_AN_ID}\n",
+    )
     revoke.add_argument("key_id", type=_key_id, metavar="KEY_ID", help="as `recollect keys list` shows it")
     for action, run in ((listing, _list), (revoke, _revoke)):
         _add_common(action, run)
 
 
-def _add_create(actions: _Commands) -> None:
-    create = actions.add_parser("create", help="make a key, and show it once")
+def _add_create(actions: Commands) -> None:
+    create = add_command(
+        actions,
+        "create",
+        "make a key, and show it once",
+        '  recollect keys create --tenant acme --scope write --name "the shop"\n'
+        "  recollect keys create --tenant acme --scope read --expires 2027-01-31\n",
+    )
     create.add_argument("--tenant", required=True, help="whose data it opens")
     create.add_argument(
         "--scope", required=True, choices=_SCOPES, help="read, write (and read), or admin (and both)"

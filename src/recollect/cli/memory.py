@@ -124,8 +124,12 @@ async def _entries(options: argparse.Namespace) -> "list[Entry]":
 
 def _entry_row(entry: "Entry") -> tuple[str, str]:
     cited = plural(len({each.message_id for each in entry.evidence}), "message")
-    about = [entry.content_id, f"learned {entry.learned_at:%Y-%m-%d}", f"from {cited}" if entry.evidence else ""]
-    about += [entry.valid_from and f"since {entry.valid_from}" or "", f"confidence {entry.confidence:g}"]
+    about = [
+        entry.content_id,
+        f"learned {entry.learned_at:%Y-%m-%d}",
+        f"from {cited}" if entry.evidence else "",
+    ]
+    about += [f"since {entry.valid_from}" if entry.valid_from else "", f"confidence {entry.confidence:g}"]
     about += ["no longer told" if entry.retired_at is not None else ""]
     return one_line(entry.text), ", ".join(filter(None, about))
 
@@ -174,7 +178,9 @@ def _told(why: "Why") -> list[str]:
     for quote in why.evidence:
         lines += _quoted(quote)
     if why.origin is not None:
-        lines.append(f"  read by {one_line(why.origin.model or 'nobody knows whom')}, run {why.origin.run_id}")
+        lines.append(
+            f"  read by {one_line(why.origin.model or 'nobody knows whom')}, run {why.origin.run_id}"
+        )
     lines += [f"  took the place of: {one_line(entry.text)}" for entry in why.supersedes]
     lines += [f"  its place was taken by: {one_line(entry.text)}" for entry in why.superseded_by]
     return lines

@@ -5,14 +5,14 @@ import asyncio
 import json
 import os
 import sys
-from contextlib import aclosing, contextmanager
 from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 from uuid import uuid4
 
 from ..errors import ConflictError, ImportFormatError
-from .opening import confirm, file_of, open_store, told_url, url_of, user_of
+from .opening import confirm, existing_url, file_of, open_store, told_url, url_of, user_of
 from .output import one_line, plural, say, table, tell_json
 from .parsing import Commands, add_command, add_json, add_place, add_yes
 from .progress import Progress, progress
@@ -67,7 +67,9 @@ def add_erase_parser(commands: Commands) -> None:
     )
     _add_whose(erase)
     erase.add_argument(
-        "--vacuum", action="store_true", help="then clear the files of the database of it, which takes a while"
+        "--vacuum",
+        action="store_true",
+        help="then clear the files of the database of it, which takes a while",
     )
     add_yes(erase)
     add_place(erase)
@@ -93,9 +95,7 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _write_export(
-    options: argparse.Namespace, user_id: str, file: TextIO, shown: Progress
-) -> int:
+async def _write_export(options: argparse.Namespace, user_id: str, file: TextIO, shown: Progress) -> int:
     async with open_store(options) as store:
         if options.json:
             exported = await store.export_user(user_id, agent_id=options.agent)
@@ -124,6 +124,7 @@ def _written(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -141,7 +142,7 @@ def _written(path: Path | None) -> Iterator[TextIO]:
 
 def _erase(options: argparse.Namespace) -> int:
     user_id = user_of(options)
-    where = told_url(url_of(options))
+    where = told_url(existing_url(options))
     if not confirm(options, f"Erase all that is stored about {one_line(user_id)} in {where}, for good?"):
         return 1
     with progress("erasing"):
@@ -173,6 +174,7 @@ def _import(options: argparse.Namespace) -> int:
     with options.file.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
     if is_database:
+        _check_other(url_of(options), options.file)
         counts = asyncio.run(_import_sdk(options))
     else:
         counts = asyncio.run(_import_document(options, _read_document(options.file)))
@@ -183,13 +185,17 @@ def _import(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_other(url: str, path: Path) -> None:
+    target = file_of(url)
+    if target is not None and target.resolve() == path.resolve():
+        raise ConflictError("a file need not be imported into itself: its sessions are there already")
+
+
 async def _import_sdk(options: argparse.Namespace) -> dict[str, int]:
     from ..sessions.moving import import_sdk_sessions
     from ..sessions.opening import open_session
 
     url = url_of(options)
-    if file_of(url) is not None and Path(str(file_of(url))).resolve() == options.file.resolve():
-        raise ConflictError("a file need not be imported into itself: its sessions are there already")
     with progress("moving in sessions") as shown:
 
         def opened(session_id: str) -> Any:
@@ -254,6 +260,8 @@ def _is_lines(text: str) -> bool:
 def _read_lines(text: str) -> dict[str, Any]:
     heading, *records = [json.loads(line) for line in text.split("\n") if line.strip()]
     for record in records:
+        if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or "data" not in record:
+            raise ValueError("a line is no record")
         heading.setdefault(record["kind"], []).append(record["data"])
     whole: dict[str, Any] = heading
     return whole

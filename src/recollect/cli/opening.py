@@ -13,14 +13,13 @@ from .parsing import NotThereError, refuse
 if TYPE_CHECKING:
     from ..memory.store import MemoryStore
 
+DEFAULT_FILE = "recollect.db"  # as that of the service and of `MemoryStore`, which takes longer to load
 _DEFAULT_AGENT = "assistant"
 
 
 def url_of(options: argparse.Namespace) -> str:
     """Where the database is: as the command says, as it is configured, or `recollect.db`."""
-    from ..memory.store.store import default_url
-
-    return options.url or configured_url(options.config) or default_url()
+    return options.url or configured_url(options.config) or DEFAULT_FILE
 
 
 def told_url(url: str) -> str:

@@ -11,15 +11,21 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 _MOST_SUGGESTED = 3
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Descriptions and examples stand as they are written, and names beside what they mean."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+        self._action_max_length = 14  # so that the longest command stands beside its help
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that takes names whole, and says what would have been right."""
 
-    def __init__(self, *args: Any, examples: str = "", **options: Any) -> None:
-        if examples:
-            options |= {"epilog": f"examples:\n{examples}"}
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", Help)
         # What is shortened today may mean another option tomorrow.
-        super().__init__(*args, allow_abbrev=False, **options)
+        super().__init__(*args, **{**options, "allow_abbrev": False})
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The options; what nobody knows is an error that says what is meant, as far as it can be guessed."""
@@ -76,13 +82,19 @@ def _told(text: str) -> str:
 # --- what commands share ---
 
 
-def add_command(commands: Commands, name: str, words: str, examples: str, run: Run | None = None) -> Parser:
+def add_command(
+    commands: Commands, name: str, words: str, examples: str, run: Run | None = None
+) -> argparse.ArgumentParser:
     """Add a command, with its help and examples, and what it does."""
-    # Those that are made in there are parsers of ours.
-    made: Any = commands.add_parser(name, help=words, description=_sentence(words), examples=examples)  # type: ignore[call-arg]
+    parser = commands.add_parser(
+        name,
+        help=words,
+        description=_sentence(words),
+        epilog=f"examples:\n{examples}",
+        formatter_class=Help,
+    )
     if run is not None:
-        made.set_defaults(run=run)
-    parser: Parser = made
+        parser.set_defaults(run=run)
     return parser
 
 

@@ -44,7 +44,7 @@ def add_recall_parser(commands: Commands) -> None:
         "recall",
         "find what is known about a user, and what they said",
         '  recollect recall "where does she live?" --user ada\n'
-        '  recollect recall allergies --user ada --type profile --explain\n',
+        "  recollect recall allergies --user ada --type profile --explain\n",
         _recall,
     )
     recall.add_argument("query", metavar="QUERY", help="a question, or some words")
@@ -93,9 +93,7 @@ async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
         return entry, True
 
 
-async def _known(
-    store: "MemoryStore", owner: tuple[str, str], options: argparse.Namespace
-) -> "Entry | None":
+async def _known(store: "MemoryStore", owner: tuple[str, str], options: argparse.Namespace) -> "Entry | None":
     from ..memory.similarity import say_the_same
 
     near = await store.search_memories(options.text, *owner, limit=_NEAREST, content_type=options.type)
@@ -135,14 +133,20 @@ async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]
 
 def _print_found(known: "MemorySearch", said: "TurnSearch", explain: bool) -> None:
     if known.hits:
-        rows = ((_score(hit), hit.entry.content_type, hit.entry.content_id, hit.entry.text) for hit in known.hits)
+        rows = (
+            (_score(hit), hit.entry.content_type, hit.entry.content_id, hit.entry.text) for hit in known.hits
+        )
         print(table(("SCORE", "TYPE", "ENTRY", "KNOWN"), rows))
     if known.hits and said.hits:
         print()
     if said.hits:
-        talks = ((_score(hit), hit.message.role, f"{hit.message.created_at:%Y-%m-%d}", hit.message.content) for hit in said.hits)
+        talks = (
+            (_score(hit), hit.message.role, f"{hit.message.created_at:%Y-%m-%d}", hit.message.content)
+            for hit in said.hits
+        )
         print(table(("SCORE", "ROLE", "ON", "SAID"), talks))
-    for hit in (*known.hits, *said.hits) if explain else ():
+    hits: tuple[Any, ...] = (*known.hits, *said.hits)
+    for hit in hits if explain else ():
         parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items())
         print(painted(f"{_score(hit)} = {parts}", "dim"))
 

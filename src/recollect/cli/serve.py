@@ -2,22 +2,25 @@
 
 import argparse
 from pathlib import Path
-from typing import TypeAlias
 
 from ..extras import require_extra
 from .configuration import configured
+from .parsing import Commands, add_command
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-
-def add_serve_parser(commands: _Commands) -> None:
+def add_serve_parser(commands: Commands) -> None:
     """Add the command to the others."""
-    serve = commands.add_parser("serve", help="serve conversations, memories and chat over HTTP")
+    serve = add_command(
+        commands,
+        "serve",
+        "serve conversations, memories and chat over HTTP",
+        "  recollect serve\n  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
+        run_serve,
+    )
     serve.add_argument("--config", type=Path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
     serve.add_argument("--url", help="a path, or postgresql://user@host/name; else as configured")
     serve.add_argument("--host", help="address to listen on; other than loopback it needs keys")
     serve.add_argument("--port", help="port to listen on; 0 takes a free one")
-    serve.set_defaults(run=run_serve)
 
 
 def run_serve(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .opening import confirm, existing_url
 from .output import one_line, painted, plural, say, table, tell_json
-from .parsing import Commands, NotThereError, Parser, add_command, add_json, add_place, add_yes, count
+from .parsing import Commands, NotThereError, add_command, add_json, add_place, add_yes, count
 from .session_items import told_items
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _add_show(actions: Commands) -> None:
     _add_common(show)
 
 
-def _add_common(parser: Parser) -> None:
+def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chats", action="store_true", help=f"those of the service's chats, in the table {_OF_CHATS[0]}"
     )
@@ -152,7 +152,9 @@ async def _read(options: argparse.Namespace) -> list[Any]:
         described = with_ability(session, Described)
         if not items and (described is None or await described.get_metadata() == SessionMetadata()):
             what = "session with this id" if not options.branch else "such session and branch"
-            raise NotThereError(f"there is no {what} that holds anything; `recollect sessions list` shows all")
+            raise NotThereError(
+                f"there is no {what} that holds anything; `recollect sessions list` shows all"
+            )
     return items
 
 
@@ -164,7 +166,7 @@ async def _clear(options: argparse.Namespace) -> None:
         await session.clear_session()
 
 
-def _tables(options: argparse.Namespace) -> dict[str, str]:
+def _tables(options: argparse.Namespace) -> dict[str, Any]:
     names = _OF_CHATS if options.chats else (None, None)
     sessions, messages = options.sessions_table or names[0], options.messages_table or names[1]
     chosen = {"sessions_table": sessions, "messages_table": messages}

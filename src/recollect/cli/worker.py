@@ -2,41 +2,58 @@
 
 import argparse
 import asyncio
-import re
 import signal
+import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .configuration import configured, is_configured
+from .opening import told_url
+from .output import tell_json
+from .parsing import Commands, add_command, count
 
 if TYPE_CHECKING:
     from ..memory.pipeline.stages import Extractor
+    from ..memory.run import Coverage
     from ..memory.store import MemoryStore
     from ..server.settings import Settings
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_Say: TypeAlias = Callable[[str], None]
 _WORKERS = 4
 
 
-def add_worker_parser(commands: _Commands) -> None:
+def add_worker_parser(commands: Commands) -> None:
     """Add the command to the others."""
-    worker = commands.add_parser("worker", help="learn from conversations that other processes have recorded")
+    worker = add_command(
+        commands,
+        "worker",
+        "learn from conversations that other processes have recorded",
+        "  recollect worker postgresql://recollect@db/recollect --workers 8\n"
+        "  recollect worker --config recollect.toml --until-idle\n",
+    )
     worker.add_argument("url", nargs="?", help="a path, or postgresql://user@host/name; else RECOLLECT_URL")
     worker.add_argument(
         "--config", type=Path, metavar="FILE", help="that of the service; else RECOLLECT_CONFIG"
     )
-    worker.add_argument("--workers", type=_count, metavar="N", help="users at a time (default: 4)")
+    worker.add_argument("--workers", type=count, metavar="N", help="users at a time (default: 4)")
     worker.add_argument("--tenant", help="whose work is done (default: everybody's)")
     worker.add_argument("--until-idle", action="store_true", help="end when nothing is pending")
     worker.add_argument("--model", help="offline (default), openai:NAME or anthropic:NAME", metavar="MODEL")
+    worker.add_argument("--json", action="store_true", help="tell how it ended as JSON")
     worker.set_defaults(run=run_worker)
 
 
 def run_worker(options: argparse.Namespace) -> int:
     """Work until a signal comes, or until nothing is pending."""
-    return asyncio.run(_run(_plan_of(options), options.until_idle))
+    say = partial(print, file=sys.stderr if options.json else sys.stdout, flush=True)
+    now = asyncio.run(_run(_plan_of(options), options.until_idle, say))
+    if options.json:
+        tell_json(vars(now))
+    return 0
 
 
 @dataclass(frozen=True)
@@ -63,17 +80,16 @@ def _plan_of(options: argparse.Namespace) -> _Plan:
     return _Plan(url, model or "offline", workers or _WORKERS, options.tenant, settings)
 
 
-async def _run(plan: _Plan, until_idle: bool) -> int:
+async def _run(plan: _Plan, until_idle: bool, say: _Say) -> "Coverage":
     extractor = _extractor_of(plan.model)
     try:
         async with AsyncExitStack() as opened:
             store = await opened.enter_async_context(_store(plan, extractor, await _meter(plan, opened)))
             await store.coverage()  # what is wrong with the database is told now, and not in a log
-            print(f"{plan.workers} workers on {_told(plan.url)}, model {extractor.model}", flush=True)
-            await _work(store, until_idle)
+            say(f"{plan.workers} workers on {told_url(plan.url)}, model {extractor.model}")
+            return await _work(store, until_idle, say)
     finally:
         await extractor.aclose()
-    return 0
 
 
 def _store(plan: _Plan, extractor: "Extractor", meter: Any) -> "MemoryStore":
@@ -100,21 +116,20 @@ async def _meter(plan: _Plan, opened: AsyncExitStack) -> Any:
     return Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
 
 
-async def _work(store: "MemoryStore", until_idle: bool) -> None:
+async def _work(store: "MemoryStore", until_idle: bool, say: _Say) -> "Coverage":
     stopped = _stopped_by_signal()
     store.start()
     if not until_idle:
         await stopped
-        print("stopped: what was being done is given back", flush=True)
-        return
+        say("stopped: what was being done is given back")
+        return await store.coverage()
     idle = asyncio.ensure_future(store.drain())
     waiting: set[asyncio.Future[Any]] = {idle, stopped}
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
     now = await store.coverage()
-    print(
-        f"{now.remembered} conversations remembered, {now.pending} pending, {now.failed} failed", flush=True
-    )
+    say(f"{now.remembered} conversations remembered, {now.pending} pending, {now.failed} failed")
+    return now
 
 
 def _stopped_by_signal() -> "asyncio.Future[None]":
@@ -138,14 +153,3 @@ def _extractor_of(model: str) -> "Extractor":
         return extractor_named(model)
     except ValueError as error:
         raise ValueError("--model must be offline, openai:NAME or anthropic:NAME") from error
-
-
-def _told(url: str) -> str:
-    """A URL without its password, and without options, which may hold one too."""
-    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0]
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("must be a whole number from 1 on")
-    return int(text)

@@ -67,7 +67,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     upkeep = Upkeep(service)
     try:
         await service.warm_up()
-        service.memory.start()
+        service.start()
         upkeep.start()
         yield
     finally:

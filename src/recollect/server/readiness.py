@@ -100,10 +100,11 @@ class Readiness:
         return READY if late < _LATE else Part("degraded", "behind")
 
     def _embedder(self) -> Part:
-        embedding = embedding_of(self._service.memory)
-        if embedding is None or embedding.last_error is None:
-            return READY
-        return Part("degraded", "failing")
+        learning, embedding = self._service.learning, embedding_of(self._service.memory)
+        is_failing = embedding is not None and embedding.last_error is not None
+        if learning is not None:
+            is_failing = learning.is_embedder_failing
+        return Part("degraded", "failing") if is_failing else READY
 
     def _provider(self) -> Part:
         return READY if self._service.provider.agents() else Part("not_ready", "no agents")

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..memory.models.named import extractor_named
+from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders.local import local_embedder
 from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
@@ -17,6 +18,7 @@ from .access.budget import Budget, TokenLedger
 from .access.keys import KeyStore
 from .access.rates import RateLimiter
 from .idempotency import Idempotency
+from .learning import LearningProcess
 from .problems import Problem
 from .settings import Settings
 from .telemetry.metrics import Metrics
@@ -49,6 +51,9 @@ class Service:
     budget: Budget
     provider: "OpenAIAgentProvider"
     metrics: Metrics
+    extractor: Extractor
+    learning: LearningProcess | None
+    """What learns from conversations, where that is not done in this process."""
     rates: RateLimiter = field(default_factory=RateLimiter)
     stops_at: float | None = None
     """When what is running is interrupted, by the clock of `time.monotonic`; `None` while it serves."""
@@ -71,6 +76,13 @@ class Service:
             headers = {"Retry-After": str(math.ceil(wait))}
             raise Problem("rate_limited", f"at most {per_minute} requests in a minute", headers=headers)
 
+    def start(self) -> None:
+        """Begin to learn from what is recorded, here or in a process of its own."""
+        if self.learning is not None:
+            self.learning.start()
+        else:
+            self.memory.start()
+
     async def warm_up(self) -> None:
         """Load what is slow to load before the first request needs it, and would wait for it."""
         await asyncio.to_thread(lambda: [import_module(name) for name in _SLOW_TO_LOAD])
@@ -81,7 +93,10 @@ class Service:
         """Let running turns finish, hand runs back, and let go of the database."""
         self.begin_to_stop()
         await self.provider.aclose(max(0.0, (self.stops_at or 0.0) - time.monotonic()))
+        if self.learning is not None:
+            await self.learning.stop()
         await self.memory.aclose()
+        await self.extractor.aclose()
         for part in (self.audit, self.idempotency, self.ledger, self.keys):
             await part.aclose()
 
@@ -97,12 +112,15 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
 
     url, place = settings.database.url, settings.database.options()
     ledger = TokenLedger(url, **place)
+    extractor = extractor_named(settings.memory.extractor)
+    learns_apart = settings.memory.own_process and settings.memory.workers > 0
+    learning = LearningProcess(settings) if learns_apart else None
     budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
     memory = MemoryStore(
         url,
-        extractor=extractor_named(settings.memory.extractor),
+        extractor=extractor,
         embedder=embedder_named(settings.memory.embedder),
-        workers=settings.memory.workers,
+        workers=0 if learning is not None else settings.memory.workers,
         all_tenants=True,
         meter=budget,
         **place,
@@ -124,4 +142,6 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
             **place,
         ),
         Metrics(),
+        extractor,
+        learning,
     )

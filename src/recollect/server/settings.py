@@ -114,6 +114,10 @@ class MemorySettings(_Section):
         ge=0,
         description="Users that are learned about at a time; 0 leaves it to `recollect worker`.",
     )
+    own_process: bool = Field(
+        default=True,
+        description="Learn in a process of its own, so that requests do not wait for the processor.",
+    )
     quiet_seconds: float = Field(
         default=300, ge=0, description="Seconds of quiet after which a chat is learned from."
     )

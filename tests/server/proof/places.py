@@ -77,7 +77,7 @@ def settings_for(
     settings: dict[str, dict[str, Any]] = {
         "server": {"grace_seconds": 10},
         "database": {},
-        "memory": {"embedder": "none", "workers": 2},
+        "memory": {"embedder": "none", "workers": 2, "own_process": False},
         "chat": {
             "agents_file": str(agents),
             "base_url": provider.base_url,

@@ -15,9 +15,9 @@ from .waiting import wait_until
 LONG = os.environ.get("RECOLLECT_TEST_SCHEMATHESIS_SECONDS")
 """For how long each database is tried; without it, as long as fits into every run of the tests."""
 
-# A JSON Schema says less than a service knows. These take what only the store can judge: a cursor, a name of
-# an agent, a version, a time in one of many forms; or, of a count, that it is not written as 2.0. What fits the
-# schema may be refused there with 412, 422 or 428.
+# A JSON Schema says less than a service knows. These take what only the service can judge: a cursor, the name
+# of an agent, a version, a time in one of many forms; or a count, which it will not have written as 2.0. What
+# fits the schema may be refused there with 412, 422 or 428.
 _JUDGED_BY_MORE_THAN_SCHEMA = [
     "audit.list",
     "branches.create",
@@ -70,7 +70,7 @@ def _document(place: Place) -> dict[str, Any]:
 
 
 def _learned_ids(place: Place) -> tuple[str, str]:
-    """A run and an entry: they come of learning, so no answer to a request that makes something names them."""
+    """A run and an entry: they come of learning, so no request that makes something is answered with one."""
     with place.client() as client:
         conversation = record(client, "somebody who stays", "I live in Lisbon.")["conversation_id"]
 

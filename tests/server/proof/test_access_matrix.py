@@ -16,6 +16,8 @@ from .waiting import wait_until
 NEED_ADMIN = {"audit.list", "users.export", "users.erase"}
 ADMIN_BEYOND_ONE_USER = {"conversations.list", "memories.list", "runs.list"}
 READING_POSTS = {"conversations.search", "memories.search", "memories.recall"}
+# One's own user of the same name has a memory by then, or has none yet.
+EXPECTED = {"memories.of": (200, 404), "memories.create": (201, 409)}
 PLANTED = "planted-in-lisbon"
 SOMEWHERE = "00000000-0000-4000-8000-000000000000"
 
@@ -150,7 +152,7 @@ def test_a_key_does_what_its_scope_allows_and_no_more(
 ) -> None:
     before = theirs.everything()
     for scope in ("read", "write"):
-        with place.client(place.key(scope, theirs.tenant)) as client:  # type: ignore[arg-type]
+        with place.client(place.key(scope, theirs.tenant)) as client:
             for route in routes:
                 if not _is_allowed(route, scope):
                     answer = route.ask(client, theirs.ids, theirs.user)
@@ -200,11 +202,7 @@ def test_routes_without_an_id_show_nothing_of_anothers(
         for route in routes:
             if "{" not in route.path:
                 answer = route.ask(client, theirs.ids, theirs.user)
-                # A user of the same name has a memory here by now, or has none yet.
-                expected = {"memories.of": (200, 404), "memories.create": (201, 409)}.get(
-                    route.name, (200, 201)
-                )
-                assert answer.status_code in expected, (route.name, answer.text)
+                assert answer.status_code in EXPECTED.get(route.name, (200, 201)), (route.name, answer.text)
                 assert PLANTED not in answer.text, route.name
                 assert not [each for each in _ids_of(theirs) if each in answer.text], route.name
         chat = {"message": "Hello.", "conversation_id": theirs.ids["conversation_id"]}

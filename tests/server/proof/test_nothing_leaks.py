@@ -45,6 +45,7 @@ class Watched:
             audit = client.get("/v1/audit", params={"limit": 200}).text
         assert self.place.server.stop() == 0
         spans = b"".join(self.spans).decode("latin-1")
+        assert "recollect.access" in self.place.server.log()
         assert "recollect_" in metrics
         assert "conversations.create" in audit
         assert "POST /v1/chat" in spans

@@ -1,5 +1,6 @@
 """Two instances on one PostgreSQL: they share the work, and one goes on where the other dies."""
 
+import itertools
 import json
 import threading
 from collections import Counter
@@ -151,45 +152,106 @@ def test_a_key_that_was_revoked_is_refused_by_both(pair: Pair) -> None:
     for place in (pair.one, pair.other):
         with place.client(key) as client:
             # It is remembered for a second.
-            wait_until(lambda: client.get("/v1/whoami").status_code == 401, seconds=5)  # noqa: B023
+            wait_until(lambda: client.get("/v1/whoami").status_code == 401, seconds=5)
+
+
+class Hammer:
+    """Records one conversation after another with an instance, until that answers no more."""
+
+    def __init__(self, client: httpx2.Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        self.acknowledged: dict[str, str] = {}
+        self.unanswered: list[str] = []
+
+    def run(self) -> None:
+        """Go on until the instance is dead."""
+        for number in itertools.count():
+            user = f"{self._name}-{number}"
+            try:
+                self.acknowledged[user] = self.post(self._client, user)
+            except httpx2.TransportError:
+                self.unanswered.append(user)
+                return
+
+    def post(self, client: httpx2.Client, user: str) -> str:
+        """The conversation of a user; sent again, it is the same one."""
+        said = {"role": "user", "content": f"{user} was here."}
+        body = {"agent_id": TALKER, "user_id": user, "messages": [said]}
+        answer = client.post("/v1/conversations", json=body, headers={"Idempotency-Key": user})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["conversation_id"])
+
+    def check(self, client: httpx2.Client) -> None:
+        """Whether all that was acknowledged is there once, and what was not can be sent again."""
+        made = {user: self.post(client, user) for user in self.unanswered} | self.acknowledged
+        for user, conversation in made.items():
+            listed = client.get("/v1/conversations", params={"agent_id": TALKER, "user_id": user}).json()
+            assert [each["conversation_id"] for each in listed["items"]] == [conversation]
+            assert texts_in(client, conversation) == [("user", f"{user} was here.")]
 
 
 def test_what_one_leaves_when_it_dies_the_other_finishes(
     pair: Pair, server: ProviderServer, user: str
 ) -> None:
-    let_go, headers = threading.Event(), {"Idempotency-Key": f"death-{user}"}
+    let_go = threading.Event()
     server.messages.reply_always(learn)
     server.chat.reply_always("Here I am.")
-    with pair.one.client() as one, pair.other.client() as other, ThreadPoolExecutor(1) as pool:
-        conversation = say(one, user, "Begin.").json()["conversation_id"]
+    with pair.one.client() as one, pair.other.client() as other, ThreadPoolExecutor(5) as pool:
+        chats = [say(one, user, "Begin.").json()["conversation_id"] for _ in range(2)]
         server.fail_next(LEARNING, Hold(let_go), times=1000)
-        server.fail_next(COMPLETIONS, Hold(let_go))
+        server.fail_next(COMPLETIONS, Hold(let_go), times=2)
         users = [f"{user}-{number}" for number in range(USERS)]
         made = [record(one, each, f"{each} lives in Porto.")["conversation_id"] for each in users]
         wait_until(lambda: len(server.requests(LEARNING)) == 4)
-        body = {"user_id": user, "message": "Hello.", "agent": TALKER, "conversation_id": conversation}
-        turn = pool.submit(one.post, "/v1/chat", json=body, headers=headers)
-        wait_until(lambda: len(server.requests(COMPLETIONS)) == 2)
+        turns = [pool.submit(say_once, one, user, chat) for chat in chats]
+        wait_until(lambda: len(server.requests(COMPLETIONS)) == 4)
+        hammers = [Hammer(one, f"{user}-hammer-{number}") for number in range(3)]
+        hammered = [pool.submit(hammer.run) for hammer in hammers]
+        wait_until(lambda: sum(len(hammer.acknowledged) for hammer in hammers) > 20)
         pair.one.server.kill()
-        assert isinstance(turn.exception(), httpx2.RemoteProtocolError | httpx2.ReadError)
+        assert {type(turn.exception()) for turn in turns} <= {httpx2.RemoteProtocolError, httpx2.ReadError}
+        assert [done.exception() for done in hammered] == [None] * 3
         let_go.set()
-        busy = say(other, user, "Are you there?", conversation_id=conversation)
+        busy = say(other, user, "Are you there?", conversation_id=chats[0])
         assert (busy.status_code, busy.json()["code"]) == (409, "conversation_busy")
-
         for statement in LEASES:
             sql(pair.database, statement)
-        for identifier in made:
-            wait_until(lambda: is_learned(other, identifier))  # noqa: B023 - used at once
+        for hammer in hammers:
+            hammer.check(other)
+        for conversation in made:
+            wait_until(lambda: is_learned(other, conversation))  # noqa: B023 - used at once
         for each in users:
             assert facts_of(other, each) == [f"{each} lives in Porto."]
-
-        again = other.post("/v1/chat", json=body, headers=headers)
-        assert (again.status_code, again.json()["code"]) == (502, "model_failed")
-        assert last_turn(other, conversation)["error_code"] == "interrupted"
-        answer = say(other, user, "Are you there?", conversation_id=conversation)
-        assert (answer.status_code, answer.json().get("text")) == (200, "Here I am."), answer.text
-        said = [text for _, text in texts_in(other, conversation)]
-        assert said == ["Begin.", "Here I am.", "Hello.", "Are you there?", "Here I am."]
+        check_next_turn(other, user, chats[0])
+        check_turn_sent_again(other, user, chats[1])
     pair.one.server.start()
     with pair.one.client() as back:
-        assert [text for _, text in texts_in(back, conversation)] == said
+        assert last_turn(back, chats[0])["status"] == "done"
+
+
+def say_once(client: httpx2.Client, user: str, conversation: str) -> httpx2.Response:
+    """Say hello, with a key, so that it can be sent again."""
+    body = {"user_id": user, "message": "Hello.", "agent": TALKER, "conversation_id": conversation}
+    return client.post("/v1/chat", json=body, headers={"Idempotency-Key": conversation})
+
+
+def check_next_turn(client: httpx2.Client, user: str, conversation: str) -> None:
+    """The next turn works, and the one before is told as interrupted: it cannot be answered any more."""
+    answer = say(client, user, "Are you there?", conversation_id=conversation)
+    assert (answer.status_code, answer.json().get("text")) == (200, "Here I am."), answer.text
+    turns = client.get(f"/v1/conversations/{conversation}/usage").json()["turns"]
+    ended = [(turn["status"], turn["error_code"]) for turn in turns]
+    assert ended == [("done", None), ("failed", "interrupted"), ("done", None)]
+    assert say_once(client, user, conversation).json()["status"] in (409, 502, 503)
+    said = [text for _, text in texts_in(client, conversation)]
+    assert said == ["Begin.", "Here I am.", "Hello.", "Are you there?", "Here I am."]
+
+
+def check_turn_sent_again(client: httpx2.Client, user: str, conversation: str) -> None:
+    """The turn itself, sent again before anything else is said, is answered, once."""
+    for _ in range(2):
+        answer = say_once(client, user, conversation)
+        assert (answer.status_code, answer.json().get("text")) == (200, "Here I am."), answer.text
+    said = [text for _, text in texts_in(client, conversation)]
+    assert said == ["Begin.", "Here I am.", "Hello.", "Here I am."]

@@ -14,7 +14,7 @@ from .running import Running, running
 
 _numbers = itertools.count()
 _FIXED = {
-    "memory": {"embedder": "none", "workers": 2},
+    "memory": {"embedder": "none", "workers": 2, "own_process": False},
     "server": {"max_messages": 50, "max_page_size": 20},
 }
 

@@ -9,7 +9,7 @@ from ...memory.times import now
 from ..values import ChatReply, ChatTurn
 from .database.record import TurnRecord, failed, reply_of
 from .database.turns import ChatTurns
-from .failures import ChatFailedError, TurnRunningError
+from .failures import TurnRunningError
 from .session_store import OpenAISQLAlchemySessionStore
 
 _AT_ONCE = 100  # messages
@@ -50,7 +50,7 @@ class Settling:
         if record.status == "running":
             raise TurnRunningError
         if record.status == "failed":
-            raise ChatFailedError(record.error_code or "model_failed")
+            raise ConflictError("the turn failed, and the conversation has gone on since")
         answer = await _find_answer(turn.store, record)
         if answer is None:
             raise ConflictError("the answer of this turn is there no more")

@@ -64,11 +64,9 @@ class Gathering:
 
     def _tell_parts(self) -> None:
         tell = self._service.metrics.set_gauges
-        embedding = embedding_of(self._service.memory)
-        if embedding is not None:
-            failures, unusable = {"": float(embedding.failures)}, {"": float(embedding.unusable)}
-            tell("recollect_embedder_failures", "How often the embedder has failed.", None, failures)
-            tell("recollect_embedder_unusable_texts", "Texts that it cannot embed.", None, unusable)
+        failures, unusable = _embedder_of(self._service)
+        tell("recollect_embedder_failures", "How often the embedder has failed.", None, {"": failures})
+        tell("recollect_embedder_unusable_texts", "Texts that it cannot embed.", None, {"": unusable})
         connections = _connections(self._service.memory)
         if connections:
             tell("recollect_database_connections", "Connections of the pool.", "state", connections)
@@ -82,6 +80,14 @@ def database_of(memory: MemoryStore) -> MemoryDatabase:
 def embedding_of(memory: MemoryStore) -> Embedding | None:
     """What gives vectors to texts; `None` if nothing does."""
     return memory._embedding
+
+
+def _embedder_of(service: "Service") -> tuple[float, float]:
+    """How often it has failed, and how many texts it cannot embed, wherever it works."""
+    if service.learning is not None:
+        return service.learning.embedder_failures, service.learning.unusable_texts
+    embedding = embedding_of(service.memory)
+    return (0.0, 0.0) if embedding is None else (embedding.failures, embedding.unusable)
 
 
 async def seconds_behind(database: MemoryDatabase) -> float:

@@ -5,10 +5,8 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u202a-\u202
 
 export function visible(text) {
   return String(text).replace(HIDDEN, (character) => {
-    const code = character.codePointAt(0);
     if (character === "\r") return "";
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-    return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+    return `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
 }
 

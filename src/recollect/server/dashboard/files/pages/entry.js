@@ -1,0 +1,89 @@
+// One thing that is known: why, since when, what it was before; and how it is put right or deleted.
+import { html, useState } from "../lib.js";
+import { call, get, part } from "../api.js";
+import { number, t } from "../i18n.js";
+import { Icon } from "../icons.js";
+import { useLive } from "../live.js";
+import { At, Chip, DangerButton, Day, Failure, Loading, Text } from "../parts.js";
+import { link } from "../routes.js";
+import { announce } from "../store.js";
+
+export function Entry({ entry, changed, isReadOnly = false, children }) {
+  const [open, setOpen] = useState(null); // null | why | edit
+  const toggle = (what) => setOpen(open === what ? null : what);
+  const path = `/v1/entries/${part(entry.content_id)}`;
+  const erase = async () => {
+    await call("DELETE", path);
+    announce(t("entry.deleted"));
+    changed();
+  };
+  const isTold = entry.retired_at === null;
+  return html`<article class=${isTold ? "entry" : "entry retired"}>
+    <${Text} value=${entry.content_text} />
+    <div class="entry-meta">
+      <${Validity} entry=${entry} />
+      ${!isTold && html`<${Chip}>${t("entry.retired")}</${Chip}>`}
+      <span title=${t("entry.confidence")}>${t("entry.sure", { n: number(entry.confidence, { style: "percent" }) })}</span>
+      ${children}
+      <span class="spacer" />
+      <span class="entry-actions">
+        <button type="button" class="small" aria-expanded=${open === "why"} onClick=${() => toggle("why")}><${Icon} name="why" />${t("entry.why")}</button>
+        ${isTold && !isReadOnly && html`<button type="button" class="small" aria-expanded=${open === "edit"} onClick=${() => toggle("edit")}><${Icon} name="edit" />${t("action.edit")}</button>`}
+        ${!isReadOnly && html`<${DangerButton} small label=${t("action.delete")} title=${t("entry.delete")} warning=${t("entry.delete.why")} act=${erase} />`}
+      </span>
+    </div>
+    ${open === "why" && html`<${Why} path=${path} id=${entry.content_id} />`}
+    ${open === "edit" && html`<${Edit} path=${path} entry=${entry} done=${() => { setOpen(null); changed(); }} cancel=${() => setOpen(null)} />`}
+  </article>`;
+}
+
+function Validity({ entry }) {
+  if (!entry.valid_from && !entry.valid_to) return null;
+  return html`<span class="validity">${entry.valid_from && html`<${Day} at=${entry.valid_from} />`}${entry.valid_to && html` – <${Day} at=${entry.valid_to} />`}</span>`;
+}
+
+function Edit({ path, entry, done, cancel }) {
+  const [text, change] = useState(entry.content_text);
+  const [error, setError] = useState(null);
+  const save = async (event) => {
+    event.preventDefault();
+    try {
+      await call("PATCH", path, { body: { content_text: text } });
+      announce(t("entry.changed"));
+      done();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return html`<form class="entry-edit" onSubmit=${save}>
+    <label class="field"><span>${t("entry.text")}</span><textarea dir="auto" rows="3" required value=${text} onInput=${(event) => change(event.target.value)}></textarea></label>
+    <p class="hint">${t("entry.edit.note")}</p>
+    <${Failure} error=${error} />
+    <div class="buttons"><button type="button" onClick=${cancel}>${t("action.cancel")}</button><button type="submit" class="primary">${t("action.save")}</button></div>
+  </form>`;
+}
+
+function Why({ path, id }) {
+  const found = useLive(async (signal) => ({ why: await get(`${path}/why`, {}, signal), history: (await get(`${path}/history`, {}, signal)).items }), ["why", id]);
+  if (found.isLoading) return html`<${Loading} />`;
+  if (found.error) return html`<${Failure} error=${found.error} retry=${found.reload} />`;
+  const { why, history } = found.data;
+  const before = history.filter((entry) => entry.content_id !== id);
+  return html`<div class="why">
+    <h3>${t("why.because")}</h3>
+    ${!why.evidence.length && html`<p class="hint">${t(why.origin ? "why.erased" : "why.person")}</p>`}
+    ${why.evidence.map(
+      (quote) => html`<figure class="quote" key=${quote.message_id}>
+        <blockquote><${Text} value=${quote.content} most=${600} /></blockquote>
+        <figcaption>${t(`role.${quote.role}`)}, <${At} at=${quote.created_at} /> · <a href=${link(["conversations", quote.conversation_id], { message: quote.message_id })}>${t("why.go")} →</a></figcaption>
+      </figure>`,
+    )}
+    ${why.origin && html`<p class="hint">${t("why.learned_by", { model: why.origin.model ?? "?" })} <${At} at=${why.origin.finished_at ?? why.entry.learned_at} /></p>`}
+    <h3>${t("why.history")}</h3>
+    ${!before.length && html`<p class="hint">${t("why.no_history")}</p>`}
+    ${before.length > 0 &&
+    html`<ol class="history">${history.map(
+      (entry) => html`<li key=${entry.content_id} class=${entry.content_id === id ? "now" : ""}><${Text} value=${entry.content_text} most=${300} /><span class="hint"><${At} at=${entry.learned_at} />${entry.retired_at && html` – <${At} at=${entry.retired_at} />`}</span></li>`,
+    )}</ol>`}
+  </div>`;
+}

@@ -1,0 +1,121 @@
+// What an agent remembers about a user: who they are, what happened when, and what they have in mind.
+import { html, useState } from "../lib.js";
+import { call, get, part } from "../api.js";
+import { count, date, number, t } from "../i18n.js";
+import { Icon } from "../icons.js";
+import { useLive, usePages } from "../live.js";
+import { Ago, Chip, DangerButton, Empty, Failure, Field, Gone, Heading, Loading, MoreButton, Name, Owner, Panel } from "../parts.js";
+import { go, link } from "../routes.js";
+import { announce } from "../store.js";
+import { Entry } from "./entry.js";
+
+const EVERY = 4000; // milliseconds
+
+export function MemoryPage({ id }) {
+  const path = `/v1/memories/${part(id)}`;
+  const [past, setPast] = useState({ at: "", isAll: false });
+  const memory = useLive((signal) => get(path, {}, signal), ["memory", id], EVERY);
+  if (memory.error?.status === 404) {
+    return html`<div class="page-head"><${Heading} title=${t("memory.gone")}>${t("nav.memories")}</${Heading}></div><${Gone} what="memory.gone" back=${["memories"]} />`;
+  }
+  if (!memory.data) return memory.error ? html`<${Failure} error=${memory.error} retry=${memory.reload} />` : html`<${Loading} />`;
+  const told = memory.data;
+  const shared = { id, version: told.version, past, changed: memory.reload };
+  return html`
+    <p class="crumbs"><a href=${link(["memories"])}>← ${t("nav.memories")}</a></p>
+    <div class="page-head">
+      <${Heading} title=${told.user_id.slice(0, 60)}><${Name} value=${told.user_id} most=${80} /></${Heading}>
+      <${Facts} told=${told} path=${path} />
+    </div>
+    <${Past} past=${past} setPast=${setPast} />
+    <div class="columns even">
+      <div class="column-main">
+        <${Kind} kind="profile" ...${shared} /><${Kind} kind="mind" ...${shared} />
+      </div>
+      <div class="column-main"><${Kind} kind="event" ...${shared} /></div>
+    </div>
+  `;
+}
+
+function Facts({ told, path }) {
+  const erase = async () => {
+    await call("DELETE", path);
+    announce(t("memory.deleted"));
+    go(["memories"]);
+  };
+  const all = told.profile_content.length + told.event_content.length + told.mind_content.length;
+  return html`<div class="facts">
+    <span>${t("owner.with")} <${Name} value=${told.agent_id} most=${60} /></span>
+    <span>${count("entries", all)}</span>
+    <span><${Ago} at=${told.updated_at} /></span>
+    <span class="spacer" />
+    <a class="button" href=${link(["search"], { agent: told.agent_id, user: told.user_id })}><${Icon} name="search" />${t("nav.search")}</a>
+    <a class="button" href=${link(["conversations"], { agent: told.agent_id, user: told.user_id })}><${Icon} name="conversations" />${t("nav.conversations")}</a>
+    <${DangerButton} label=${t("action.delete")} title=${t("memory.delete")} warning=${t("memory.delete.why")} act=${erase} />
+  </div>`;
+}
+
+// As it was known at another time.
+function Past({ past, setPast }) {
+  return html`<div class="past" role="group" aria-label=${t("past.title")}>
+    <${Field} label=${t("past.at")}><input type="datetime-local" value=${past.at} onInput=${(event) => setPast({ ...past, at: event.target.value })} /></${Field}>
+    <label class="check"><input type="checkbox" checked=${past.isAll} onChange=${(event) => setPast({ ...past, isAll: event.target.checked })} />${t("past.all")}</label>
+    ${past.at && html`<button type="button" onClick=${() => setPast({ ...past, at: "" })}>${t("past.now")}</button><${Chip} kind="accent">${t("past.shown")}</${Chip}>`}
+  </div>`;
+}
+
+function Kind({ kind, id, version, past, changed }) {
+  const [isAdding, setAdding] = useState(false);
+  const asked = { type: kind, as_of: past.at ? new Date(past.at).toISOString() : "", include_retired: past.isAll ? "true" : "" };
+  const pages = usePages(
+    (cursor, signal) => get(`/v1/memories/${part(id)}/entries`, { ...asked, cursor, limit: 100 }, signal),
+    ["entries", id, version, asked],
+    (entry) => entry.content_id,
+  );
+  const added = () => {
+    setAdding(false);
+    changed();
+  };
+  const add = html`<button type="button" class="small" aria-expanded=${isAdding} aria-label=${t(`add.${kind}`)} onClick=${() => setAdding(!isAdding)}><${Icon} name="plus" />${t("action.add")}</button>`;
+  return html`<${Panel} title=${t(`kind.${kind}`)} className=${`kind-panel kind-${kind}`} actions=${add}>
+    ${isAdding && html`<${Add} kind=${kind} id=${id} done=${added} cancel=${() => setAdding(false)} />`}
+    <${Failure} error=${pages.error?.status === 404 ? null : pages.error} retry=${pages.reload} />
+    ${pages.isLoading && html`<${Loading} />`}
+    ${pages.data && !pages.items.length && html`<${Empty} title=${t(`none.${kind}`)} />`}
+    ${kind === "event" ? html`<${TimeLine} entries=${pages.items} changed=${changed} past=${past} />` : pages.items.map((entry) => html`<${Entry} key=${entry.content_id} entry=${entry} changed=${changed} isReadOnly=${Boolean(past.at)} />`)}
+    <${MoreButton} pages=${pages} />
+  </${Panel}>`;
+}
+
+// The latest first, under the months in which they happened.
+function TimeLine({ entries, changed, past }) {
+  const dated = entries.map((entry) => ({ entry, at: entry.valid_from ?? (entry.said_at ?? entry.learned_at).slice(0, 10) }));
+  dated.sort((one, other) => (one.at < other.at ? 1 : -1));
+  const months = Map.groupBy(dated, ({ at }) => at.slice(0, 7));
+  return html`<div class="timeline">${[...months].map(
+    ([month, group]) => html`<section key=${month} aria-label=${date(month)}>
+      <h3>${date(month)}</h3>
+      ${group.map(({ entry }) => html`<div class="moment" key=${entry.content_id}><${Entry} entry=${entry} changed=${changed} isReadOnly=${Boolean(past.at)} /></div>`)}
+    </section>`,
+  )}</div>`;
+}
+
+function Add({ kind, id, done, cancel }) {
+  const [text, change] = useState("");
+  const [error, setError] = useState(null);
+  const save = async (event) => {
+    event.preventDefault();
+    try {
+      await call("POST", `/v1/memories/${part(id)}/entries`, { body: { content_type: kind, content_text: text } });
+      announce(t("entry.added"));
+      done();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return html`<form class="entry-edit" onSubmit=${save}>
+    <label class="field"><span>${t("entry.text")}</span><textarea dir="auto" rows="2" required value=${text} onInput=${(event) => change(event.target.value)}></textarea></label>
+    <${Failure} error=${error} />
+    <div class="buttons"><button type="button" onClick=${cancel}>${t("action.cancel")}</button><button type="submit" class="primary">${t("action.save")}</button></div>
+  </form>`;
+}

@@ -1,0 +1,87 @@
+// How far the learning has come, and what went wrong.
+import { html, useState } from "../lib.js";
+import { call, get, part } from "../api.js";
+import { count, number, t } from "../i18n.js";
+import { useLive, usePages } from "../live.js";
+import { Ago, At, Chip, Choice, Empty, Failure, Fold, Heading, Loading, MoreButton, Panel, Text } from "../parts.js";
+import { go, link } from "../routes.js";
+import { announce } from "../store.js";
+
+const EVERY = 4000; // milliseconds
+const STATUSES = ["failed", "running", "pending", "done"];
+const KINDS = { failed: "bad", running: "accent", pending: "warn", done: "good" };
+
+export function RunStatus({ status }) {
+  return html`<${Chip} kind=${KINDS[status] ?? "plain"}>${t(`status.${status}`)}</${Chip}>`;
+}
+
+export function RunsPage({ query }) {
+  const status = STATUSES.includes(query.status) ? query.status : "";
+  const pages = usePages(
+    (cursor, signal) => get("/v1/runs", { status, cursor, limit: 50 }, signal),
+    ["runs", status],
+    (run) => run.run_id,
+    EVERY,
+  );
+  const urgency = (run) => STATUSES.indexOf(run.status);
+  const sorted = [...pages.items].sort((one, other) => urgency(one) - urgency(other) || (one.created_at < other.created_at ? 1 : -1));
+  return html`
+    <div class="page-head"><${Heading} title=${t("nav.runs")}>${t("nav.runs")}</${Heading}><p class="lead">${t("runs.lead")}</p></div>
+    <${Coverage} />
+    <${Choice} label=${t("runs.status")} value=${status} onChange=${(name) => go(["runs"], { status: name })} options=${[["", t("runs.all")], ...STATUSES.map((name) => [name, t(`status.${name}`)])]} />
+    ${pages.isLoading && html`<${Loading} />`}
+    <${Failure} error=${pages.error} retry=${pages.reload} />
+    ${pages.data && !pages.items.length && html`<${Empty} title=${t(status === "failed" ? "runs.none_failed" : "runs.none")}>${t("runs.none.why")}</${Empty}>`}
+    ${pages.items.length > 0 && html`<ul class="rows">${sorted.map((run) => html`<${Run} key=${run.run_id} run=${run} changed=${pages.reload} />`)}</ul>`}
+    <${MoreButton} pages=${pages} />
+  `;
+}
+
+function Coverage() {
+  const { data, error, reload } = useLive((signal) => get("/v1/coverage", {}, signal), ["coverage"], EVERY);
+  if (!data) return html`<${Failure} error=${error} retry=${reload} />`;
+  const all = data.remembered + data.pending + data.failed;
+  const part = (name) => html`<i class=${`cover-${name}`} style=${{ width: `${all ? (data[name] / all) * 100 : 0}%` }} />`;
+  return html`<${Panel} title=${t("coverage.title")}>
+    <p class="figure-line"><strong>${number(data.share, { style: "percent", maximumFractionDigits: 1 })}</strong> ${t("coverage.share", { n: number(all) })}</p>
+    <div class="cover" aria-hidden="true">${["remembered", "pending", "failed"].map(part)}</div>
+    <ul class="legend">${["remembered", "pending", "failed"].map((name) => html`<li class=${`key cover-key-${name}`}>${t(`coverage.${name}`)} <strong>${number(data[name])}</strong></li>`)}</ul>
+  </${Panel}>`;
+}
+
+function Run({ run, changed }) {
+  const [error, setError] = useState(null);
+  const retry = async () => {
+    try {
+      await call("POST", `/v1/runs/${part(run.run_id)}/retry`);
+      setError(null);
+      announce(t("runs.retried"));
+      changed();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  const tokens = [...run.stages, ...run.failures].reduce((sum, each) => sum + each.prompt_tokens + each.completion_tokens, 0);
+  return html`<li class="row run">
+    <div class="run-head">
+      <${RunStatus} status=${run.status} />
+      <a href=${link(["conversations", run.conversation_id])}>${run.first_index === run.last_index ? t("runs.message", { n: run.first_index + 1 }) : t("runs.messages", { from: run.first_index + 1, to: run.last_index + 1 })}</a>
+      <span class="row-meta"><span>${run.model ?? ""}</span>${tokens > 0 && html`<span>${count("tokens", tokens)}</span>`}<${Ago} at=${run.created_at} /></span>
+      <span class="spacer" />
+      ${run.status === "failed" && html`<button type="button" class="primary small" onClick=${retry}>${t("runs.retry")}</button>`}
+    </div>
+    ${run.error && html`<p class="run-error"><${Text} value=${run.error} most=${300} /></p>`}
+    <${Failure} error=${error} />
+    ${run.stages.length + run.failures.length > 0 && html`<${Fold} summary=${t("runs.details")}><${Details} run=${run} /></${Fold}>`}
+  </li>`;
+}
+
+function Details({ run }) {
+  return html`<ul class="stages">
+    ${run.stages.map((stage) => html`<li key=${stage.stage}><${Chip} kind="good">${t("status.done")}</${Chip}> <code>${stage.stage}</code> <span class="hint">${stage.model} · ${count("tokens", stage.prompt_tokens + stage.completion_tokens)} · <${At} at=${stage.finished_at} /></span></li>`)}
+    ${run.failures.map(
+      (failure) => html`<li key=${`${failure.attempt} ${failure.stage}`}><${Chip} kind="bad">${t("runs.attempt", { n: failure.attempt })}</${Chip}> <code>${failure.stage}</code> <span class="hint"><${At} at=${failure.failed_at} /></span>
+        <p class="label">${t("runs.answer")}</p><${Text} value=${failure.raw_response || "–"} most=${600} /></li>`,
+    )}
+  </ul>`;
+}

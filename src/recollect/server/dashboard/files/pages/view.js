@@ -1,0 +1,80 @@
+// What the model sees of a conversation under its strategy, and which strategy that is.
+import { html, useState } from "../lib.js";
+import { call, get, part } from "../api.js";
+import { number, t } from "../i18n.js";
+import { useLive } from "../live.js";
+import { Empty, Failure, Field, Loading, Text } from "../parts.js";
+import { announce } from "../store.js";
+import { textOf } from "../text.js";
+import { Call } from "./call.js";
+
+const KNOBS = {
+  trim: ["max_user_turns", "keep_last_user_turns"],
+  summarize: ["max_user_turns", "keep_last_user_turns"],
+  compact: ["compact_trigger_turns", "compact_keep"],
+};
+const AT_FIRST = { max_user_turns: 20, keep_last_user_turns: 5, compact_trigger_turns: 8, compact_keep: 2 };
+
+export function View({ id, sign, total }) {
+  const path = `/v1/conversations/${part(id)}`;
+  const view = useLive(async (signal) => ({ ...(await get(`${path}/view`, {}, signal)), settings: await get(`${path}/memory`, {}, signal) }), ["view", id, sign]);
+  if (view.isLoading) return html`<${Loading} />`;
+  return html`
+    <${Failure} error=${view.error} retry=${view.reload} />
+    ${view.data && html`
+      <${Strategy} path=${path} settings=${view.data.settings} key=${view.data.settings.version} changed=${view.reload} />
+      <p class="hint" role="status">${seen(view.data.items.length, total)}</p>
+      <${Items} items=${view.data.items} />`}
+  `;
+}
+
+function seen(shown, total) {
+  return t(total > shown ? "view.some" : "view.all", { n: number(shown), of: number(total ?? shown) });
+}
+
+function Strategy({ path, settings, changed }) {
+  const stored = settings.memory_strategy;
+  const [mode, setMode] = useState(stored?.mode ?? "");
+  const [values, setValues] = useState({ ...AT_FIRST, ...stored });
+  const [error, setError] = useState(null);
+  const apply = async (event) => {
+    event.preventDefault();
+    const knobs = Object.fromEntries((KNOBS[mode] ?? []).map((name) => [name, Number(values[name])]));
+    const body = { memory_strategy: mode ? { mode, ...knobs } : null };
+    try {
+      await call("PATCH", `${path}/memory`, { body, headers: { "If-Match": `"${settings.version}"` } });
+      setError(null);
+      announce(t("strategy.changed"));
+      changed();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return html`<form class="strategy" aria-label=${t("strategy.title")} onSubmit=${apply}>
+    <${Field} label=${t("strategy.title")}>
+      <select value=${mode} onChange=${(event) => setMode(event.target.value)}>
+        ${["", "none", "trim", "summarize", "compact"].map((name) => html`<option value=${name} selected=${name === mode}>${t(`strategy.${name || "agent"}`)}</option>`)}
+      </select>
+    </${Field}>
+    ${(KNOBS[mode] ?? []).map(
+      (name) => html`<${Field} label=${t(`knob.${name}`)}><input type="number" min=${name === "keep_last_user_turns" ? 0 : 1} required value=${values[name]} onInput=${(event) => setValues({ ...values, [name]: event.target.value })} /></${Field}>`,
+    )}
+    <div class="filter-buttons"><button type="submit" class="primary">${t("strategy.apply")}</button></div>
+    <p class="hint">${t("strategy.note")}</p>
+    <${Failure} error=${error} />
+  </form>`;
+}
+
+function Items({ items }) {
+  if (!items.length) return html`<${Empty} title=${t("view.none")} />`;
+  const outputs = new Map(items.filter((item) => item.output !== undefined).map((item) => [item.call_id, item.output]));
+  return html`<ol class="messages">${items.map((item, index) => {
+    if (item.type === "function_call") return html`<${Call} key=${index} call=${{ name: item.name, input: item.arguments, output: outputs.get(item.call_id) }} />`;
+    if (item.output !== undefined) return null;
+    const role = ["user", "assistant", "system"].includes(item.role) ? item.role : "system";
+    return html`<li class=${`message from-${role}`} key=${index}>
+      <div class="message-head"><span class="role">${t(`role.${role}`)}</span></div>
+      <${Text} value=${item.content === undefined ? JSON.stringify(item) : textOf(item.content)} />
+    </li>`;
+  })}</ol>`;
+}

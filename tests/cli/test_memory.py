@@ -1,0 +1,112 @@
+"""`recollect remember`, `recall`, `forget` and `memory`."""
+
+from pathlib import Path
+
+import pytest
+
+from recollect.cli.opening import DEFAULT_FILE
+from recollect.memory.store.store import default_url
+from recollect.server.settings import DatabaseSettings
+
+from .conftest import Run, learn
+
+
+def remembered(run: Run, text: str, *more: str) -> str:
+    told = run("remember", text, "--user", "ada", *more, "--json").json
+    return str(told["content_id"])
+
+
+def test_what_is_remembered_is_recalled_shown_explained_and_forgotten(run: Run) -> None:
+    entry_id = remembered(run, "Ada is allergic to peanuts")
+    found = run("recall", "what can she not eat? peanuts?", "--user", "ada", "--explain")
+    assert entry_id in found.out
+    assert "Ada is allergic to peanuts" in found.out
+    assert " = text " in found.out
+    assert entry_id in run("memory", "show", "--user", "ada").out
+    assert "a person wrote it down" in run("memory", "why", entry_id).out
+    assert run("forget", entry_id).out == "forgotten\n"
+    assert run("recall", "peanuts", "--user", "ada").told == "nothing is remembered about that\n"
+    for command in (("forget", entry_id), ("memory", "why", entry_id), ("memory", "history", entry_id)):
+        ended = run(*command)
+        assert (ended.code, ended.out) == (3, "")
+        assert "there is no entry with this id" in ended.told
+
+
+def test_what_is_known_already_is_not_written_twice(run: Run) -> None:
+    entry_id = remembered(run, "Ada lives in Lisbon")
+    again = run("remember", "Ada lives in Lisbon", "--user", "ada")
+    assert again.out == f"remembered already as {entry_id}\n"
+    assert len(run("memory", "show", "--user", "ada", "--json").json) == 1
+
+
+def test_a_date_and_a_type_are_kept(run: Run) -> None:
+    remembered(run, "Ada moved to Porto", "--type", "event", "--date", "2026-03")
+    (entry,) = run("memory", "show", "--user", "ada", "--type", "event", "--json").json
+    assert (entry["content_type"], entry["valid_from"]) == ("event", "2026-03")
+    assert run("memory", "show", "--user", "ada", "--type", "mind", "--json").json == []
+    wrong = run("remember", "Ada left", "--user", "ada", "--date", "in spring")
+    assert (wrong.code, "must be a date such as" in wrong.told) == (1, True)
+
+
+def test_what_was_learned_is_told_with_what_was_said(run: Run) -> None:
+    learn()
+    entries = run("memory", "show", "--user", "ada", "--json").json
+    lisbon = next(entry for entry in entries if "Lisbon" in entry["content_text"])
+    why = run("memory", "why", lisbon["content_id"]).out
+    assert "user said:\n    Hello! I live in Lisbon and I love pottery." in why
+    assert "read by offline, run " in why
+    assert run("memory", "why", lisbon["content_id"], "--json").json["evidence"][0]["role"] == "user"
+    assert "now" in run("memory", "history", lisbon["content_id"]).out
+    found = run("recall", "Lisbon", "--user", "ada", "--json").json
+    assert found["entries"][0]["entry"]["content_id"] == lisbon["content_id"]
+    assert found["messages"][0]["message"]["content"].startswith("Hello!")
+    only = run("recall", "Lisbon", "--user", "ada", "--type", "mind", "--json").json
+    assert only["messages"] == []
+
+
+def test_memories_are_listed(run: Run) -> None:
+    remembered(run, "Ada lives in Lisbon")
+    (told,) = run("memory", "list", "--json").json
+    assert (told["user_id"], told["agent_id"], told["counts"]["profile"]) == ("ada", "assistant", 1)
+    assert "ada" in run("memory", "list", "--user", "ada").out
+    assert run("memory", "list", "--user", "bob").told == "there are no memories\n"
+
+
+def test_commands_and_stores_have_the_same_default() -> None:
+    assert default_url() == DEFAULT_FILE == DatabaseSettings().url
+
+
+def test_the_environment_says_whose_memory_it_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_USER", "eve")
+    monkeypatch.setenv("RECOLLECT_AGENT", "guide")
+    assert run("remember", "Eve sings").code == 0
+    (told,) = run("memory", "list", "--json").json
+    assert (told["user_id"], told["agent_id"]) == ("eve", "guide")
+
+
+def test_a_tenant_sees_its_own_alone(run: Run) -> None:
+    entry_id = remembered(run, "Ada lives in Lisbon", "--tenant", "acme")
+    assert run("memory", "list", "--json").json == []
+    assert run("forget", entry_id).code == 3
+    assert run("forget", entry_id, "--tenant", "acme").code == 0
+
+
+def test_a_configuration_says_where_and_with_what(run: Run, folder: Path) -> None:
+    (folder / "r.toml").write_text('[database]\nurl = "named.db"\n[memory]\nembedder = "none"\n', "utf-8")
+    assert run("remember", "Ada sings", "--user", "ada", "--config", "r.toml").code == 0
+    assert (folder / "named.db").exists()
+    assert not (folder / "recollect.db").exists()
+    assert "Ada sings" in run("recall", "sings", "--user", "ada", "--config", "r.toml").out
+    wrong = run("memory", "list", "--config", "missing.toml")
+    assert (wrong.code, "missing.toml cannot be read" in wrong.told) == (1, True)
+
+
+def test_texts_cannot_act_on_the_terminal(run: Run) -> None:
+    entry_id = remembered(run, "Ada likes \x1b[31mred\x1b[0m \u202eand blue")
+    for command in (("recall", "red", "--user", "ada"), ("memory", "show", "--user", "ada")):
+        shown = run(*command).out
+        assert "\\x1b[31mred" in shown
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+    assert "\x1b" not in run("memory", "why", entry_id).out
+    assert "\x1b" not in run("memory", "show", "--user", "ada", "--json").out

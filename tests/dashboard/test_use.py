@@ -1,0 +1,175 @@
+"""What people do with the dashboard."""
+
+from playwright.sync_api import Page, expect
+
+from . import story
+from .places import REFUSED, Place, Watch
+
+
+def test_from_what_was_said_to_gone(page: Page, place: Place, watch: Watch) -> None:
+    watch.expected = REFUSED  # the last page is that of a conversation that is gone
+    place.open(page)
+    with place.client() as client:
+        conversation = story.record(client, "eve", "I live in Vienna.", "I play the harp.")
+
+    # It appears by itself, and is watched being remembered.
+    page.get_by_role("link", name="I live in Vienna.").click()
+    expect(page.get_by_text("All of it has been learned from.")).to_be_visible()
+    page.get_by_role("link", name="What is known about the user").click()
+    expect(page.get_by_text("The user plays the harp.")).to_be_visible()
+
+    # It is found, with what its score is made of.
+    page.get_by_role("main").get_by_role("link", name="Search").click()
+    page.get_by_label("Question").fill("Which instrument does she play, the harp?")
+    page.get_by_role("button", name="Search", exact=True).click()
+    hit = page.locator(".hit", has_text="The user plays the harp.")
+    hit.get_by_text("Why this score").click()
+    expect(hit.get_by_text("Words in common")).to_be_visible()
+
+    # Why: the words themselves, and the way to them.
+    hit.get_by_role("button", name="Why?").click()
+    expect(hit.get_by_role("blockquote")).to_have_text("I play the harp.")
+    hit.get_by_role("link", name="Go to the message").click()
+    expect(page.locator(".message.target")).to_contain_text("I play the harp.")
+
+    # Deleted, and gone with all that was learned from it.
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Conversations", level=1)).to_be_visible()
+    expect(page.get_by_text("I live in Vienna.")).to_have_count(0)
+    place.open(page, f"/conversations/{conversation}")
+    expect(page.get_by_text("This conversation has been deleted")).to_be_visible()
+    place.open(page, "/search?q=harp&agent=assistant&user=eve")
+    expect(page.get_by_text("Nothing answers this")).to_be_visible()
+
+
+def test_contents_are_shown_and_never_run(page: Page, place: Place) -> None:
+    place.open(page, f"/conversations/{place.ids['hostile']}")
+    expect(page.locator(".message").get_by_text(story.SCRIPT)).to_be_visible()
+    assert page.locator("main img, main script").count() == 0
+    assert "owned" not in page.title().split(" · ")[-1]
+    expect(page.locator(".message").get_by_text("invoice⟨U+202E⟩gnp.exe")).to_be_visible()
+    expect(page.locator(".message").get_by_text("⟨U+0007⟩bell")).to_be_visible()
+    expect(page.locator(".message").get_by_text(story.EMOJI)).to_be_visible()
+    long = page.locator(".message", has_text="long long")
+    assert len(long.inner_text()) < 3000
+    long.get_by_role("button", name="Show all 1,045,000 characters").click()
+    expect(long.get_by_role("button", name="Show less")).to_be_visible()
+    assert len(long.locator("bdi").text_content() or "") == len(story.LONGEST)
+
+
+def test_calls_of_tools_are_folded(page: Page, place: Place) -> None:
+    place.open(page, f"/conversations/{place.ids['chat']}")
+    call = page.locator(".call", has_text="weather")
+    expect(call.get_by_text("a light breeze from the sea")).to_be_hidden()
+    call.get_by_text("Called").click()
+    expect(call.get_by_text("a light breeze from the sea")).to_be_visible()
+    expect(call.get_by_text('{"city": "Porto"}')).to_be_visible()
+
+
+def test_a_strategy_changes_what_the_model_sees_and_not_what_was_said(page: Page, place: Place) -> None:
+    place.open(page, f"/conversations/{place.ids['chat']}")
+    page.get_by_role("button", name="What the model sees").click()
+    expect(page.get_by_text("The model sees everything: 14 items.")).to_be_visible()
+    page.get_by_label("Strategy").select_option("trim")
+    page.get_by_label("Most turns").fill("2")
+    page.get_by_label("Turns to keep").fill("1")
+    page.get_by_role("button", name="Use this strategy").click()
+    expect(page.get_by_text("The model sees 2 of 14 items.")).to_be_visible()
+    expect(page.get_by_text("Can you help me plan a weekend?").nth(1)).to_be_hidden()
+    page.get_by_role("button", name="What was said").click()
+    expect(page.locator(".message").get_by_text("Can you help me plan a weekend?")).to_be_visible()
+    page.get_by_role("button", name="What the model sees").click()
+    page.get_by_label("Strategy").select_option("As the agent has it")
+    page.get_by_role("button", name="Use this strategy").click()
+    expect(page.get_by_text("The model sees everything: 14 items.")).to_be_visible()
+
+
+def test_branches_are_a_tree_and_can_be_switched(page: Page, place: Place) -> None:
+    place.open(page, f"/conversations/{place.ids['chat']}")
+    branches = page.get_by_role("region", name="Branches")
+    expect(branches.locator("svg .lane")).to_have_count(3)
+    expect(branches.locator("li.current")).to_contain_text("by-bus")
+    branches.get_by_role("button", name="Switch to the branch main").click()
+    expect(branches.locator("li.current")).to_contain_text("main")
+    branches.get_by_role("button", name="Switch to the branch by-bus").click()
+    expect(branches.locator("li.current")).to_contain_text("by-bus")
+
+
+def test_tokens_per_turn_are_plotted_and_told(page: Page, place: Place) -> None:
+    place.open(page, f"/conversations/{place.ids['chat']}")
+    tokens = page.get_by_role("region", name="Tokens per turn").first
+    expect(tokens.locator("canvas")).to_be_visible()
+    tokens.get_by_text("As a table").click()
+    rows = tokens.locator("tbody tr")
+    expect(rows).to_have_count(6)
+    assert rows.first.inner_text().split() == ["1", "310", "24"]
+
+
+def test_an_entry_is_added_put_right_and_deleted(page: Page, place: Place) -> None:
+    with place.client() as client:
+        story.record(client, "frank", "My name is Frank.")
+        story.wait_until_learned(client)
+        memory = story.memory_of(client, "frank")
+    place.open(page, f"/memories/{memory}")
+    page.get_by_role("button", name="Add an event").click()
+    page.get_by_label("What is known").fill("The user won a race.")
+    page.get_by_role("button", name="Save").click()
+    entry = page.locator("article", has_text="won a race")
+    entry.get_by_role("button", name="Edit").click()
+    page.get_by_label("What is known").fill("The user lost a race.")
+    page.get_by_role("button", name="Save").click()
+    entry = page.locator("article", has_text="lost a race")
+    entry.get_by_role("button", name="Why?").click()
+    expect(entry.get_by_text("A person wrote this.")).to_be_visible()
+    expect(entry.locator(".history li")).to_have_count(2)
+    expect(entry.locator(".history li").first).to_contain_text("The user won a race.")
+    entry.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("a race")).to_have_count(0)
+    expect(page.get_by_text("The user's name is Frank.")).to_be_visible()
+
+
+def test_what_was_known_at_another_time_is_shown_and_not_changed(page: Page, place: Place) -> None:
+    place.open(page, f"/memories/{place.ids['memory']}")
+    expect(page.get_by_text("The user is allergic to peanuts.")).to_be_visible()
+    page.get_by_label("As it was known at").fill("2001-01-01T00:00")
+    expect(page.get_by_text("Nothing about who they are")).to_be_visible()
+    page.get_by_role("button", name="Back to now").click()
+    page.get_by_label("Also what is no longer told").check()
+    expect(page.locator("article.retired")).to_contain_text("lives in Porto")
+
+
+def test_conversations_are_narrowed_and_searched(page: Page, place: Place) -> None:
+    place.open(page)
+    search = page.get_by_role("search")
+    search.get_by_label("User").fill("ben")
+    search.get_by_role("button", name="Filter").click()
+    expect(page.locator(".row")).to_have_count(1)
+    search.get_by_label("Agent").fill("assistant")
+    search.get_by_label("Words").fill("orchestra")
+    search.get_by_role("button", name="Filter").click()
+    page.get_by_role("link", name="I hope to play in an orchestra one day.").click()
+    expect(page.locator(".message.target")).to_contain_text("orchestra")
+
+
+def test_pages_go_on_by_their_cursor(page: Page, place: Place) -> None:
+    with place.client() as client:
+        for number in range(51):
+            story.record(client, "gina", f"This is number {number}.")
+    place.open(page, "/conversations?user=gina")
+    expect(page.locator(".row")).to_have_count(50)
+    page.get_by_role("button", name="Load more").click()
+    expect(page.locator(".row")).to_have_count(51)
+    expect(page.get_by_role("button", name="Load more")).to_have_count(0)
+
+
+def test_a_failed_run_is_told_and_tried_again(page: Page, place: Place) -> None:
+    place.open(page, "/runs?status=failed")
+    run = page.locator(".run")
+    expect(run).to_contain_text("UnusableAnswerError")
+    run.get_by_text("Details").click()
+    expect(run.get_by_text("I would rather not say.")).to_be_visible()
+    run.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("Nothing has failed")).to_be_visible()
+    expect(page.get_by_text("100%")).to_be_visible()
