@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,15 @@ from ...sessions.postgres.database import sql
 from .places import Place, settings_for
 
 _numbers = itertools.count()
+_LONGEST_TEST = 600  # seconds: who comes first waits for the services to start, on a machine that may be busy
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of this folder may take longer than others."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_LONGEST_TEST))
 
 
 @contextmanager

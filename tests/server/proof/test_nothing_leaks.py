@@ -81,6 +81,7 @@ def watched(folder: Path, database: str, form: str) -> Iterator[Watched]:
         settings = settings_for(
             folder,
             provider,
+            memory={"own_process": True},
             logging={"level": "debug", "format": form},
             telemetry={"traces": True, "endpoint": endpoint},
         )

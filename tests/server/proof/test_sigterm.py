@@ -30,7 +30,9 @@ def test_a_streamed_turn_is_finished_and_runs_are_handed_back(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root_url)
     monkeypatch.setenv("ANTHROPIC_API_KEY", server.api_key)
-    settings = settings_for(tmp_path, server, memory={"extractor": "anthropic:claude-test"})
+    settings = settings_for(
+        tmp_path, server, memory={"extractor": "anthropic:claude-test", "own_process": True}
+    )
     with migrated_database(postgres_url) as database, ServiceServer(database, settings) as process:
         check(Place(process, database), server, user)
 

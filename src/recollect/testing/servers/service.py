@@ -14,7 +14,7 @@ from typing import Any, Self
 from .launching import launch
 
 _READY = "Recollect listens on "
-_LONGEST_START = 90.0  # seconds
+_LONGEST_START = 240.0  # seconds
 _LONGEST_END = 60.0
 
 
