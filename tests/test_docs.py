@@ -48,7 +48,7 @@ def test_every_command_is_in_the_reference() -> None:
         [sys.executable, "-m", "recollect", "--help"], capture_output=True, text=True, check=True
     ).stdout
     commands = re.findall(r"^    (\w+) ", usage, re.MULTILINE)
-    reference = (ROOT / "docs" / "reference" / "api.md").read_text()
+    reference = (ROOT / "docs" / "reference" / "command-line.md").read_text()
     assert commands
     assert all(f"`recollect {command}`" in reference for command in commands)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect import SQLiteSession
+from recollect import SessionMetadata, SQLiteSession
+from recollect.cli.output import width_of
 
 from .conftest import run_process
 
@@ -21,8 +22,9 @@ COMMAND = [sys.executable, "-m", "recollect"]
 def sessions(folder: Path) -> None:
     async def fill() -> None:
         for number in range(3):
-            async with SQLiteSession(f"session {number} " + "long " * 30, folder / "recollect.db") as session:
-                await session.add_items([{"role": "user", "content": "hi \x1b[31m"}])
+            async with SQLiteSession(f"session {number}", folder / "recollect.db") as session:
+                await session.add_items([{"role": "user", "content": "hi"}])
+                await session.set_metadata(SessionMetadata(title="长 title \x1b[31m" * 20))
 
     asyncio.run(fill())
 
@@ -35,7 +37,7 @@ def on_terminal(*arguments: str, answer: str = "", **variables: str) -> tuple[in
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "60", "NO_COLOR": ""} | variables,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80", "NO_COLOR": ""} | variables,
     )
     os.close(theirs)
     os.write(ours, answer.encode())
@@ -53,13 +55,13 @@ def on_terminal(*arguments: str, answer: str = "", **variables: str) -> tuple[in
 
 
 @pytest.mark.usefixtures("sessions")
-def test_a_terminal_gets_colours_and_lines_that_fit(folder: Path) -> None:
+def test_a_terminal_gets_colours_and_lines_that_fit() -> None:
     code, seen = on_terminal("sessions", "list")
     assert code == 0
     assert seen.startswith("\x1b[1mSESSION")
     _, plain = on_terminal("sessions", "list", NO_COLOR="1")
     assert "\x1b" not in plain
-    assert not list(folder.glob("*-wal"))
+    assert all(75 < width_of(line) <= 80 for line in plain.splitlines()[1:])
 
 
 @pytest.mark.usefixtures("sessions")
@@ -75,6 +77,7 @@ def test_a_pipe_gets_no_colours_and_no_progress(folder: Path) -> None:
     listed = run_process("sessions", "list", "--limit", "3", TERM="xterm")
     assert (listed.code, listed.told) == (0, "")
     assert "\x1b" not in listed.out
+    assert "…" not in listed.out
     backed_up = run_process("backup", "copy.db")
     assert (backed_up.code, backed_up.told) == (0, "")
     assert (folder / "copy.db").exists()

@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from recollect.mcp.access import Pinned, local_access
-from recollect.mcp.addresses import address_of, listen
+from recollect.server.addresses import address_of, listen
 from recollect.mcp.memories import Memories
 from recollect.mcp.over_http import PATH, mcp_app
 from recollect.mcp.server import build_server

@@ -1,17 +1,21 @@
 """The tools, called by a real client: what they do, how they mark what memory says, what they refuse."""
 
+import asyncio
 import json
+import sqlite3
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from recollect import MemoryStore
 from recollect.mcp.memories import Memories
 from recollect.mcp.tools import TOOLS
+from recollect.server.database.schema import AUDIT_LOG
 from recollect.testing.contract import in_event_loop
 
 from .clients import MODES, client_of, recalled, remember, settings_for, words_of
@@ -275,3 +279,59 @@ async def test_who_changed_what_stands_in_the_audit_log_without_contents(tmp_pat
         ("mcp.forget", f"entry:{entry_id}"),
         ("mcp.remember", f"entry:{entry_id}"),
     ]
+
+
+@in_event_loop
+async def test_a_change_that_the_audit_log_fails_to_take_is_told_as_done(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        await remember(client, "The user lives in Lisbon.")
+        with closing(sqlite3.connect(tmp_path / "memory.db")) as database:
+            database.execute(f"DROP TABLE {AUDIT_LOG.name}")
+        entry_id = await remember(client, "The user has two cats.")
+        assert "two cats" in await recalled(client, "cats")
+    assert f"mcp.remember of entry {entry_id} is not in the audit log" in caplog.text
+    assert "two cats" not in caplog.text
+
+
+@in_event_loop
+async def test_what_is_remembered_several_times_at_once_is_written_once(tmp_path: Path) -> None:
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        told = await asyncio.gather(*(remember(client, "The user lives in Lisbon.") for _ in range(5)))
+        listed = (await client.call_tool("list", {})).structured_content["entries"]
+    assert [entry["entry_id"] for entry in listed] == list(set(told))
+
+
+class FailsOnce:
+    """An embedder that does not keep to its word the first time."""
+
+    name = "fails once"
+    dimensions = 2
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def embed(self, texts: Sequence[str], /) -> Any:
+        self.calls += 1
+        if self.calls == 1:
+            raise ZeroDivisionError("The user makes ceramics")
+        return np.ones((len(texts), 2), np.float32)
+
+
+@in_event_loop
+async def test_embedding_goes_on_after_an_error_that_nobody_expected(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        await memories._store.aclose()
+        memories._store = MemoryStore(
+            tmp_path / "memory.db", embedder=FailsOnce(), workers=0, all_tenants=True
+        )
+        await remember(client, "The user makes ceramics on Tuesdays.")
+        await asyncio.wait([memories._embedding])
+        await remember(client, "The user has two cats.")
+        await memories._embedding
+        assert await memories.of("default").embed_pending() == 0, "none is left without one"
+    assert "what was remembered has no vector yet (ZeroDivisionError)" in caplog.text
+    assert "ceramics" not in caplog.text

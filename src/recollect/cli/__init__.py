@@ -26,7 +26,7 @@ COMMANDS = {
     "recall": ("remembering", "find what is known about a user, and what they said"),
     "forget": ("remembering", "delete an entry for good, with all that it has superseded"),
     "runs": ("runs", "list, show and retry the runs that learn from conversations"),
-    "import": ("moving", "bring back an export of a user, or move in the sessions of the Agents SDK"),
+    "import": ("importing", "bring back an export of a user, or move in the sessions of the Agents SDK"),
     "export": ("moving", "export everything about a user"),
     "erase": ("moving", "erase everything about a user, for good"),
     "backup": ("backup", "copy the database to a file while others use it, and check the copy"),
@@ -84,7 +84,9 @@ def _take_any_text() -> None:
 
 
 def _told(error: object, code: int) -> int:
-    print(f"recollect: {error}", file=sys.stderr)
+    from .output import visible
+
+    print(f"recollect: {visible(str(error))}", file=sys.stderr)
     return code
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ImportFormatError
 from .parsing import add_command
+from .progress import progress
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -45,6 +46,10 @@ def add_bench_parser(commands: "_SubParsersAction[argparse.ArgumentParser]") -> 
         "--embedder", choices=["local", "none"], default="local", help="`none` searches by words alone"
     )
     locomo.set_defaults(run=run_locomo)
+    _add_vectors(collections)
+
+
+def _add_vectors(collections: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     vectors = add_command(
         collections,
         "vectors",
@@ -111,18 +116,25 @@ class _Prepared:
 
 
 async def _prepare(samples: Sequence["Sample"], embedder: "Embedder | None") -> list[_Prepared]:
+    prepared: list[_Prepared] = []
+    with progress("preparing conversations") as shown:
+        for sample in samples:
+            shown.reach(len(prepared), len(samples))
+            prepared.append(await _prepare_one(sample, embedder))
+    return prepared
+
+
+async def _prepare_one(sample: "Sample", embedder: "Embedder | None") -> _Prepared:
     from ..memory.search import Corpus
 
-    prepared = []
-    for sample in samples:
-        turns = sample.turns
-        if embedder is not None:
-            vectors = await embedder.embed([_embeddable(turn.text, sample) for turn in turns])
-            turns = tuple(replace(turn, vector=vector) for turn, vector in zip(turns, vectors, strict=True))
-        prepared.append(_Prepared(Corpus(turns), sample))
-        if embedder is not None:
-            await _embed_questions(prepared[-1], embedder)
-    return prepared
+    turns = sample.turns
+    if embedder is not None:
+        vectors = await embedder.embed([_embeddable(turn.text, sample) for turn in turns])
+        turns = tuple(replace(turn, vector=vector) for turn, vector in zip(turns, vectors, strict=True))
+    made = _Prepared(Corpus(turns), sample)
+    if embedder is not None:
+        await _embed_questions(made, embedder)
+    return made
 
 
 def _embeddable(text: str, sample: "Sample") -> str:
@@ -143,7 +155,13 @@ async def _embed_questions(prepared: _Prepared, embedder: "Embedder") -> None:
 
 
 def _ask_all(prepared: Sequence[_Prepared], weights: "Weights") -> list["Found"]:
-    return [_ask(each, question, weights) for each in prepared for question in each.sample.questions]
+    asked = [(each, question) for each in prepared for question in each.sample.questions]
+    found = []
+    with progress("asking questions") as shown:
+        for each, question in asked:
+            found.append(_ask(each, question, weights))
+            shown.reach(len(found), len(asked))
+    return found
 
 
 def _ask(prepared: _Prepared, question: "Question", weights: "Weights") -> "Found":

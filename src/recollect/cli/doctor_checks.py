@@ -1,30 +1,24 @@
-"""What the doctor looks at, part by part. Nothing is written, and no file is made."""
+"""What the doctor looks at, part by part. It makes no file, and asks no model."""
 
 import asyncio
 import os
-import shutil
 import sqlite3
-import stat
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RecollectError
 from .configuration import configured, is_configured
-from .integrity import damage_in
-from .opening import file_of, told_url
+from .doctor_database import Finding, guarded, look_at_database
+from .opening import file_of
 from .output import plural
 
 if TYPE_CHECKING:
     from ..server.settings import Settings
-
-State = Literal["ok", "off", "warning", "wrong"]
 
 # What each extra brings, by the modules and the name under which it was installed.
 EXTRAS = {
@@ -39,23 +33,8 @@ EXTRAS = {
     "redis": ("redis", "redis"),
     "server": ("fastapi", "fastapi"),
 }
-_LITTLE_SPACE = 1_000_000_000  # bytes: time to make some
-_NO_SPACE = 100_000_000
-_QUICKLY_READ = 500_000_000  # bytes of a file
-_LONGEST_LOOK = 15.0  # seconds
 _OLDEST = datetime(2026, 1, 1, tzinfo=UTC)  # nobody runs this before it was written
-_MIGRATE = "run `recollect migrate`"
 _KEYS_OF = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """How a part is, and what mends it if it is not as it should be."""
-
-    name: str
-    state: State
-    found: str
-    fix: str = ""
 
 
 async def look(config: Path | None, url: str | None, find_url: Callable[[], str]) -> list[Finding]:
@@ -67,9 +46,10 @@ async def look(config: Path | None, url: str | None, find_url: Callable[[], str]
     except (RecollectError, ValueError) as error:
         return [*findings, Finding("configuration", "wrong", str(error), "mend it, and ask again"), _clock()]
     findings += [_configuration(config), _clock()]
-    findings += await _database(where)
-    if all(finding.state != "wrong" for finding in findings):
-        findings += [await _guarded("keys", lambda: _keys(where, settings)), await _runs(where)]
+    findings += await look_at_database(where)
+    holds_memory = file_of(where) is not None or where.startswith("postgres")
+    if holds_memory and all(finding.state != "wrong" for finding in findings):
+        findings += [await guarded("keys", lambda: _keys(where, settings)), await _runs(where)]
     findings += [await _embedder(settings), _model(settings), await _service(settings)]
     return findings
 
@@ -122,97 +102,6 @@ def _clock() -> Finding:
     return Finding("clock", "ok", f"{now:%Y-%m-%d %H:%M} UTC")
 
 
-# --- the database ---
-
-
-async def _database(url: str) -> list[Finding]:
-    path = file_of(url)
-    if path is not None:
-        return _file(path)
-    if not url.startswith("postgres"):
-        return [await _guarded("database", lambda: _other_server(url))]
-    return [await _guarded("database", lambda: _server(url))]
-
-
-def _file(path: Path) -> list[Finding]:
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        return [
-            Finding("database", "off", f"{path} is not there, nor its folder", "both are made when needed")
-        ]
-    space = _space(folder)
-    if not path.exists():
-        state: State = "off" if os.access(folder, os.W_OK) else "wrong"
-        fix = "it is made when needed" if state == "off" else f"let this user write to {folder}"
-        return [Finding("database", state, f"{path} is not there yet", fix), space]
-    return [_opened(path), _permissions(path), space]
-
-
-def _opened(path: Path) -> Finding:
-    if not os.access(path, os.R_OK | os.W_OK):
-        return Finding(
-            "database", "wrong", f"{path} cannot be read and written", "give this user both rights"
-        )
-    size = path.stat().st_size
-    try:
-        # Not read-only: such a connection leaves files beside the database when it closes.
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=3)) as held:
-            held.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            damage = damage_in(held) if size <= _QUICKLY_READ else []
-    except sqlite3.Error as error:
-        return Finding("database", "wrong", f"{path} cannot be opened: {error}", "name another, or a backup")
-    if damage:
-        return Finding("database", "wrong", f"{path} is damaged: {damage[0]}", "go back to a backup")
-    checked = "whole" if size <= _QUICKLY_READ else "too large to be looked through"
-    return Finding("database", "ok", f"{path}, {size:,} bytes, {checked}; it migrates by itself")
-
-
-def _permissions(path: Path) -> Finding:
-    if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
-        return Finding("permissions", "warning", f"everybody here may read {path}", f"chmod 600 {path}")
-    return Finding("permissions", "ok", "the file is not for everybody")
-
-
-def _space(folder: Path) -> Finding:
-    free = shutil.disk_usage(folder).free
-    told = f"{free / 1e9:.1f} GB free in {folder}"
-    if free < _NO_SPACE:
-        return Finding("disk", "wrong", told, "make room: writes are about to fail")
-    if free < _LITTLE_SPACE:
-        return Finding("disk", "warning", told, "make room soon")
-    return Finding("disk", "ok", told)
-
-
-async def _server(url: str) -> Finding:
-    from ..migrations import current_revision, newest_revision
-
-    current, newest = await current_revision(url), newest_revision()
-    where = told_url(url)
-    if current == newest:
-        return Finding("database", "ok", f"{where} is reachable, at revision {current}")
-    told = "has no tables yet" if current is None else f"is at revision {current}, not {newest}"
-    return Finding("database", "wrong", f"{where} {told}", _MIGRATE)
-
-
-async def _other_server(url: str) -> Finding:
-    from ..sessions.manager import SessionManager
-
-    with closing(SessionManager(url)) as manager:
-        await manager.list_sessions(limit=1)
-    return Finding("database", "ok", f"{told_url(url)} is reachable, for sessions")
-
-
-async def _guarded(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:
-    """What a check finds, or that it failed, in the words of the error."""
-    try:
-        async with asyncio.timeout(_LONGEST_LOOK):
-            return await check()
-    except TimeoutError:
-        return Finding(name, "wrong", f"no answer in {_LONGEST_LOOK:g} seconds", "see that it runs")
-    except (RecollectError, OSError, ValueError) as error:
-        return Finding(name, "wrong", str(error), "see that it runs, and that its address is right")
-
-
 # --- what works on it ---
 
 
@@ -250,7 +139,7 @@ async def _runs(url: str) -> Finding:
             return Finding("learning", "warning", told, "see why: recollect runs list --status failed")
         return Finding("learning", "ok", told)
 
-    return await _guarded("learning", count)
+    return await guarded("learning", count)
 
 
 async def _embedder(settings: "Settings | None") -> Finding:
@@ -266,7 +155,7 @@ async def _embedder(settings: "Settings | None") -> Finding:
         vectors = await embedder.embed(["hello"])
         return Finding("embedder", "ok", f"{name} answers, with {vectors.shape[1]} dimensions")
 
-    found = await _guarded("embedder", embed)
+    found = await guarded("embedder", embed)
     if found.state == "wrong":
         return Finding("embedder", "wrong", found.found, _fix_of(name))
     return found

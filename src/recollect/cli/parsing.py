@@ -2,8 +2,10 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -105,7 +107,7 @@ def _sentence(words: str) -> str:
 def add_place(parser: argparse.ArgumentParser, *, tenant: bool = True) -> None:
     """Where the database is, and whose data in it."""
     parser.add_argument("--url", help="a path, or postgresql://user@host/name; else as configured")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
+    parser.add_argument("--config", type=path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
     if tenant:
         parser.add_argument("--tenant", default="default", help="whose data it is (default: default)")
 
@@ -124,6 +126,13 @@ def add_owner(parser: argparse.ArgumentParser) -> None:
     """Whose memory it is about."""
     parser.add_argument("--user", help="whose memory; else RECOLLECT_USER")
     parser.add_argument("--agent", help="which agent's; else RECOLLECT_AGENT, or assistant")
+
+
+def path(text: str) -> "Path":
+    """The path of a file."""
+    from pathlib import Path  # not needed to tell the help of all
+
+    return Path(text)
 
 
 def count(text: str) -> int:

@@ -12,9 +12,6 @@ from .parsing import Commands, NotThereError, add_command, add_json, add_owner, 
 if TYPE_CHECKING:
     from ..memory.entry import Entry
     from ..memory.found import MemorySearch, TurnSearch
-    from ..memory.store import MemoryStore
-
-_NEAREST = 5  # entries among which one may say the same
 
 
 def add_remember_parser(commands: Commands) -> None:
@@ -85,19 +82,12 @@ def _remember(options: argparse.Namespace) -> int:
 async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
     owner = owner_of(options)
     async with open_store(options, makes=True, embeds=True) as store:
-        known = await _known(store, owner, options)
-        if known is not None:
-            return known, False
-        entry = await store.add_entry(*owner, options.type, options.text, valid_from=options.date)
-        await store.embed_pending()  # so that it is found by meaning, also where no worker runs
-        return entry, True
-
-
-async def _known(store: "MemoryStore", owner: tuple[str, str], options: argparse.Namespace) -> "Entry | None":
-    from ..memory.similarity import say_the_same
-
-    near = await store.search_memories(options.text, *owner, limit=_NEAREST, content_type=options.type)
-    return next((hit.entry for hit in near.hits if say_the_same(hit.entry.text, options.text)), None)
+        entry, is_new = await store.add_entry_unless_known(
+            *owner, options.type, options.text, valid_from=options.date
+        )
+        if is_new:
+            await store.embed_pending()  # so that it is found by meaning, also where no worker runs
+        return entry, is_new
 
 
 # --- recall ---

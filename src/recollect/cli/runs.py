@@ -25,6 +25,12 @@ def add_runs_parser(commands: Commands) -> None:
         "  recollect runs list --status failed\n  recollect runs retry --failed\n",
     )
     actions = runs.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for action in (_add_list(actions), _add_show(actions), _add_retry(actions)):
+        add_place(action)
+        add_json(action)
+
+
+def _add_list(actions: Commands) -> argparse.ArgumentParser:
     listing = add_command(
         actions,
         "list",
@@ -35,6 +41,10 @@ def add_runs_parser(commands: Commands) -> None:
     listing.add_argument("--status", choices=_STATUSES, help="only runs of this status")
     listing.add_argument("--conversation", metavar="CONVERSATION_ID", help="only runs over this conversation")
     listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
+    return listing
+
+
+def _add_show(actions: Commands) -> argparse.ArgumentParser:
     show = add_command(
         actions,
         "show",
@@ -43,6 +53,10 @@ def add_runs_parser(commands: Commands) -> None:
         _show,
     )
     show.add_argument("run_id", metavar="RUN_ID", help="as `recollect runs list` shows it")
+    return show
+
+
+def _add_retry(actions: Commands) -> argparse.ArgumentParser:
     retry = add_command(
         actions,
         "retry",
@@ -52,9 +66,7 @@ def add_runs_parser(commands: Commands) -> None:
     )
     retry.add_argument("run_id", nargs="?", metavar="RUN_ID", help="as `recollect runs list` shows it")
     retry.add_argument("--failed", action="store_true", help="all that have failed")
-    for action in (listing, show, retry):
-        add_place(action)
-        add_json(action)
+    return retry
 
 
 # --- actions ---

@@ -28,6 +28,12 @@ def add_sessions_parser(commands: Commands) -> None:
         "  recollect sessions list --user ada\n  recollect sessions show demo --limit 20\n",
     )
     actions = sessions.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_list(actions)
+    _add_show(actions)
+    _add_delete(actions)
+
+
+def _add_list(actions: Commands) -> None:
     listing = add_command(
         actions,
         "list",
@@ -40,7 +46,9 @@ def add_sessions_parser(commands: Commands) -> None:
     listing.add_argument("--agent", help="only this agent's, by the metadata of sessions")
     listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
     _add_common(listing)
-    _add_show(actions)
+
+
+def _add_delete(actions: Commands) -> None:
     delete = add_command(
         actions,
         "delete",

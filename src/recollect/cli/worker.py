@@ -71,49 +71,46 @@ class _Plan:
 def _plan_of(options: argparse.Namespace) -> _Plan:
     from ..memory.store.store import default_url
 
-    settings, url, model, workers = None, options.url or default_url(), options.model, options.workers
     if is_configured(options.config):
-        settings = configured(options.config, {"RECOLLECT_DATABASE__URL": options.url})
-        url = settings.database.url
-        model = model or settings.memory.extractor
-        workers = workers or settings.memory.workers
-    return _Plan(url, model or "offline", workers or _WORKERS, options.tenant, settings)
+        return _configured_plan(options)
+    url = options.url or default_url()
+    return _Plan(url, options.model or "offline", options.workers or _WORKERS, options.tenant, None)
+
+
+def _configured_plan(options: argparse.Namespace) -> _Plan:
+    settings = configured(options.config, {"RECOLLECT_DATABASE__URL": options.url})
+    model = options.model or settings.memory.extractor
+    workers = options.workers or settings.memory.workers or _WORKERS
+    memory = settings.memory.model_copy(update={"extractor": model, "workers": workers})
+    settings = settings.model_copy(update={"memory": memory})
+    return _Plan(settings.database.url, model, workers, options.tenant, settings)
 
 
 async def _run(plan: _Plan, until_idle: bool, say: _Say) -> "Coverage":
-    extractor = _extractor_of(plan.model)
-    try:
-        async with AsyncExitStack() as opened:
-            store = await opened.enter_async_context(_store(plan, extractor, await _meter(plan, opened)))
-            await store.coverage()  # what is wrong with the database is told now, and not in a log
-            say(f"{plan.workers} workers on {told_url(plan.url)}, model {extractor.model}")
-            return await _work(store, until_idle, say)
-    finally:
-        await extractor.aclose()
+    async with AsyncExitStack() as opened:
+        store, extractor = await _open(plan, opened)
+        await store.coverage()  # what is wrong with the database is told now, and not in a log
+        say(f"{plan.workers} workers on {told_url(plan.url)}, model {extractor.model}")
+        return await _work(store, until_idle, say)
 
 
-def _store(plan: _Plan, extractor: "Extractor", meter: Any) -> "MemoryStore":
+async def _open(plan: _Plan, opened: AsyncExitStack) -> "tuple[MemoryStore, Extractor]":
+    _check_model(plan.model)
+    if plan.settings is not None:
+        from ..server.learning import open_learner
+        from ..server.telemetry.logs import configure_logging
+
+        configure_logging(plan.settings.logging)
+        learner = await opened.enter_async_context(open_learner(plan.settings, plan.tenant))
+        return learner.store, learner.extractor
+    from ..memory.models.named import extractor_named
     from ..memory.store import MemoryStore
 
-    options: dict[str, Any] = {"extractor": extractor, "workers": plan.workers, "meter": meter}
-    if plan.settings is not None:
-        from ..memory.search.embedders.named import embedder_named
-
-        options["embedder"] = embedder_named(plan.settings.memory.embedder)
-    if plan.tenant is None:
-        return MemoryStore(plan.url, all_tenants=True, **options)
-    return MemoryStore(plan.url, tenant=plan.tenant, **options)
-
-
-async def _meter(plan: _Plan, opened: AsyncExitStack) -> Any:
-    """What counts tokens against the budgets of tenants, where a configuration may have given them some."""
-    settings = plan.settings
-    if settings is None:
-        return None
-    from ..server.access.budget import Budget, TokenLedger
-
-    ledger = await opened.enter_async_context(TokenLedger(plan.url))
-    return Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
+    extractor = extractor_named(plan.model)
+    opened.push_async_callback(extractor.aclose)
+    whose: dict[str, Any] = {"all_tenants": True} if plan.tenant is None else {"tenant": plan.tenant}
+    store = MemoryStore(plan.url, extractor=extractor, workers=plan.workers, **whose)
+    return await opened.enter_async_context(store), extractor
 
 
 async def _work(store: "MemoryStore", until_idle: bool, say: _Say) -> "Coverage":
@@ -146,10 +143,7 @@ def _stopped_by_signal() -> "asyncio.Future[None]":
     return stopped
 
 
-def _extractor_of(model: str) -> "Extractor":
-    from ..memory.models.named import extractor_named
-
-    try:
-        return extractor_named(model)
-    except ValueError as error:
-        raise ValueError("--model must be offline, openai:NAME or anthropic:NAME") from error
+def _check_model(model: str) -> None:
+    kind, _, name = model.partition(":")
+    if model != "offline" and not (kind in ("openai", "anthropic") and name):
+        raise ValueError("--model must be offline, openai:NAME or anthropic:NAME")
