@@ -90,4 +90,5 @@ def test_the_demo_remembers_across_processes_and_says_what_to_try_next() -> None
     found = learned.split("search finds", 1)[1]
     assert "pottery class" in found
     assert "What to try next" in found
+    assert "then open http://127.0.0.1:8765/" in found
     assert demo.stderr == ""

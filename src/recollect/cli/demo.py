@@ -5,6 +5,7 @@ only from the history it is shown, so what it knows is what the session remember
 """
 
 import asyncio
+import getpass
 import re
 import subprocess
 import sys
@@ -29,6 +30,10 @@ _CONVERSATIONS = (
     ("Do you still know who I am?", "I started a pottery class yesterday, and I love it.", "Thank you!"),
 )
 _NEXT = """
+See it in your browser: what was said, what was learned and why, and search
+      {command} serve --url {path}
+      then open http://127.0.0.1:8765/
+
 What to try next
   In your own app, swap one import; your database file stays as it is:
       - from agents import SQLiteSession
@@ -45,14 +50,23 @@ What to try next
 def run_demo() -> int:
     """Run both conversations, each in a process of its own, and show what was stored."""
     require_extra("agents", "agents.testing", "the demo")
-    with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
-        path = Path(folder) / "demo.db"
-        show_long_conversation()
-        for number in range(len(_CONVERSATIONS)):
-            subprocess.run([sys.executable, "-m", __name__, str(number), str(path)], check=True)
-        asyncio.run(_show_stored(path))
-    print(_NEXT, end="")
+    path = _fresh_file()
+    show_long_conversation()
+    for number in range(len(_CONVERSATIONS)):
+        subprocess.run([sys.executable, "-m", __name__, str(number), str(path)], check=True)
+    asyncio.run(_show_stored(path))
+    command = Path(sys.executable).with_name("recollect")
+    print(_NEXT.format(command=command if command.exists() else "recollect", path=path), end="")
     return 0
+
+
+def _fresh_file() -> Path:
+    """A database that stays when the demo is over, to be looked at; that of the demo before goes."""
+    folder = Path(tempfile.gettempdir()) / f"recollect-demo-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for left in folder.glob("demo.db*"):
+        left.unlink()
+    return folder / "demo.db"
 
 
 async def _show_stored(path: Path) -> None:
