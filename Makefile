@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install demo test lint bench docs lock
+.PHONY: install demo test browser lint bench docs lock
 
 install: $(READY)
 
@@ -18,8 +18,13 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)
 	$(BIN)/recollect demo
 
-test: $(READY)
-	$(BIN)/python -m pytest -n auto
+test: $(READY) browser
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# The dashboard is tested in a real browser: Debian's, unless RECOLLECT_TEST_CHROMIUM names another.
+browser:
+	@command -v chromium >/dev/null || test -n "$$RECOLLECT_TEST_CHROMIUM" || \
+	  { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -61,12 +61,14 @@ async def _sample(
     half: float,
     seconds: float,
 ) -> Sample:
+    numbers = (_WARM_UP, int(half * seconds) + 1, int(_MOST * seconds))
+    first, some, many = (_things(seed, number, by_http) for seed, number in enumerate(numbers))
     async with open_target() as target:
         load = partial(target.load, connections=_CONNECTIONS, seconds=seconds)
-        await load(_things(0, _WARM_UP, by_http))
-        paced: Outcome = await load(_things(1, int(half * seconds) + 1, by_http), rate=half)
+        await load(first)
+        paced: Outcome = await load(some, rate=half)
         worked = target.processor_seconds()
-        full: Outcome = await load(_things(2, int(_MOST * seconds), by_http))
+        full: Outcome = await load(many)
         worked = target.processor_seconds() - worked
         return {
             "conversations": full.check().rate,

@@ -20,11 +20,6 @@ def bodies(seed: int, users: int) -> Iterator[dict[str, Any]]:
         yield {"agent_id": AGENT, "user_id": f"user-{seed}-{number % users}", "messages": said}
 
 
-def recordings(seed: int, users: int, number: int) -> list[bytes]:
-    """`POST /v1/conversations`."""
-    return [encode("POST", "/v1/conversations", body) for body in islice(bodies(seed, users), number)]
-
-
 def search(user: str, query: str) -> bytes:
     """`POST /v1/memories/search`."""
     return encode(

@@ -58,12 +58,15 @@ def find(databases: Databases, kind: Kind, folder: Path, size: int, seconds: flo
 async def _sample(
     open_target: Callable[[], AbstractAsyncContextManager[Any]], by_http: bool, seconds: float
 ) -> Sample:
+    # The first ones are so many that every user has been asked about.
+    numbers = (_USERS * _CONNECTIONS, int(_RATE * seconds) + 1, int(_MOST * seconds))
+    first, some, many = (_things(seed, number, by_http) for seed, number in enumerate(numbers))
     async with open_target() as target:
         load = partial(target.load, connections=_CONNECTIONS, seconds=seconds)
-        await load(_things(0, _USERS * _CONNECTIONS, by_http))  # so that every user has been asked about
-        paced: Outcome = await load(_things(1, int(_RATE * seconds) + 1, by_http), rate=_RATE)
+        await load(first)
+        paced: Outcome = await load(some, rate=_RATE)
         worked = target.processor_seconds()
-        full: Outcome = await load(_things(2, int(_MOST * seconds), by_http))
+        full: Outcome = await load(many)
         worked = target.processor_seconds() - worked
         return {
             "searches": full.check().rate,

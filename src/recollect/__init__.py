@@ -58,9 +58,11 @@ if TYPE_CHECKING:
     from .memory.found import TurnSearch as TurnSearch
     from .memory.manager import ConversationManager as ConversationManager
     from .memory.memory import Memory as Memory
+    from .memory.memory import MemoryOutline as MemoryOutline
     from .memory.models import AnthropicExtractor as AnthropicExtractor
     from .memory.models import OpenAIExtractor as OpenAIExtractor
     from .memory.offline import OfflineExtractor as OfflineExtractor
+    from .memory.pipeline.metering import TokenMeter as TokenMeter
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
     from .memory.rights.receipt import Receipt as Receipt
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
     from .memory.search.embedders import LocalEmbedder as LocalEmbedder
     from .memory.search.embedders import OnnxEmbedder as OnnxEmbedder
     from .memory.search.embedders import OpenAIEmbedder as OpenAIEmbedder
+    from .memory.settings import UNCHANGED as UNCHANGED
+    from .memory.settings import ConversationSettings as ConversationSettings
     from .memory.store import MemoryStore as MemoryStore
     from .sessions.advanced.branching import BranchDiff as BranchDiff
     from .sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession as AdvancedSQLAlchemySession
@@ -153,10 +157,6 @@ if TYPE_CHECKING:
     from .strategies.values import Summarize as Summarize
     from .strategies.values import Trim as Trim
     from .strategies.views import view_of as view_of
-    from .memory.settings import ConversationSettings as ConversationSettings
-    from .memory.settings import UNCHANGED as UNCHANGED
-    from .memory.memory import MemoryOutline as MemoryOutline
-    from .memory.pipeline.metering import TokenMeter as TokenMeter
 
 _PUBLIC = {
     "errors": (

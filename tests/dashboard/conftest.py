@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from recollect.testing.providers import ProviderServer
 from recollect.testing.servers.service import ServiceServer
@@ -21,6 +21,9 @@ from .places import Place, Watch
 _CHROMIUM = "RECOLLECT_TEST_CHROMIUM"
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _ROOT = Path(__file__).parents[2]
+_PATIENCE = 30_000  # milliseconds; machines may be busy
+
+expect.set_options(timeout=_PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +77,7 @@ def browser(place: Place, chromium: str) -> Iterator[Browser]:  # noqa: ARG001
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """Somebody at a desk who reads English; nothing is left of those before."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB")
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(_PATIENCE)
     yield context
     context.close()
 

@@ -1,4 +1,4 @@
-"""What the dashboard shows in these tests: people who talk, what is learned about them, and what goes wrong."""
+"""What the dashboard shows here: people who talk, what is learned about them, and what goes wrong."""
 
 import json
 import time
@@ -40,7 +40,11 @@ _LIVES: dict[str, Sequence[Sequence[str]]] = {
             "My sister Grace is getting married on 12 September 2026.",
         ),
         ("I want to learn Portuguese before the summer.", "I am worried about the exhibition next month."),
-        ("I went to a concert in Sintra on 20 June 2026.", "I prefer trains to planes.", "I have a dog named Bit."),
+        (
+            "I went to a concert in Sintra on 20 June 2026.",
+            "I prefer trains to planes.",
+            "I have a dog named Bit.",
+        ),
     ),
     "ben": (("I play the cello.", "I live in Berlin.", "I hope to play in an orchestra one day."),),
     "李雷": (("我叫李雷，住在上海。", "我喜欢打羽毛球。", "我想明年去葡萄牙旅行。"),),
@@ -112,7 +116,11 @@ def chat(client: httpx2.Client, provider: ProviderServer) -> str:
     )
     said = _say(client, "Can you help me plan a weekend?", user_id="ada")
     place = {"conversation_id": said["conversation_id"]}
-    for text in ("What will the weather be in Porto?", "Which train can I take on Friday?", "Book the first."):
+    for text in (
+        "What will the weather be in Porto?",
+        "Which train can I take on Friday?",
+        "Book the first.",
+    ):
         _say(client, text, **place)
     branches = f"/v1/conversations/{place['conversation_id']}/branches"
     assert client.post(branches, json={"from_turn": 4, "name": "by-bus"}).status_code == 201

@@ -79,7 +79,9 @@ def test_a_file_is_packed_for_those_who_can_unpack_it(client: httpx2.Client) -> 
 
 def test_no_file_of_ours_names_another_place() -> None:
     ours = [*OURS, FILES / "index.html", FILES / "style.css"]
-    named = {path.name: re.findall(r"(?:https?:)?//[a-z0-9-]+\.[a-z]+", path.read_text("utf-8")) for path in ours}
+    named = {
+        path.name: re.findall(r"(?:https?:)?//[a-z0-9-]+\.[a-z]+", path.read_text("utf-8")) for path in ours
+    }
     assert {name: found for name, found in named.items() if found} == {}
 
 
@@ -95,7 +97,10 @@ def test_both_languages_say_the_same_things() -> None:
     english, chinese = words("en"), words("zh")
     assert len(english) > 150
     assert list(english) == list(chinese)
-    holes = {key: (set(re.findall(r"\{\w+\}", english[key])), set(re.findall(r"\{\w+\}", chinese[key]))) for key in english}
+    holes = {
+        key: (set(re.findall(r"\{\w+\}", english[key])), set(re.findall(r"\{\w+\}", chinese[key])))
+        for key in english
+    }
     assert {key: both for key, both in holes.items() if both[0] != both[1]} == {}
 
 
@@ -103,7 +108,9 @@ def test_every_word_that_is_said_is_in_the_dictionaries_and_the_other_way_round(
     source = "\n".join(path.read_text("utf-8") for path in OURS if path.parent.name != "words")
     said = set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)*)"', source))
     families = set(re.findall(r"t\(`([a-z]+\.)\$\{", source))
-    counted = {f"{key}.{form}" for key in re.findall(r'count\("([a-z]+)"', source) for form in ("one", "other")}
+    counted = {
+        f"{key}.{form}" for key in re.findall(r'count\("([a-z]+)"', source) for form in ("one", "other")
+    }
     direct = set(re.findall(r'\bt\("([a-z_.]+)"', source))
     known = set(words("en"))
     assert direct | counted <= known

@@ -86,3 +86,19 @@ def test_a_weak_key_is_told_what_it_can_do(page: Page, guarded_place: Place, wat
     page.get_by_role("button", name="Delete", exact=True).click()
     dialog.get_by_role("button", name="Delete").click()
     expect(dialog).to_contain_text("Your key does not allow this.")
+
+
+def test_what_a_weak_key_may_not_do_is_told_beside_the_button(
+    page: Page, guarded_place: Place, watch: Watch
+) -> None:
+    watch.expected = REFUSED
+    admin, reader = make_key(guarded_place, "admin"), make_key(guarded_place, "read")
+    with guarded_place.client(admin) as client:
+        conversation = story.record(client, "kim", "I live in Oslo.")
+    guarded_place.open(page)
+    page.get_by_role("dialog").get_by_label("Key").fill(reader)
+    page.get_by_role("button", name="Use this key").click()
+    guarded_place.open(page, f"/conversations/{conversation}")
+    page.get_by_role("button", name="Close", exact=True).click()
+    expect(page.get_by_role("alert").get_by_text("Your key does not allow this.")).to_be_visible()
+    expect(page.get_by_text("Open", exact=True)).to_be_visible()

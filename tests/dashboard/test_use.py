@@ -71,7 +71,7 @@ def test_a_strategy_changes_what_the_model_sees_and_not_what_was_said(page: Page
     place.open(page, f"/conversations/{place.ids['chat']}")
     page.get_by_role("button", name="What the model sees").click()
     expect(page.get_by_text("The model sees everything: 14 items.")).to_be_visible()
-    page.get_by_label("Strategy").select_option("trim")
+    page.get_by_role("combobox", name="Strategy").select_option("trim")
     page.get_by_label("Most turns").fill("2")
     page.get_by_label("Turns to keep").fill("1")
     page.get_by_role("button", name="Use this strategy").click()
@@ -80,7 +80,7 @@ def test_a_strategy_changes_what_the_model_sees_and_not_what_was_said(page: Page
     page.get_by_role("button", name="What was said").click()
     expect(page.locator(".message").get_by_text("Can you help me plan a weekend?")).to_be_visible()
     page.get_by_role("button", name="What the model sees").click()
-    page.get_by_label("Strategy").select_option("As the agent has it")
+    page.get_by_role("combobox", name="Strategy").select_option("As the agent has it")
     page.get_by_role("button", name="Use this strategy").click()
     expect(page.get_by_text("The model sees everything: 14 items.")).to_be_visible()
 
@@ -146,6 +146,7 @@ def test_conversations_are_narrowed_and_searched(page: Page, place: Place) -> No
     search.get_by_label("User").fill("ben")
     search.get_by_role("button", name="Filter").click()
     expect(page.locator(".row")).to_have_count(1)
+    expect(page.get_by_text("Name a user and an agent to search everything they said.")).to_be_visible()
     search.get_by_label("Agent").fill("assistant")
     search.get_by_label("Words").fill("orchestra")
     search.get_by_role("button", name="Filter").click()
@@ -157,7 +158,7 @@ def test_pages_go_on_by_their_cursor(page: Page, place: Place) -> None:
     with place.client() as client:
         for number in range(51):
             story.record(client, "gina", f"This is number {number}.")
-    place.open(page, "/conversations?user=gina")
+    place.open(page, "/conversations?user=gina&agent=assistant")
     expect(page.locator(".row")).to_have_count(50)
     page.get_by_role("button", name="Load more").click()
     expect(page.locator(".row")).to_have_count(51)

@@ -1,5 +1,6 @@
 """What is kept of a run: by hooks around it, and by its result."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -211,6 +212,61 @@ async def test_an_answer_that_a_guardrail_stops_is_not_recorded(
         with pytest.raises(OutputGuardrailTripwireTriggered):
             await with_hooks(agent, "hi", streamed, **kept)
         assert await conversations_of(kept["store"]) == []
+
+
+@output_guardrail
+def broken_guardrail(_context: Any, _agent: Any, _output: str) -> GuardrailFunctionOutput:
+    raise LookupError("the list of insults is not there")
+
+
+@whole_and_streamed
+@in_event_loop
+async def test_an_answer_that_a_guardrail_could_not_look_at_is_not_recorded(
+    server: ProviderServer, streamed: bool
+) -> None:
+    server.responses.reply("You idiot.")
+    async with place() as kept, agent_on(server, output_guardrails=[broken_guardrail]) as agent:
+        with pytest.raises(LookupError):
+            await with_hooks(agent, "hi", streamed, **kept)
+        assert await conversations_of(kept["store"]) == []
+
+
+@whole_and_streamed
+@in_event_loop
+async def test_a_turn_is_recorded_though_the_caller_fails_after_it(
+    server: ProviderServer, streamed: bool
+) -> None:
+    server.responses.reply("Nice.")
+    async with store_in_memory() as store, agent_on(server) as agent:
+        with pytest.raises(KeyError, match="mine"):
+            async with MemoryHooks(store, "desk", "ada") as hooks:
+                await run(agent, "I live in Lisbon.", streamed, hooks=hooks)
+                raise KeyError("mine")
+        (conversation,) = await conversations_of(store)
+    assert told(conversation) == [("user", "I live in Lisbon."), ("assistant", "Nice.")]
+
+
+async def answered_beside_one_that_fails(server: ProviderServer, failing: Any, *, grouped: bool) -> list[str]:
+    """Two runs at once in one block, of which one fails; returns what was recorded of users."""
+    async with store_in_memory() as store, agent_on(server) as agent:
+        with pytest.raises(Exception):  # noqa: B017, PT011 - what it is, the callers do not ask
+            async with MemoryHooks(store, "desk", "ada") as hooks:
+                first = await asyncio.gather(run(failing, "fails", hooks=hooks), return_exceptions=True)
+                await run(agent, "I live in Rome.", hooks=hooks)
+                raise ExceptionGroup("both", first) if grouped else first[0]
+        return [told(each)[0][1] for each in await conversations_of(store)]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@in_event_loop
+async def test_of_two_runs_the_one_that_failed_is_not_recorded(server: ProviderServer, grouped: bool) -> None:
+    server.fail_next("POST /v1/responses", Refuse(500, "gone"))
+    server.responses.reply("Nice.")
+    async with agent_on(server) as failing:
+        assert await answered_beside_one_that_fails(server, failing, grouped=grouped) == ["I live in Rome."]
+    server.responses.reply("You idiot.", "Nice.")
+    async with agent_on(server, output_guardrails=[no_insults]) as failing:
+        assert await answered_beside_one_that_fails(server, failing, grouped=grouped) == ["I live in Rome."]
 
 
 @whole_and_streamed

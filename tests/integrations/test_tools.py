@@ -1,6 +1,7 @@
 """The tools that an agent may call, called by a model over HTTP."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from recollect import Entry, MemoryStore
 from recollect.integrations.openai_agents import recall_tool, remember_tool
 from recollect.testing.contract import in_event_loop
-from recollect.testing.providers import ProviderServer, ToolCall
+from recollect.testing.providers import ProviderServer, Reply, ToolCall
 
 from .runs import NOWHERE, agent_on, asked, output_in, run, store_in_memory, whole_and_streamed
 
@@ -93,6 +94,18 @@ async def test_what_says_the_same_is_not_written_twice(server: ProviderServer) -
         await call(server, tool, said("The user lives in Lisbon."))
         told = await call(server, tool, said("the user lives in lisbon"))
         assert told == "That is remembered already."
+        assert len(await entries_of(store)) == 1
+
+
+@in_event_loop
+async def test_what_is_remembered_several_times_in_one_answer_is_written_once(
+    server: ProviderServer, tmp_path: Path
+) -> None:
+    calls = [ToolCall("remember", said("The user lives in Lisbon."), f"call_{n}") for n in range(4)]
+    server.responses.reply(Reply(tool_calls=calls), "Noted.")
+    async with store_in_memory(url=str(tmp_path / "memory.db")) as store:
+        async with agent_on(server, tools=[remember_tool(store, "desk", "ada")]) as agent:
+            await run(agent, "I live in Lisbon.")
         assert len(await entries_of(store)) == 1
 
 

@@ -18,10 +18,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from recollect.mcp.access import Pinned, local_access
-from recollect.server.addresses import address_of, listen
 from recollect.mcp.memories import Memories
 from recollect.mcp.over_http import PATH, mcp_app
 from recollect.mcp.server import build_server
+from recollect.server.addresses import address_of, listen
 from recollect.server.settings import Settings, load_settings
 
 COMMAND = [sys.executable, "-m", "recollect", "mcp"]

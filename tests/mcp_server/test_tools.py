@@ -304,18 +304,23 @@ async def test_what_is_remembered_several_times_at_once_is_written_once(tmp_path
 
 
 class FailsOnce:
-    """An embedder that does not keep to its word the first time."""
+    """An embedder that after its first answer fails where nobody expects it."""
 
-    name = "fails once"
     dimensions = 2
 
     def __init__(self) -> None:
-        self.calls = 0
+        self._failures = 1
+        self._has_answered = False
+
+    @property
+    def name(self) -> str:
+        if self._has_answered and self._failures:
+            self._failures -= 1
+            raise ZeroDivisionError("ceramics")
+        return "fails once"
 
     async def embed(self, texts: Sequence[str], /) -> Any:
-        self.calls += 1
-        if self.calls == 1:
-            raise ZeroDivisionError("The user makes ceramics")
+        self._has_answered = True
         return np.ones((len(texts), 2), np.float32)
 
 

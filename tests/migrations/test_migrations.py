@@ -24,6 +24,7 @@ from recollect.migrations import VERSION_TABLE, migrate
 from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchema
 from recollect.server.database.schema import ServiceSchema
 from recollect.sessions.events import EventLog
+from recollect.sessions.protocol import SessionMetadata
 from recollect.sessions.sql.schema import Schema
 from recollect.sessions.sql.session_schema import session_schema
 from recollect.sessions.sql.tables import Tables
@@ -34,6 +35,7 @@ from recollect.testing.contract import in_event_loop, message, texts
 from ..sessions.postgres.database import sql
 
 HEAD = ScriptDirectory(str(Path(recollect.migrations.__file__).parent)).get_current_head()
+BY_USER = "recollect_agent_sessions_metadata_by_user"
 ADVANCED = session_schema(Tables(advanced=True))
 EVERYTHING: tuple[Schema, ...] = (
     ADVANCED,
@@ -153,6 +155,28 @@ async def test_conversations_of_before_have_their_runs_and_can_go_on(empty_datab
         await store.close_conversation("c")
         runs = await store.list_runs_of("c")
         assert [(run.first_index, run.last_index) for run in runs] == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+@in_event_loop
+async def test_sessions_of_a_user_with_a_long_id_are_kept_and_found(
+    empty_database: str, made_before: bool
+) -> None:
+    await migrate(empty_database)
+    if made_before:  # with the index as the first revision makes it
+        await downgrade(empty_database, "0008")
+        sql(empty_database, f"DROP INDEX {BY_USER}")
+        sql(
+            empty_database, f"CREATE INDEX {BY_USER} ON recollect_agent_sessions_metadata (user_id, agent_id)"
+        )
+        await migrate(empty_database)
+    long = "".join(map(chr, range(0x4E00, 0x4E00 + 4096)))  # a repetition would be made short
+    owner = SessionMetadata(long, long)
+    async with SQLAlchemySession.from_url("s", url=empty_database, metadata=owner) as session:
+        await session.add_items([message("a")])
+        assert await session.get_metadata() == owner
+    ((definition,),) = sql(empty_database, f"SELECT indexdef FROM pg_indexes WHERE indexname = '{BY_USER}'")
+    assert "USING hash (user_id)" in definition
 
 
 @in_event_loop

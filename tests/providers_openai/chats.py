@@ -1,5 +1,6 @@
 """A chat as a service holds it: one store, one provider, one conversation, and a model over real HTTP."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -43,11 +44,16 @@ class Meter:
 
     def __init__(self) -> None:
         self.tokens: dict[str, int] = {}
+        self.reached = asyncio.Event()
+        self.may_count = asyncio.Event()
+        self.may_count.set()
 
     async def wait(self, tenant: str) -> float:  # noqa: ARG002
         return 0.0
 
     async def spent(self, tenant: str, tokens: int) -> None:
+        self.reached.set()
+        await self.may_count.wait()
         self.tokens[tenant] = self.tokens.get(tenant, 0) + tokens
 
 

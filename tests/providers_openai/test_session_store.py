@@ -199,12 +199,12 @@ async def test_what_is_erased_takes_the_session_events_and_summaries_with_it(
 
 
 @in_event_loop
-async def test_a_conversation_closed_while_a_turn_runs_keeps_a_sound_session(
-    file_place: Place, server: ProviderServer
+async def test_a_conversation_closed_while_a_turn_runs_takes_its_answer(
+    place: Place, server: ProviderServer
 ) -> None:
-    server.responses.reply("Too late.")
+    server.responses.reply("Just in time.")
     let_go = threading.Event()
-    async with open_chat(file_place, server) as chat:
+    async with open_chat(place, server) as chat:
         conversation = await chat.begin()
         server.fail_next(RESPONSES, Hold(let_go))
         stream = chat.provider.stream(chat.turn("Hi."))
@@ -212,9 +212,11 @@ async def test_a_conversation_closed_while_a_turn_runs_keeps_a_sound_session(
         await chat.store.close_conversation(conversation.conversation_id)
         let_go.set()
         last = [event async for event in stream][-1]
-        assert (last.kind, last.data["code"]) == ("turn.failed", "interrupted")
-        assert await chat.said() == [("user", "Hi.")]
-        assert short(await chat.items()) == "U"
+        assert (last.kind, last.data["text"]) == ("turn.completed", "Just in time.")
+        assert await chat.said() == [("user", "Hi."), ("assistant", "Just in time.")]
+        assert short(await chat.items()) == "UA"
+        with pytest.raises(ConflictError):
+            await chat.say("One more.")
 
 
 def test_an_owner_is_found_by_user_agent_and_tenant() -> None:

@@ -1,5 +1,6 @@
 """Tools that agents in these tests have."""
 
+import asyncio
 import os
 
 from agents import RunContextWrapper, function_tool
@@ -28,3 +29,9 @@ def explode(secret: str) -> str:
 def die() -> str:
     """End the process at once, as `kill -9` does."""
     os._exit(9)
+
+
+async def hang() -> str:
+    """Never come back."""
+    await asyncio.Event().wait()
+    return "never"

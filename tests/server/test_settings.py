@@ -1,5 +1,6 @@
 """The configuration: a file, the environment, and what is refused."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -54,8 +55,33 @@ def test_the_short_variable_sets_the_database_and_the_full_one_wins_over_it() ->
 
 
 def test_variables_of_others_are_left_alone() -> None:
-    others = {"RECOLLECT_TEST_POSTGRES_URL": "x", "RECOLLECT_SECRET": "y", "PATH": "z", "A__B": "c"}
+    others = {"RECOLLECT_TEST_POSTGRES_URL": "x", "RECOLLECT_BENCH_PYTHON": "y", "PATH": "z", "A__B": "c"}
+    others |= {"RECOLLECT_USER": "ada", "RECOLLECT_AGENT": "assistant", "RECOLLECT_LOCOMO": "locomo.json"}
     assert load_settings(None, others) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("RECOLLECT_PORT", "; server.port is RECOLLECT_SERVER__PORT"),
+        ("RECOLLECT_SERVER_PORT", "; server.port is RECOLLECT_SERVER__PORT"),
+        ("RECOLLECT_SERVR_HOST", "; server.host is RECOLLECT_SERVER__HOST"),
+        ("RECOLLECT_CHAT_API_KEY", "; chat.api_key is RECOLLECT_CHAT__API_KEY"),
+        ("RECOLLECT_SECRET", ""),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_refused_with_the_one_that_was_meant(
+    variable: str, meant: str
+) -> None:
+    assert _refusal(None, {variable: "planted"}) == f"there is no setting {variable}{meant}"
+
+
+def test_every_variable_that_the_package_reads_is_known() -> None:
+    sources = [path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py")]
+    read = {name for source in sources for name in re.findall(r"RECOLLECT_[A-Z0-9_]*[A-Z0-9]\b", source)}
+    assert "RECOLLECT_USER" in read
+    alone = {name for name in read if "__" not in name} - {"RECOLLECT_CONFIG"}
+    assert load_settings(None, dict.fromkeys(alone, "x")).database.url == "x"
 
 
 def test_every_kind_of_value_can_come_from_the_environment() -> None:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from typing import Self
 
-from ..errors import RecollectError
 from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
 from ..server.access.audit import AuditLog
@@ -48,10 +47,11 @@ class Memories:
 
     async def _embed(self, before: "asyncio.Task[None] | None") -> None:
         if before is not None:
-            await before
+            # Whatever became of it; unlike `wait`, this cancels it when it is cancelled itself.
+            await asyncio.gather(before, return_exceptions=True)
         try:
             await self._store.embed_pending()
-        except (RecollectError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - here the task ends, and nobody waits for its error
             _log.warning("what was remembered has no vector yet (%s)", type(error).__name__)
 
     async def aclose(self) -> None:

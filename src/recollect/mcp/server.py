@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from .access import Access
 from .arguments import tell_faults
 from .memories import Memories
-from .tools import TOOLS, Answer, MemoryTool, RefusedError
+from .tools import TOOLS, Answer, RefusedError
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +67,8 @@ async def _call(memories: Memories, access: Access, params: CallToolRequestParam
         return _refused(str(error))
     except Exception as error:  # noqa: BLE001 - here calls end: beyond, the words of an error would be sent
         return _failed(error)
+    if answer.target is not None:
+        await _note(memories, access, params.name, answer.target)
     # By name, as JSON: what a schema requires stands there, also where it is null.
     values = answer.values.model_dump(mode="json")
     return CallToolResult(content=[TextContent(text=answer.text)], structured_content=values)
@@ -79,20 +81,18 @@ async def _answer(memories: Memories, access: Access, params: CallToolRequestPar
     if not access.caller.allows(tool.scope):
         raise RefusedError(f"the key of this client may not {tool.name}: it lacks the scope {tool.scope}")
     given = tool.arguments.model_validate(params.arguments or {})
-    answer = await tool.run(memories.of(access.caller.tenant), access, given)
-    await _note(memories, access, tool, answer)
-    return answer
+    return await tool.run(memories.of(access.caller.tenant), access, given)
 
 
-async def _note(memories: Memories, access: Access, tool: MemoryTool, answer: Answer) -> None:
+async def _note(memories: Memories, access: Access, tool: str, target: str) -> None:
     """Write down who changed what, by ids, and let what is new be found by meaning."""
-    caller = access.caller
-    if not tool.changes or answer.target is None:
-        return
     memories.embed_soon()
-    await memories.audit.record(
-        caller.tenant, caller.key_id, f"mcp.{tool.name}", f"entry:{answer.target}", 200
-    )
+    caller = access.caller
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await memories.audit.record(caller.tenant, caller.key_id, f"mcp.{tool}", f"entry:{target}", 200)
+    except Exception as error:  # noqa: BLE001 - the change is done, and whoever asked for it must hear so
+        _log.error("mcp.%s of entry %s is not in the audit log (%s)", tool, target, type(error).__name__)
 
 
 def _refused(words: str) -> CallToolResult:

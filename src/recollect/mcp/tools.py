@@ -9,7 +9,6 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import BaseModel
 
 from ..memory.entry import Entry
-from ..memory.similarity import say_the_same
 from ..memory.store import MemoryStore
 from ..server.access.keys import Scope
 from ..strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
@@ -32,7 +31,6 @@ from .answers import (
 )
 from .arguments import EntryGiven, Listing, Recall, Remember
 
-_NEAREST = 5  # entries among which one may say the same
 _CONFIDENCE = 0.8  # a model wrote it down, who may have misunderstood
 _UNKNOWN_ENTRY = (
     "nothing with this entry_id is remembered about the user; recall and list tell those there are"
@@ -100,16 +98,17 @@ class MemoryTool:
 
 
 async def _remember(store: MemoryStore, access: Access, given: Remember) -> Answer:
-    owner = (access.agent_id, access.user_id)
-    near = await store.search_memories(given.text, *owner, limit=_NEAREST, content_type=given.kind)
-    known = next((hit.entry for hit in near.hits if say_the_same(hit.entry.text, given.text)), None)
-    if known is not None:
-        values = Remembered(entry_id=known.content_id, is_new=False)
-        return Answer(f"That is remembered already, as {known.content_id}.", values)
-    entry = await store.add_entry(
-        *owner, given.kind, given.text, valid_from=given.happened_on, confidence=_CONFIDENCE
+    entry, is_new = await store.add_entry_unless_known(
+        access.agent_id,
+        access.user_id,
+        given.kind,
+        given.text,
+        valid_from=given.happened_on,
+        confidence=_CONFIDENCE,
     )
-    values = Remembered(entry_id=entry.content_id, is_new=True)
+    values = Remembered(entry_id=entry.content_id, is_new=is_new)
+    if not is_new:
+        return Answer(f"That is remembered already, as {entry.content_id}.", values)
     return Answer(f"Remembered as {entry.content_id}.", values, entry.content_id)
 
 

@@ -47,6 +47,7 @@ class ConversationManager:
 
     get_memory = _blocking(MemoryStore.get_memory)
     get_memory_by_id = _blocking(MemoryStore.get_memory_by_id)
+    get_memory_outline = _blocking(MemoryStore.get_memory_outline)
     list_memories = _blocking(MemoryStore.list_memories)
     save_memory = _blocking(MemoryStore.save_memory)
 
@@ -55,6 +56,7 @@ class ConversationManager:
     get_entry = _blocking(MemoryStore.get_entry)
     get_history = _blocking(MemoryStore.get_history)
     add_entry = _blocking(MemoryStore.add_entry)
+    add_entry_unless_known = _blocking(MemoryStore.add_entry_unless_known)
     edit_entry = _blocking(MemoryStore.edit_entry)
     delete_entry = _blocking(MemoryStore.delete_entry)
 

@@ -48,6 +48,13 @@ class ChatUsage:
         """All tokens, in and out."""
         return self.input_tokens + self.output_tokens
 
+    def __add__(self, other: "ChatUsage") -> "ChatUsage":
+        return ChatUsage(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
 
 @dataclass(frozen=True)
 class ToolCall:

@@ -26,6 +26,8 @@ _NO_OTHER_TELEMETRY: TelemetryConfig = {
     "operation_spans": False,
     "auto_configure": False,
 }
+# What a page may read of an answer, besides what it always may.
+_EXPOSED = ("ETag", "Location", "Retry-After", "Idempotency-Replayed", "X-Request-Id")
 
 
 def create_app(settings: Settings | None = None, registry: AgentRegistry | None = None) -> FastAPI:
@@ -49,13 +51,14 @@ def create_app(settings: Settings | None = None, registry: AgentRegistry | None 
     for router in ROUTERS:
         app.include_router(router)
     describe_api(app)
-    app.add_middleware(Gate)
+    app.add_middleware(Gate, most_at_once=settings.server.max_concurrency)
     if settings.server.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.server.cors_origins,
             allow_methods=["*"],
             allow_headers=["*"],
+            expose_headers=_EXPOSED,
         )
     app.add_middleware(TelemetryMiddleware, metrics=service.metrics)
     return app

@@ -6,13 +6,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.routing import APIRoute
 
+from ..errors import RecollectError
 from ..memory.store import MemoryStore
 from .access.callers import Caller
 from .access.keys import Scope
+from .faults import status_of
 from .idempotency import Ids
 from .problems import Problem
 from .service import Service
-from .telemetry.logs import current_request_id
+from .telemetry.logs import current_request_id, log_fault
 
 _READ_METHODS = {"GET", "HEAD"}
 
@@ -36,10 +38,6 @@ async def _service(request: Request) -> Service:
     return service_of(request)
 
 
-async def _caller(request: Request) -> Caller:
-    return caller_of(request)
-
-
 def _needing(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
     async def allowed(request: Request) -> Caller:
         caller = caller_of(request)
@@ -60,7 +58,6 @@ def _store_needing(scope: Scope) -> Callable[[Request], Awaitable[MemoryStore]]:
 
 
 ServiceDep = Annotated[Service, Depends(_service)]
-CallerDep = Annotated[Caller, Depends(_caller)]
 Reader = Annotated[Caller, Depends(_needing("read"))]
 Writer = Annotated[Caller, Depends(_needing("write"))]
 Admin = Annotated[Caller, Depends(_needing("admin"))]
@@ -75,23 +72,23 @@ AdminStore = Annotated[MemoryStore, Depends(_store_needing("admin"))]
 class AuditedRoute(APIRoute):
     """A route that is written into the audit log before it answers, if it changes something or says so.
 
-    The action is the route's `operation_id`. A route names what it was about in `request.state.audit_target`,
+    What failed is written down, too. The action is the route's `operation_id`; a route that has none only
+    refuses methods. A route names what it was about in `request.state.audit_target`,
     by ids alone; one with `openapi_extra={"x-audited": …}` is written down, or not, whatever its method is.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of the route, with the audit log after it."""
         handle = super().get_route_handler()
-        changes = not (set(self.methods or ()) <= _READ_METHODS)
-        if not (self.openapi_extra or {}).get("x-audited", changes):
+        action, changes = self.operation_id, not (set(self.methods or ()) <= _READ_METHODS)
+        if action is None or not (self.openapi_extra or {}).get("x-audited", changes):
             return handle
-        action = self.operation_id or self.name
 
         async def handle_audited(request: Request) -> Response:
             try:
                 response = await handle(request)
-            except Problem as problem:
-                await _audit(request, action, problem.status)
+            except Exception as error:
+                await _audit_failure(request, action, error)
                 raise
             await _audit(request, action, response.status_code)
             if getattr(request.state, "is_replay", False):
@@ -106,6 +103,14 @@ async def _audit(request: Request, action: str, status: int) -> None:
     await service_of(request).audit.record(
         caller.tenant, caller.key_id, action, target, status, current_request_id()
     )
+
+
+async def _audit_failure(request: Request, action: str, error: Exception) -> None:
+    """A log that cannot be written takes nothing from what the caller is told: there was an error before."""
+    try:
+        await _audit(request, action, status_of(error))
+    except RecollectError as unwritten:
+        log_fault(unwritten)
 
 
 def make_router(tag: str) -> APIRouter:

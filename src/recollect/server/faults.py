@@ -19,7 +19,7 @@ from ..errors import (
     SchemaMismatchError,
     StorageError,
 )
-from ..providers.openai.failures import ChatFailedError, UnknownBranchError
+from ..providers.openai.failures import ChatFailedError, TurnRunningError, UnknownBranchError
 from .problems import CODES, MEDIA_TYPE, Problem
 from .telemetry.logs import current_request_id, log_fault
 
@@ -29,6 +29,7 @@ _RETRY_AFTER = {"Retry-After": "1"}
 _OF_ERRORS: tuple[tuple[type[RecollectError], str, str | None], ...] = (
     (UnknownBranchError, "not_found", None),
     (RunLockTimeoutError, "conversation_busy", "another turn of this conversation is still running"),
+    (TurnRunningError, "idempotency_in_progress", "send the request again a little later"),
     (ConflictError, "conflict", None),
     (InvalidItemError, "validation_failed", None),
     (ImportFormatError, "validation_failed", None),
@@ -38,6 +39,9 @@ _OF_ERRORS: tuple[tuple[type[RecollectError], str, str | None], ...] = (
     (StorageError, "storage_unavailable", "the database does not answer now; nothing is lost, try again"),
 )
 _OF_TURNS = {"storage_failed": "storage_unavailable", "interrupted": "not_ready"}
+_AGAIN_SOON = {"idempotency_in_progress", "not_ready", "storage_unavailable"}
+# Where the words of pydantic repeat what was sent, these stand in their place.
+_WORDS = {"union_tag_invalid": "{discriminator} must be one of {expected_tags}"}
 _OF_STATUS = {kind.status: code for code, kind in reversed(CODES.items())} | {409: "conflict"}
 
 
@@ -50,15 +54,31 @@ def answer_problem(problem: Problem) -> Response:
 def problem_of(error: RecollectError) -> Problem:
     """The problem that an error of the library is to a caller."""
     if isinstance(error, ChatFailedError):
-        return _problem(_OF_TURNS.get(error.code, "model_failed"), str(error))
+        return _problem(turn_code(error.code), str(error))
     for kind, code, detail in _OF_ERRORS:
         if isinstance(error, kind):
             return _problem(code, str(error) if detail is None else detail)
     return Problem("internal_error", "the request could not be served")
 
 
+def turn_code(code: str) -> str:
+    """The code by which callers know why a turn has no answer: the same in a stream and in a problem."""
+    return _OF_TURNS.get(code, code if code in CODES else "model_failed")
+
+
 def _problem(code: str, detail: str) -> Problem:
-    return Problem(code, detail, headers=_RETRY_AFTER if CODES[code].status == 503 else None)
+    return Problem(code, detail, headers=_RETRY_AFTER if code in _AGAIN_SOON else None)
+
+
+def status_of(error: Exception) -> int:
+    """The status of the answer that an error in a route becomes."""
+    if isinstance(error, Problem):
+        return error.status
+    if isinstance(error, RecollectError):
+        return problem_of(error).status
+    if isinstance(error, RequestValidationError):
+        return _invalid(error.errors()).status
+    return error.status_code if isinstance(error, HTTPException) else 500
 
 
 def answer_error(error: RecollectError) -> Response:
@@ -110,9 +130,14 @@ def _invalid(found: Sequence[Any]) -> Problem:
     """Which fields are wrong; their values are not repeated."""
     if any(each["type"] == "json_invalid" for each in found):
         return Problem("invalid_json", "the body is not valid JSON")
-    errors = [{"field": _field(each["loc"]), "message": _told(each["msg"])} for each in found[:20]]
+    errors = [{"field": _field(each["loc"]), "message": _told(_words(each))} for each in found[:20]]
     first = errors[0]
     return Problem("validation_failed", f"{first['field']}: {first['message']}", errors=errors)
+
+
+def _words(error: Any) -> str:
+    words: str = _WORDS.get(error["type"], "").format_map(error.get("ctx", {})) or error["msg"]
+    return words
 
 
 def _field(place: Sequence[str | int]) -> str:

@@ -1,32 +1,50 @@
 """What a request passes before it is read: who sends it, how often, how much, and in what form."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import RecollectError
-from .access.callers import authenticate
+from .access.callers import Caller, authenticate
+from .addresses import is_loopback
 from .faults import answer_error, answer_problem
 from .problems import Problem
 from .service import Service
 
 _WITH_BODY = {"POST", "PUT", "PATCH"}
 _GUARDED = "/v1"
+_RETRY_AFTER = {"Retry-After": "1"}
 
 
 class Gate:
-    """Lets a request through to the routes with its caller known, and its whole body there."""
+    """Lets a request through to the routes with its caller known, and its whole body there.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Only so many at once: a stream is being served until it ends. Probes are not counted, and always answered.
+    """
+
+    def __init__(self, app: ASGIApp, most_at_once: int) -> None:
         self._app = app
+        self._most_at_once = most_at_once
+        self._count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or have it answered."""
         if scope["type"] != "http" or not _is_guarded(scope["path"]):
             await self._app(scope, receive, send)
             return
+        if self._count >= self._most_at_once:
+            problem = Problem("overloaded", f"at most {self._most_at_once} at once", headers=_RETRY_AFTER)
+            await answer_problem(problem)(scope, receive, send)
+            return
+        self._count += 1
+        try:
+            await self._guard(scope, receive, send)
+        finally:
+            self._count -= 1
+
+    async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         service: Service = scope["app"].state.service
         try:
             receive = await _let_in(service, scope, receive)
@@ -46,18 +64,39 @@ def _is_guarded(path: str) -> bool:
 async def _let_in(service: Service, scope: Scope, receive: Receive) -> Receive:
     headers = Headers(scope=scope)
     caller = await authenticate(service.keys, headers.get("authorization"))
+    limits = service.settings.server
+    _check_hosts(caller, headers.getlist("host"), limits.host)
     scope.setdefault("state", {})["caller"] = caller
     service.check_rate(caller.tenant)
     if scope["method"] not in _WITH_BODY:
         return receive
-    _check_form(headers)
-    limits = service.settings.server
+    _check_form(headers, has_body=False)
     body = await _read_body(headers, receive, limits.max_body_bytes, limits.receive_seconds)
+    _check_form(headers, has_body=bool(body))
     return _replaying(body, receive)
 
 
-def _check_form(headers: Mapping[str, str]) -> None:
-    kind = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+def _check_hosts(caller: Caller, hosts: Iterable[str], own: str) -> None:
+    """Without keys a name that leads here must be ours.
+
+    A page from anywhere may have its own name lead to this machine, and then asks as if it were at home.
+    """
+    if caller.key_id is None and not all(is_own_host(host, own) for host in hosts):
+        told = "without keys, the service answers by the name of this machine alone, such as localhost"
+        raise Problem("misdirected_request", told)
+
+
+def is_own_host(given: str, own: str) -> bool:
+    """Whether a `Host` header, with a port or without, names this machine or the address of the service."""
+    name = given.strip().lower()
+    name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
+    return is_loopback(name) or name == own.lower()
+
+
+def _check_form(headers: Mapping[str, str], *, has_body: bool) -> None:
+    """What is said of a body is checked before it is read; nothing need be said where there is none."""
+    kind = headers.get("content-type", "" if has_body else "application/json").partition(";")[0]
+    kind = kind.strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise Problem("unsupported_media_type", "send the body as application/json")
 

@@ -44,8 +44,10 @@ _SERVER_FAULT = 500  # statuses from here on say that it is not known what was m
 class Ids:
     """Makes the ids of what a request makes: the same ones whenever it is made again."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, *, are_new: bool = True) -> None:
         self._seed = seed
+        self.are_new = are_new
+        """Whether nobody has made anything with them: no earlier attempt broke off."""
         self.user_id: str | None = None
         """Whom it concerns, if that was said."""
 
@@ -128,7 +130,8 @@ class Idempotency(SQLStore):
             headers = {"Retry-After": "1"}
             raise Problem("idempotency_in_progress", "send the request again a little later", headers=headers)
         is_first = claimed.decision == "new"
-        return Claim(tenant, Ids(claimed.seed), claimed.made, request_key, asked.owner, is_first)
+        ids = Ids(claimed.seed, are_new=is_first)
+        return Claim(tenant, ids, claimed.made, request_key, asked.owner, is_first)
 
     @asynccontextmanager
     async def held(self, claim: Claim) -> AsyncIterator[None]:

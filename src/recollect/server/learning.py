@@ -13,9 +13,13 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from ..memory.models.named import extractor_named
+from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
 from .access.budget import Budget, TokenLedger
@@ -23,12 +27,47 @@ from .settings import Settings
 from .telemetry.gathering import embedding_of
 from .telemetry.logs import configure_logging
 
+GOODBYE = 15.0
+"""Seconds that a learning process has at the end to hand back what it is at."""
+
 _log = logging.getLogger("recollect.learning")
 _FIRST_PAUSE = 1.0  # seconds until a process that died is started again; doubled each time
 _LONGEST_PAUSE = 60.0
-_GOODBYE = 15.0  # seconds that it has to hand back what it is at
 _TELL_EVERY = 5.0
 _NICE = 10
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What learns: a store whose workers have not been started yet, and what it goes by."""
+
+    store: MemoryStore
+    extractor: Extractor
+    budget: Budget
+
+
+@asynccontextmanager
+async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIterator[Learner]:
+    """What learns as the settings say, for all tenants or for one."""
+    place, url = settings.database.options(), settings.database.url
+    whose: dict[str, Any] = {"all_tenants": True} if tenant is None else {"tenant": tenant}
+    extractor = extractor_named(settings.memory.extractor)
+    try:
+        async with TokenLedger(url, **place) as ledger:
+            budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
+            store = MemoryStore(
+                url,
+                extractor=extractor,
+                embedder=embedder_named(settings.memory.embedder),
+                workers=settings.memory.workers,
+                meter=budget,
+                **whose,
+                **place,
+            )
+            async with store:
+                yield Learner(store, extractor, budget)
+    finally:
+        await extractor.aclose()
 
 
 class LearningProcess:
@@ -43,6 +82,8 @@ class LearningProcess:
         self.unusable_texts = 0
         self.is_embedder_failing = False
         """What the process has told last."""
+        self.count_tokens: Callable[[int], object] = lambda _: None
+        """Is told of the tokens that models were asked for since it was told last."""
 
     def start(self) -> None:
         """Start the process; twice is harmless."""
@@ -81,13 +122,14 @@ class LearningProcess:
     async def _listen(self, process: Process) -> bool:
         """Note what the process tells, until it ends; returns whether it told anything."""
         assert process.stdout is not None
-        has_told = False
+        has_told, tokens = False, 0
         while line := await process.stdout.readline():
             told = json.loads(line)
             self.embedder_failures = told["failures"]
             self.unusable_texts = told["unusable"]
             self.is_embedder_failing = told["is_failing"]
-            has_told = True
+            self.count_tokens(told["tokens"] - tokens)
+            has_told, tokens = True, told["tokens"]
         return has_told
 
 
@@ -95,7 +137,7 @@ async def _end(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
-        async with asyncio.timeout(_GOODBYE):
+        async with asyncio.timeout(GOODBYE):
             await process.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
@@ -115,25 +157,12 @@ async def _learn() -> None:
     settings = Settings.model_validate_json(await orders.readline())
     configure_logging(settings.logging)
     watching = asyncio.create_task(_set_at_end(orders, ended))
-    place, url = settings.database.options(), settings.database.url
-    extractor = extractor_named(settings.memory.extractor)
     try:
-        async with TokenLedger(url, **place) as ledger:
-            store = MemoryStore(
-                url,
-                extractor=extractor,
-                embedder=embedder_named(settings.memory.embedder),
-                workers=settings.memory.workers,
-                all_tenants=True,
-                meter=Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day),
-                **place,
-            )
-            async with store:
-                store.start()
-                await _tell_until(ended, store)
+        async with open_learner(settings) as learner:
+            learner.store.start()
+            await _tell_until(ended, learner)
     finally:
         watching.cancel()
-        await extractor.aclose()
 
 
 async def _input() -> asyncio.StreamReader:
@@ -148,20 +177,21 @@ async def _set_at_end(orders: asyncio.StreamReader, ended: asyncio.Event) -> Non
     ended.set()
 
 
-async def _tell_until(ended: asyncio.Event, store: MemoryStore) -> None:
+async def _tell_until(ended: asyncio.Event, learner: Learner) -> None:
     while not ended.is_set():
         with contextlib.suppress(BrokenPipeError):  # nobody listens any more: then the input ends, too
-            print(json.dumps(_state_of(store)), flush=True)
+            print(json.dumps(_state_of(learner)), flush=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_TELL_EVERY):
                 await ended.wait()
 
 
-def _state_of(store: MemoryStore) -> dict[str, Any]:
-    embedding = embedding_of(store)
+def _state_of(learner: Learner) -> dict[str, Any]:
+    embedding, tokens = embedding_of(learner.store), learner.budget.spent_here
     if embedding is None:
-        return {"failures": 0, "unusable": 0, "is_failing": False}
+        return {"tokens": tokens, "failures": 0, "unusable": 0, "is_failing": False}
     return {
+        "tokens": tokens,
         "failures": embedding.failures,
         "unusable": embedding.unusable,
         "is_failing": embedding.last_error is not None,

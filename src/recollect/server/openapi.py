@@ -6,11 +6,12 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from .problems import MEDIA_TYPE
-from .schemas.base import HIT_LIMIT, PAGE_SIZE
+from .schemas.base import HIT_LIMIT, MOST_ITEMS, PAGE_SIZE
 from .schemas.problems import ProblemDocument, problems
+from .schemas.streams import EVENTS
 from .settings import ServerSettings
 
 _DESCRIPTION = """The memory of AI agents: it records conversations, learns from them, answers what it knows
@@ -90,8 +91,12 @@ def _add_components(document: dict[str, Any]) -> None:
     schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    _, made = models_json_schema([(ProblemDocument, "validation")], ref_template=_SCHEMAS + "{model}")
-    schemas.update({"FieldError": made["$defs"]["FieldError"], "Problem": made["$defs"]["ProblemDocument"]})
+    models: list[type[BaseModel]] = [ProblemDocument, *EVENTS.values()]
+    asked: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
+    made = models_json_schema(asked, ref_template=_SCHEMAS + "{model}")[1]["$defs"]
+    made["Problem"] = made.pop("ProblemDocument")
+    for name, schema in made.items():
+        schemas.setdefault(name, schema)
     _restore_examples(schemas)
     components["securitySchemes"] = {"key": _KEY}
 
@@ -179,7 +184,7 @@ def _tell_limits_of_bodies(schemas: dict[str, Any], limits: ServerSettings) -> N
         if schema.get("additionalProperties") is False and "limit" in properties:
             _tell_most(properties["limit"], limits, HIT_LIMIT)
         if schema.get("additionalProperties") is False and "messages" in properties:
-            properties["messages"]["maxItems"] = limits.max_messages
+            properties["messages"]["maxItems"] = min(limits.max_messages, MOST_ITEMS)
 
 
 def _tell_most(schema: dict[str, Any], limits: ServerSettings, default: int) -> None:

@@ -29,6 +29,7 @@ CODES: dict[str, Kind] = {
     "precondition_failed": Kind(412, "It has been changed since it was read"),
     "body_too_large": Kind(413, "The body is too large"),
     "unsupported_media_type": Kind(415, "The body must be JSON"),
+    "misdirected_request": Kind(421, "The request was meant for another host"),
     "validation_failed": Kind(422, "The request is not as it should be"),
     "precondition_required": Kind(428, "An If-Match header is needed"),
     "rate_limited": Kind(429, "Too many requests"),
@@ -36,6 +37,7 @@ CODES: dict[str, Kind] = {
     "internal_error": Kind(500, "Something went wrong on our side"),
     "model_failed": Kind(502, "The model did not give an answer"),
     "not_ready": Kind(503, "The service cannot answer now"),
+    "overloaded": Kind(503, "Too many requests are being served"),
     "storage_unavailable": Kind(503, "The database does not answer"),
 }
 

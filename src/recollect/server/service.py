@@ -89,10 +89,18 @@ class Service:
         if self.settings.memory.embedder == "local":
             await local_embedder().embed(["hello"])
 
+    async def interrupt_turns(self) -> None:
+        """When the grace is over, interrupt the turns that are still running: they are told as failed."""
+        await asyncio.sleep(self._grace_left())
+        await self.provider.aclose(0.0)
+
+    def _grace_left(self) -> float:
+        return max(0.0, (self.stops_at or 0.0) - time.monotonic())
+
     async def aclose(self) -> None:
         """Let running turns finish, hand runs back, and let go of the database."""
         self.begin_to_stop()
-        await self.provider.aclose(max(0.0, (self.stops_at or 0.0) - time.monotonic()))
+        await self.provider.aclose(self._grace_left())
         if self.learning is not None:
             await self.learning.stop()
         await self.memory.aclose()
@@ -116,6 +124,10 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
     learns_apart = settings.memory.own_process and settings.memory.workers > 0
     learning = LearningProcess(settings) if learns_apart else None
     budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
+    metrics = Metrics()
+    budget.on_spent = metrics.count_tokens
+    if learning is not None:
+        learning.count_tokens = metrics.count_tokens
     memory = MemoryStore(
         url,
         extractor=extractor,
@@ -141,7 +153,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
             quiet_seconds=settings.memory.quiet_seconds,
             **place,
         ),
-        Metrics(),
+        metrics,
         extractor,
         learning,
     )

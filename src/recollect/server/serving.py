@@ -1,9 +1,10 @@
 """Running the service: where it listens, whom it lets in, and how it ends.
 
 At the first SIGTERM or SIGINT, `/readyz` says that the service is stopping, and no more connections are
-taken. Requests and chat turns that are running get `grace_seconds`; then what is left of them is cancelled,
-runs of learning are handed back, and the process ends with 0. A second signal ends it at once, which loses
-nothing that was acknowledged.
+taken. Requests and chat turns that are running get `grace_seconds`; then the turns that are left are
+interrupted, which whoever waits for them is told, requests that do not end then are cut off, runs of learning
+are handed back, and the process ends with 0. A second signal ends it at once, which loses nothing that was
+acknowledged.
 """
 
 import asyncio
@@ -30,8 +31,12 @@ from .telemetry.logs import configure_logging, tell_error
 from .telemetry.spans import start_traces
 
 _log = logging.getLogger("recollect.server")
+TO_TELL_INTERRUPTION = 5
+"""Seconds after the grace in which those whose turns were interrupted are told so."""
+
 _KEEP_ALIVE = 75  # seconds: longer than proxies keep a connection, so that it is they who close it
 _TO_ANSWER_SLOWNESS = 5.0  # seconds in which one whose body is late is told so, before the connection ends
+_BACKSTOP = 10  # connections for each request that may run: beyond that not even a refusal is worth it
 
 
 class ServeError(RecollectError):
@@ -88,6 +93,16 @@ class _StoppableServer(Server):
         self._service.begin_to_stop()
         self.should_exit = True
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for what is running; where the grace does not suffice, turns are interrupted first."""
+        self._service.begin_to_stop()  # also where it was no signal
+        interrupting = asyncio.create_task(self._service.interrupt_turns())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            interrupting.cancel()
+            await asyncio.wait([interrupting])
+
 
 def _configured(app: FastAPI, settings: ServerSettings) -> Config:
     connection = type("Connection", (TimedConnection,), {"receive_seconds": _arrival_seconds(settings)})
@@ -100,9 +115,9 @@ def _configured(app: FastAPI, settings: ServerSettings) -> Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,  # nothing here depends on where a request came from
-        limit_concurrency=settings.max_concurrency,
+        limit_concurrency=_BACKSTOP * settings.max_concurrency,  # the gate counts requests, and says more
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=math.ceil(settings.grace_seconds),
+        timeout_graceful_shutdown=math.ceil(settings.grace_seconds) + TO_TELL_INTERRUPTION,
     )
 
 

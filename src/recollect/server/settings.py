@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -22,6 +23,9 @@ PREFIX = "RECOLLECT_"
 BETWEEN = "__"
 FILE_VARIABLE = "RECOLLECT_CONFIG"
 ALIASES = {"RECOLLECT_URL": ("database", "url")}
+OTHERS = ("RECOLLECT_AGENT", "RECOLLECT_USER", "RECOLLECT_LOCOMO")
+"""Variables of commands, which are no settings of the service."""
+OTHER_PREFIXES = ("RECOLLECT_TEST_", "RECOLLECT_BENCH_")
 
 
 class SettingsError(RecollectError, ValueError):
@@ -64,15 +68,19 @@ class ServerSettings(_Section):
         default=20, ge=0, le=3600, description="Seconds that running requests and chat turns get at shutdown."
     )
     receive_seconds: float = Field(
-        default=30, gt=0, description="Seconds in which a request must have arrived, head and body; else 408."
+        default=30,
+        gt=0,
+        description="Seconds for a request to arrive: a late body gets 408, a late head a closed connection.",
     )
     max_concurrency: _Count = Field(
-        default=1000, description="Connections and requests at once; more are answered 503."
+        default=1000, description="Requests served at once; more are answered 503."
     )
     max_body_bytes: _Count = Field(
         default=4 * 1024 * 1024, description="Largest body of a request, in bytes."
     )
-    max_messages: _Count = Field(default=1000, description="Most messages in one request.")
+    max_messages: int = Field(
+        default=1000, ge=1, le=10_000, description="Most messages in one request; 10000 at most."
+    )
     max_page_size: _Count = Field(default=200, description="Most rows on a page.")
     cors_origins: Annotated[tuple[_Name, ...], BeforeValidator(_list_of_text)] = Field(
         default=(),
@@ -260,12 +268,28 @@ def _places(found: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterable[
 def _variables(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The variables that are settings, each with its place; the aliases first, so that full names win."""
     aliases = {name: place for name, place in ALIASES.items() if environment.get(name)}
-    full = {
-        name: _place(name.removeprefix(PREFIX).split(BETWEEN))
-        for name in sorted(environment)
-        if name.startswith(PREFIX) and BETWEEN in name
-    }
+    ours = sorted(name for name in environment if name.startswith(PREFIX))
+    for name in ours:
+        if BETWEEN not in name and not _is_of_others(name):
+            raise SettingsError(f"there is no setting {name}{_likely(name)}")
+    full = {name: _place(name.removeprefix(PREFIX).split(BETWEEN)) for name in ours if BETWEEN in name}
     return aliases | full
+
+
+def _is_of_others(name: str) -> bool:
+    return name in (*ALIASES, FILE_VARIABLE, *OTHERS) or name.startswith(OTHER_PREFIXES)
+
+
+def _likely(variable: str) -> str:
+    """What somebody may have meant who wrote a variable without its section, or with one `_` after it."""
+    said = variable.removeprefix(PREFIX).lower()
+    names = [name for name in setting_names() if not name.startswith("tenants.")]
+    meant = next((name for name in names if said in (name.replace(".", "_"), name.partition(".")[2])), None)
+    if meant is None:
+        by_variable = {name.replace(".", "_"): name for name in names}
+        close = get_close_matches(said, by_variable, n=1)
+        meant = by_variable[close[0]] if close else None
+    return "" if meant is None else f"; {meant} is {PREFIX}{meant.upper().replace('.', BETWEEN)}"
 
 
 def _place(parts: list[str]) -> tuple[str, ...]:

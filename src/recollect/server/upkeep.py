@@ -8,13 +8,14 @@ Entries of the audit log are kept for ever, unless `audit_days` says how long.
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ..memory.database.schema import CONVERSATIONS
 from ..strategies.summaries import ConversationSummaryStore
+from .access.tenants import tenants_in
 from .telemetry.gathering import database_of
 from .telemetry.logs import tell_error
 
@@ -26,15 +27,7 @@ _log = logging.getLogger("recollect.upkeep")
 _EACH_HOUR = 3600.0
 _AFTER_FAULT = 60.0
 _ERASED_AT_ONCE = 100
-# From one tenant to the next by the index, however many conversations each has.
-_TENANTS = f"""SELECT tenant FROM (
-  WITH RECURSIVE found (tenant) AS (
-    SELECT min(tenant) FROM {CONVERSATIONS.name}
-    UNION ALL
-    SELECT (SELECT min(tenant) FROM {CONVERSATIONS.name} WHERE tenant > found.tenant)
-    FROM found WHERE found.tenant IS NOT NULL
-  ) SELECT tenant FROM found
-) AS tenants WHERE tenant IS NOT NULL"""
+_TENANTS = tenants_in(CONVERSATIONS)
 
 
 @dataclass(frozen=True)
@@ -79,21 +72,22 @@ class Upkeep:
 
     async def erase_old_conversations(self) -> int:
         """Erase what its tenant does not want to keep any longer; returns how many conversations it was."""
-        return sum([await self._erase_old_of(tenant) for tenant in await self.tenants()])
+        return await _for_each(await self.tenants(), self._erase_old_of)
 
     async def delete_old_audit_entries(self) -> int:
         """Delete what its tenant does not want in its audit log any longer; returns how many entries."""
-        count = 0
-        for tenant in await self.tenants():
-            days = self._service.settings.limits_for(tenant).audit_days
-            if days is not None:
-                count += await self._service.audit.purge(tenant, oldest_kept(datetime.now(UTC), days))
-        return count
+        return await _for_each(await self._service.audit.tenants(), self._delete_old_audit_entries_of)
 
     async def tenants(self) -> list[str]:
         """Everybody who has conversations."""
         rows = await database_of(self._service.memory).fetch(_TENANTS, (), list)
         return [tenant for (tenant,) in rows]
+
+    async def _delete_old_audit_entries_of(self, tenant: str) -> int:
+        days = self._service.settings.limits_for(tenant).audit_days
+        if days is None:
+            return 0
+        return await self._service.audit.purge(tenant, oldest_kept(datetime.now(UTC), days))
 
     async def _erase_old_of(self, tenant: str) -> int:
         days = self._service.settings.limits_for(tenant).retention_days
@@ -104,6 +98,19 @@ class Upkeep:
         while some := await store.erase_conversations_before(before, limit=_ERASED_AT_ONCE):
             count += some
         return count
+
+
+async def _for_each(tenants: Sequence[str], do: Callable[[str], Awaitable[int]]) -> int:
+    """Do something for each tenant, and return the sum; an error waits until all have had their turn."""
+    count, failures = 0, []
+    for tenant in tenants:
+        try:
+            count += await do(tenant)
+        except Exception as error:  # noqa: BLE001 - raised below
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return count
 
 
 def oldest_kept(now: datetime, days: int) -> datetime:

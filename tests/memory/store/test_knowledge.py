@@ -1,6 +1,8 @@
 """Memories and their entries: nothing is overwritten, and a person's deletion deletes."""
 
 import asyncio
+import io
+import json
 from typing import Any
 
 import pytest
@@ -266,3 +268,55 @@ async def test_a_tenant_changes_nothing_of_another(shared_place: Place) -> None:
             await theirs.save_memory(memory)
         assert await ours.get_memory("agent", "user") == memory
         assert len(await ours.list_runs()) == 1
+
+
+@in_event_loop
+async def test_the_same_entry_under_the_same_id_is_written_once(place: Place) -> None:
+    async with place.open() as store:
+        first = await store.add_entry("agent", "user", "profile", PARIS, content_id="one")
+        again = await asyncio.gather(
+            *(store.add_entry("agent", "user", "profile", PARIS, content_id="one") for _ in range(3))
+        )
+        assert again == [first] * 3
+        assert first.content_id == "one"
+        assert await store.list_entries("agent", "user") == [first]
+
+
+@in_event_loop
+async def test_something_else_under_an_id_that_is_taken_is_a_conflict(place: Place) -> None:
+    async with place.open(all_tenants=True) as store:
+        await store.add_entry("agent", "user", "profile", PARIS, content_id="one")
+        others = (("agent", "user", "profile", CAT), ("agent", "user", "mind", PARIS))
+        for given in (*others, ("agent", "another", "profile", PARIS)):
+            with pytest.raises(ConflictError, match="another entry with this content_id"):
+                await store.add_entry(*given, content_id="one")
+        with pytest.raises(ConflictError):
+            await store.for_tenant("b").add_entry("agent", "user", "profile", PARIS, content_id="one")
+        with pytest.raises(ValueError, match="content_id"):
+            await store.add_entry("agent", "user", "profile", PARIS, content_id="x" * 256)
+
+
+@in_event_loop
+async def test_an_outline_of_a_memory_tells_how_much_it_holds(place: Place) -> None:
+    async with place.open(all_tenants=True) as store:
+        memory = await store.save_memory(Memory("agent", "user", {"profile": [PARIS, CAT]}))
+        outline = await store.get_memory_outline(memory.memory_id)
+        assert outline is not None
+        assert [outline] == await store.list_memories()
+        assert (outline.user_id, outline.version, outline.counts["profile"]) == ("user", memory.version, 2)
+        assert await store.get_memory_outline("unknown") is None
+        view = store.for_tenant("b")
+        assert (store.tenant, view.tenant) == ("default", "b")
+        assert await view.get_memory_outline(memory.memory_id) is None
+
+
+@in_event_loop
+async def test_the_lines_of_an_export_are_what_is_written_to_a_file(place: Place) -> None:
+    async with place.open() as store:
+        await store.add_entry("agent", "user", "profile", PARIS)
+        lines = [line async for line in store.export_user_lines("user", agent_id="agent")]
+        assert lines[0] == {"format": "recollect.user/1", "user_id": "user", "agent_id": "agent"}
+        assert [line["kind"] for line in lines[1:]] == ["memories", "entries"]
+        file = io.StringIO()
+        assert await store.export_user_to(file, "user", agent_id="agent") == len(lines)
+        assert [json.loads(line) for line in file.getvalue().splitlines()] == lines

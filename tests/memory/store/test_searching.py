@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from recollect import CallableEmbedder, LocalEmbedder, MemoryStore
+from recollect.memory.store.corpora import _out_of_the_way
 from recollect.memory.terms import terms
 from recollect.testing.contract import in_event_loop
 
@@ -405,3 +407,9 @@ async def test_the_local_embedder_finds_by_meaning_in_two_languages(file_place: 
         await store.embed_pending()
         assert TURNS[0] in (await found(store, "Does she own a pet?"))[:2]
         assert (await found(store, "孩子的音乐演出在哪个城市？"))[0] == TURNS[5]
+
+
+@pytest.mark.parametrize(("count", "is_here"), [(500, True), (501, False)])
+@in_event_loop
+async def test_what_takes_long_to_make_ready_is_made_in_another_thread(count: int, is_here: bool) -> None:
+    assert (await _out_of_the_way(count, threading.get_ident) == threading.get_ident()) is is_here

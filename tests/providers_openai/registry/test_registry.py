@@ -111,21 +111,19 @@ def test_a_model_by_name_is_for_agents_that_name_none(tmp_path: Path) -> None:
     assert target(support).model == "other"
 
 
-def test_a_model_as_an_object_answers_for_all(tmp_path: Path) -> None:
+def test_a_model_as_an_object_is_for_agents_that_name_none(tmp_path: Path) -> None:
     model = ScriptedModel([])
     support = from_text(SHOP, tmp_path).build("support", model=model)
-    assert support.model is model
+    assert support.model == "gpt-4.1-mini"
     assert target(support).model is model
 
 
-def test_instructions_and_tools_are_given_to_each_agent(tmp_path: Path) -> None:
-    extra = WebSearchTool()
+def test_instructions_are_given_to_each_agent(tmp_path: Path) -> None:
     support = from_text(SHOP, tmp_path).build(
-        "support", instructions=lambda descriptor: f"{descriptor.instructions} Be brief.", tools=[extra]
+        "support", instructions=lambda descriptor: f"{descriptor.instructions} Be brief."
     )
     assert support.instructions == "Help with orders. Be brief."
     assert target(support).instructions == "Help with bills. Be brief."
-    assert target(support).tools == [extra]
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,24 @@ async def test_what_is_older_than_a_time_can_be_purged(place: Place) -> None:
         assert await log.purge("a", datetime.now(UTC) - timedelta(days=1)) == 0
 
 
+@in_event_loop
+async def test_all_tenants_with_entries_are_found(place: Place) -> None:
+    async with place.open(AuditLog) as log:
+        names = {"tenants/A", "tenants/a", "tenants/é", "tenants/租户"}
+        for name in [*sorted(names), "tenants/a"]:
+            await log.record(name, None, "x", None, 200)
+        found = await log.tenants()
+    assert len(found) == len(set(found))
+    assert {name for name in found if name.startswith("tenants/")} == names
+
+
+@in_event_loop
+async def test_a_time_before_all_entries_purges_nothing(place: Place) -> None:
+    async with place.open(AuditLog) as log:
+        await log.record("long ago", None, "x", None, 200)
+        assert await log.purge("long ago", datetime.min.replace(tzinfo=UTC)) == 0
+
+
 def test_ids_sort_by_time_and_by_order_within_it() -> None:
     start = datetime(2026, 11, 16, tzinfo=UTC)
     times = [start + timedelta(microseconds=number // 3) for number in range(9000)]

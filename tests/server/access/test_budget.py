@@ -78,6 +78,17 @@ async def test_a_tenant_without_a_limit_is_counted_and_never_waits() -> None:
 
 
 @in_event_loop
+async def test_whoever_wants_to_know_is_told_what_was_spent_here() -> None:
+    told: list[int] = []
+    async with TokenLedger(":memory:") as ledger:
+        budget = Budget(ledger, lambda _: None)
+        budget.on_spent = told.append
+        for tokens in (7, 0, 5):
+            await budget.spent("a", tokens)
+    assert (told, budget.spent_here) == ([7, 5], 12)
+
+
+@in_event_loop
 async def test_a_request_hears_when_it_may_come_again() -> None:
     async with TokenLedger(":memory:") as ledger:
         budget = Budget(ledger, {"a": 10}.get, now=Calendar())

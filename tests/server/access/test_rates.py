@@ -60,24 +60,6 @@ def test_tenants_do_not_share() -> None:
     assert limiter.take("b", 1) == 0
 
 
-def test_headers_say_what_is_left() -> None:
-    clock = Clock()
-    limiter = RateLimiter(clock)
-    assert limiter.headers("a", 2) == {
-        "RateLimit-Limit": "2",
-        "RateLimit-Remaining": "2",
-        "RateLimit-Reset": "0",
-    }
-    limiter.take("a", 2)
-    limiter.take("a", 2)
-    assert limiter.headers("a", 2) == {
-        "RateLimit-Limit": "2",
-        "RateLimit-Remaining": "0",
-        "RateLimit-Reset": "60",
-        "Retry-After": "30",
-    }
-
-
 def test_it_remembers_a_bounded_number_of_tenants_and_forgets_the_quietest() -> None:
     limiter = RateLimiter(Clock(), most_tenants=10)
     for number in range(100):

@@ -1,6 +1,7 @@
 """`recollect worker` and `recollect migrate` with the configuration of the service."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,14 @@ from recollect.memory.run import Coverage
 from recollect.memory.store import MemoryStore
 from recollect.migrations import newest_revision
 from recollect.server.access.budget import TokenLedger
+from recollect.server.learning import open_learner
+from recollect.server.settings import Settings
+from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer
 
+from ...sessions.postgres.database import count_connections
 from .kit import TALK
+from .test_logs import _logging_as_it_was  # noqa: F401 - commands that run here configure it
 
 
 async def _record(url: str, *tenants: str) -> None:
@@ -77,6 +83,25 @@ def test_a_worker_takes_model_and_budget_from_the_configuration(
             return await ledger.used("acme")
 
     assert asyncio.run(used()) > 0, "what the model was asked for counts against the tenant's budget"
+
+
+def test_a_worker_logs_as_it_is_configured(
+    tmp_path: Path, migrated_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = '[logging]\nlevel = "error"\nformat = "text"\n'
+    asyncio.run(_record(migrated_url, "acme"))
+    assert main(["worker", "--config", _configuration(tmp_path, migrated_url, more), "--until-idle"]) == 0
+    assert _done(capsys)[-1] == "1 conversations remembered, 0 pending, 0 failed"
+    assert logging.getLogger("recollect").getEffectiveLevel() == logging.ERROR
+
+
+@in_event_loop
+async def test_a_learner_holds_as_many_connections_as_it_is_told(migrated_url: str) -> None:
+    database = {"url": migrated_url, "pool_size": 2}
+    settings = Settings.model_validate({"database": database, "memory": {"embedder": "none", "workers": 0}})
+    async with open_learner(settings) as learner:
+        await asyncio.gather(*(learner.store.coverage() for _ in range(20)))
+        assert count_connections(migrated_url) == 2
 
 
 def test_a_worker_refuses_a_wrong_configuration_by_name(

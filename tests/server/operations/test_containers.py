@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from recollect.cli import _parser
+from recollect.server.learning import GOODBYE
 from recollect.server.routes import operations
+from recollect.server.serving import TO_TELL_INTERRUPTION
 from recollect.server.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[3]
@@ -185,7 +187,7 @@ def test_the_ports_of_the_instances_are_those_that_they_listen_on() -> None:
 def test_instances_are_given_the_time_that_they_take_to_stop() -> None:
     for instance in _instances().values():
         seconds = int(instance["stop_grace_period"].removesuffix("s"))
-        assert seconds > 2 * Settings().server.grace_seconds
+        assert seconds > Settings().server.grace_seconds + TO_TELL_INTERRUPTION + GOODBYE
 
 
 def test_data_is_on_a_volume_that_is_declared() -> None:

@@ -73,7 +73,7 @@ class Process:
 @contextmanager
 def half_sent(port: int, key: str | None, body: bytes) -> "Iterator[socket.socket]":
     """A request that the service has begun to serve, and of whose body the last byte is still to come."""
-    head = f"POST /v1/conversations HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n"
+    head = f"POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     head += f"Authorization: Bearer {key}\r\n" if key else ""
     with socket.create_connection(("127.0.0.1", port), LONGEST) as connection:
         # The service says that it waits for the body as soon as somebody there does.

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect.server.upkeep import Duty, Upkeep, _do, oldest_kept
+from recollect.server.access.audit import time_ordered_id
+from recollect.server.upkeep import Duty, Upkeep, _do, _for_each, oldest_kept
 from recollect.sessions.sql.columns import time_to_column
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop
@@ -46,6 +47,54 @@ async def test_each_tenant_keeps_conversations_for_as_long_as_it_wants(url: str)
         assert {place: await _is_there(served, *place) for place in kept} == kept
         assert await upkeep.erase_old_conversations() == 0, "doing it twice is harmless"
         await upkeep.stop()
+
+
+async def _note(served: Served, tenant: str, days_ago: float) -> str:
+    """An entry of the audit log of some time ago, whose tenant need not have anything else."""
+    entry = await served.service.audit.record(tenant, None, "x", None, 200)
+    made = time_ordered_id(datetime.now(UTC) - timedelta(days=days_ago))
+    change = "UPDATE audit_log SET entry_id = ?1 WHERE tenant = ?2 AND entry_id = ?3"
+    await execute(served.service, change, made, tenant, entry.entry_id)
+    return made
+
+
+async def _noted(served: Served, tenant: str) -> list[str]:
+    return [entry.entry_id for entry in await served.service.audit.list(tenant)]
+
+
+@in_event_loop
+async def test_each_tenant_keeps_its_audit_log_for_as_long_as_it_wants(url: str) -> None:
+    tenants = {"short": {"audit_days": 30}, "ever": {"audit_days": "none"}, "long": {"audit_days": 10**9}}
+    async with serving(url, {"limits": {"audit_days": 90}, "tenants": tenants}) as served:
+        kept = {
+            "short": [await _note(served, "short", 29)],
+            "ever": [await _note(served, "ever", 4000)],
+            "long": [await _note(served, "long", 4000)],
+            "any": [await _note(served, "any", 89)],
+        }
+        await _note(served, "short", 31)
+        await _note(served, "any", 91)
+        upkeep = Upkeep(served.service)
+        assert await upkeep.delete_old_audit_entries() == 2
+        assert {tenant: await _noted(served, tenant) for tenant in kept} == kept
+        assert await upkeep.delete_old_audit_entries() == 0, "doing it twice is harmless"
+        await upkeep.stop()
+
+
+@in_event_loop
+async def test_what_fails_for_one_tenant_is_done_for_those_after_it() -> None:
+    done = []
+
+    async def do(tenant: str) -> int:
+        if tenant == "b":
+            raise RuntimeError(tenant)
+        done.append(tenant)
+        return 1
+
+    with pytest.raises(RuntimeError, match="b"):
+        await _for_each(["a", "b", "c"], do)
+    assert done == ["a", "c"]
+    assert await _for_each(["a", "c"], do) == 2
 
 
 @in_event_loop
@@ -91,7 +140,7 @@ async def test_what_has_expired_is_purged(url: str) -> None:
             await summaries.add("c-1", text, ttl=ttl)
         upkeep = Upkeep(served.service)
         removed = {duty.name: await duty.do() for duty in upkeep.duties}
-        assert removed == {"retention": 0, "idempotency keys": 1, "summaries": 1}
+        assert removed == {"retention": 0, "audit log": 0, "idempotency keys": 1, "summaries": 1}
         await upkeep.stop()
 
 

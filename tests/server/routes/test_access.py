@@ -1,7 +1,18 @@
 """Who may use which route, and what the audit log says about it."""
 
+from pathlib import Path
+
+import pytest
+from fastapi import Request
+
+from recollect.errors import ConflictError, StorageError
+from recollect.server.dependencies import make_router
+from recollect.sessions.sql.scripts import Script, Statement
+from recollect.testing.contract import in_event_loop
+
 from .running import Running
 from .test_conversations import LISBON, save
+from .test_gate import served
 
 NEED_ADMIN = [
     ("GET", "/v1/conversations"),
@@ -130,6 +141,48 @@ def test_changes_are_in_the_audit_log_and_nothing_personal_is(keyed_service: Run
     ]
     assert "ada-the-user" not in log.text
     assert "Lisbon" not in log.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ConflictError("x"), 409), (StorageError("x"), 503), (ZeroDivisionError("x"), 500)],
+    ids=["conflict", "storage", "unexpected"],
+)
+@in_event_loop
+async def test_whatever_goes_wrong_is_in_the_audit_log_with_its_status(
+    tmp_path: Path, error: Exception, status: int
+) -> None:
+    router = make_router("failing")
+
+    @router.post("/v1/failing", operation_id="failing.run")
+    async def fail() -> None:
+        raise error
+
+    async with served(tmp_path) as (app, client):
+        app.include_router(router)
+        assert (await client.post("/v1/failing")).status_code == status
+        entries = (await client.get("/v1/audit")).json()["items"]
+    assert [(entry["action"], entry["status"]) for entry in entries] == [("failing.run", status)]
+
+
+@in_event_loop
+async def test_an_error_is_told_also_where_it_cannot_be_written_down(tmp_path: Path) -> None:
+    router = make_router("failing")
+
+    @router.post("/v1/failing", operation_id="failing.run")
+    async def fail(request: Request) -> None:
+        audit = request.app.state.service.audit
+        await audit._write(drop_log)
+        raise ConflictError("it is not as you think")
+
+    async with served(tmp_path) as (app, client):
+        app.include_router(router)
+        answer = await client.post("/v1/failing")
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+def drop_log() -> Script[None]:
+    yield Statement("DROP TABLE audit_log")
 
 
 def test_the_audit_log_is_read_page_by_page(keyed_service: Running, tenant: str) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -15,8 +16,9 @@ HELLO = {"role": "user", "content": "Hello."}
 
 
 @pytest.fixture(scope="module")
-def client(service_on_sqlite: Running) -> httpx2.Client:
-    return service_on_sqlite.client()
+def client(service_on_sqlite: Running) -> Iterator[httpx2.Client]:
+    with service_on_sqlite.client() as client:
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -147,6 +149,41 @@ def test_any_question_can_be_asked(client: httpx2.Client, query: str) -> None:
     owner = {"agent_id": "assistant", "user_id": "ada"}
     for path in ("/v1/memories/search", "/v1/conversations/search", "/v1/memories/recall"):
         assert client.post(path, json={"query": query, **owner}).status_code == 200
+
+
+# --- what is told ---
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        {"mode": "my secret 42"},
+        {"mode": ["my secret 42"]},
+        {"my secret 42": 1},
+        {"mode": "compact", "compact_keep": "my secret 42"},
+        {
+            "mode": "compact",
+            "compact_trigger_turns": 3,
+            "compact_exclude_tools": ["my secret 42"],
+            "compact_include_tools": ["my secret 42"],
+        },
+    ],
+)
+def test_a_strategy_that_is_wrong_is_not_repeated(client: httpx2.Client, strategy: dict[str, Any]) -> None:
+    body = {"user_id": "u", "message": "Hello.", "memory_strategy": strategy}
+    answer = client.post("/v1/chat", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "validation_failed")
+    assert answer.json()["errors"][0]["field"].startswith("body.memory_strategy")
+    assert "secret" not in answer.text
+
+
+def test_a_mode_that_there_is_not_is_told_with_those_that_there_are(client: httpx2.Client) -> None:
+    body = {"user_id": "u", "message": "Hello.", "memory_strategy": {"mode": "forget"}}
+    (error,) = client.post("/v1/chat", json=body).json()["errors"]
+    assert error == {
+        "field": "body.memory_strategy",
+        "message": "'mode' must be one of 'none', 'trim', 'summarize', 'compact'",
+    }
 
 
 def test_contents_are_not_repeated_in_a_problem(client: httpx2.Client) -> None:

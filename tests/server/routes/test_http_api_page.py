@@ -4,11 +4,14 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 import jsonschema_rs
 import pytest
+
+from recollect.server.problems import CODES
+from recollect.server.schemas.streams import EVENTS, FailedCode
 
 from .running import Running
 
@@ -24,6 +27,17 @@ def test_the_page_has_exactly_the_routes_of_the_service(service_on_sqlite: Runni
         for method in methods
     }
     assert set(COMMANDS) == routes
+
+
+def test_the_page_tells_every_event_of_a_stream_with_its_fields() -> None:
+    rows = re.findall(r"^\| `(\w+\.\w+)` \| (`.+?`) \| [A-Z]", PAGE, re.MULTILINE)
+    told = {kind: re.findall(r"`(\w+)`", fields) for kind, fields in rows}
+    assert told == {kind: list(model.model_fields) for kind, model in EVENTS.items()}
+
+
+def test_the_page_tells_why_a_turn_can_fail_and_what_a_chat_answers_then() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\d{3}) \| ", PAGE, re.MULTILINE)
+    assert rows == [(code, str(CODES[code].status)) for code in get_args(FailedCode)]
 
 
 def read(command: str) -> tuple[str, str, Any, list[str]]:

@@ -1,9 +1,11 @@
 """Hooks for the Runner, by which every run leaves its usage, its events and its words behind."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from traceback import walk_tb
 from typing import Any, Self
 
-from agents import Agent, ModelResponse, RunHooks
+from agents import Agent, AgentsException, ModelResponse, RunHooks
 
 from ...memory.store import MemoryStore
 from ...sessions.events import EventLog
@@ -21,6 +23,7 @@ class _Run:
     agent: str | None = None
     responses: list[Any] = field(default_factory=list, repr=False)
     answer: str = field(default="", repr=False)
+    has_ended: bool = False
 
     def record(self, is_answered: bool) -> RunRecord:
         answer = self.answer if is_answered else ""
@@ -36,8 +39,8 @@ class MemoryHooks(RunHooks[Any]):
     The SDK calls no hook when a run is really over: the last one comes before the answer is in the session
     and before guardrails have let it pass, and none comes when a run fails. So it is the end of the block
     that keeps the runs. A stream is read to its end inside it. Of a run that fails, usage and events are
-    kept, and what was said is not recorded: the user will say it again. Where memory fails, that is logged,
-    and nothing is raised.
+    kept, and what was said is not recorded: the user will say it again. What else fails in the block keeps
+    nothing from being recorded. Where memory fails, that is logged, and nothing is raised.
     """
 
     def __init__(
@@ -58,11 +61,11 @@ class MemoryHooks(RunHooks[Any]):
         self._runs = []
         return self
 
-    async def __aexit__(self, error_type: object, *_: object) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, *__: object) -> None:
         runs, self._runs = self._runs or [], None
+        failed = [] if error is None else _stopped_by(error, runs)
         for run in runs:
-            is_last = run is runs[-1]
-            await self._keeper.keep(run.record(is_answered=error_type is None or not is_last))
+            await self._keeper.keep(run.record(is_answered=not any(run is each for each in failed)))
 
     async def on_llm_start(
         self,
@@ -83,7 +86,7 @@ class MemoryHooks(RunHooks[Any]):
     async def on_agent_end(self, context: Any, agent: Agent[Any], output: Any) -> None:
         """An agent has an answer, which is as yet neither in the session nor let pass."""
         run = self._run_of(context)
-        run.agent, run.answer = agent.name, words_of_answer(output, run.responses)
+        run.agent, run.answer, run.has_ended = agent.name, words_of_answer(output, run.responses), True
 
     def _run_of(self, context: Any, question: str = "") -> _Run:
         """The run of a context. Its usage is the one thing that all contexts of a run share."""
@@ -94,3 +97,22 @@ class MemoryHooks(RunHooks[Any]):
                 return run
         self._runs.append(_Run(context, question))
         return self._runs[-1]
+
+
+def _stopped_by(error: BaseException, runs: Sequence[_Run]) -> list[_Run]:
+    """The runs that failed though they had an answer. One without an answer needs not be told apart."""
+    if isinstance(error, BaseExceptionGroup):
+        return [run for each in error.exceptions for run in _stopped_by(each, runs)]
+    known = getattr(error, "run_data", None)
+    if isinstance(error, AgentsException) and known is not None:
+        return [run for run in runs if run.context.usage is known.context_wrapper.usage]
+    # Of an error that is not its own, the SDK does not say in which run it was: in one that has not ended,
+    # if there is one. Else something failed after the end, such as a guardrail or the session.
+    is_late = bool(runs) and _is_from_a_run(error) and all(run.has_ended for run in runs)
+    return [runs[-1]] if is_late else []
+
+
+def _is_from_a_run(error: BaseException) -> bool:
+    """Whether an error came through the Runner, and not from code around it."""
+    frames = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
+    return any(name.startswith("agents.run") for name in frames)

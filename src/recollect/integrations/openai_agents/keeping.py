@@ -94,7 +94,7 @@ class Keeper:
 
     def _made_id(self, *of: str) -> str:
         """An id that is the same for the same things, and nobody else's."""
-        owner = (self.store._tenant, self.agent_id, self.user_id)
+        owner = (self.store.tenant, self.agent_id, self.user_id)
         return str(uuid.uuid5(_IDS, json.dumps([*owner, *of])))
 
 

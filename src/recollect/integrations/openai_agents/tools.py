@@ -7,14 +7,12 @@ from agents import FunctionTool, function_tool
 
 from ...memory.conversation import check_owner
 from ...memory.entry import ContentType
-from ...memory.similarity import say_the_same
 from ...memory.store import MemoryStore
 from ...memory.times import read_date
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
 from .degrading import DEFAULT_PATIENCE, check_budget, or_nothing
 
 _LONGEST = 1000  # characters of what is remembered at once
-_NEAREST = 5  # entries among which one may say the same
 _CONFIDENCE = 0.8  # a model wrote it down, who may have misunderstood
 _DOWN = "Memory is not available at the moment. Go on without it."
 _NOTHING = "Nothing is remembered about that."
@@ -102,12 +100,10 @@ class _Statement:
 
     async def write(self, store: MemoryStore, agent_id: str, user_id: str) -> str:
         """Write it down, unless an entry says the same; returns what to tell the model."""
-        owner, kind = (agent_id, user_id), self.kind
-        known = await store.search_memories(self.text, *owner, limit=_NEAREST, content_type=kind)
-        if any(say_the_same(hit.entry.text, self.text) for hit in known.hits):
-            return "That is remembered already."
-        await store.add_entry(*owner, kind, self.text, valid_from=self.happened_on, confidence=_CONFIDENCE)
-        return "Remembered."
+        _, is_new = await store.add_entry_unless_known(
+            agent_id, user_id, self.kind, self.text, valid_from=self.happened_on, confidence=_CONFIDENCE
+        )
+        return "Remembered." if is_new else "That is remembered already."
 
 
 def _check_owner(agent_id: str, user_id: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...sessions.sql.columns import time_to_column
 from ...sessions.sql.database import SQLStore
-from ...sessions.sql.scripts import Decode, Engine, MakeScript, Row
+from ...sessions.sql.scripts import Decode, Engine, MakeScript, Row, Script, Statement
 from ..conversation import Message
 from ..entry import Entry
 from ..times import now
@@ -108,6 +108,16 @@ class MemoryDatabase(SQLStore):
             self.entries.by_slots, memory_id, sorted(set(map(entries.slot_key, slots)))
         )
         return list(dict(sorted(found)).values())
+
+    def related_within(self, memory_id: str, text: str) -> Script[list[Entry]]:
+        """What a memory holds about the same matter as a text, or word for word, within a transaction."""
+        terms = entries.telling_terms(text)
+        rows = yield Statement(self.entries.by_terms, (json.dumps(terms), memory_id, _NEWEST_OF_TERM))
+        places = _best(terms, _postings_from(rows))
+        found = yield Statement(self.entries.by_positions, (memory_id, json.dumps(places)))
+        equal = yield Statement(entries.READ_EQUAL, (memory_id, entries.text_key(text)))
+        held = dict(entries.entries_from([*equal, *found]))
+        return [held[place] for place in sorted(held)]
 
     async def _postings(self, memory_id: str, terms: Sequence[str]) -> dict[str, list[int]]:
         parameters = (json.dumps(terms), memory_id, _NEWEST_OF_TERM)

@@ -12,7 +12,6 @@ from . import conversations
 from .dialect import Dialect
 from .schema import CONTENTS, CONVERSATIONS, MESSAGES
 
-_END = "\uffff"  # after every time, compared as text
 _BETWEEN = "/"  # a time has none
 _LISTED = f"SELECT {conversations.COLUMNS} FROM {CONVERSATIONS.name} WHERE"
 _ORDER = "ORDER BY created_at DESC, conversation_id DESC LIMIT"
@@ -21,22 +20,27 @@ _ORDER = "ORDER BY created_at DESC, conversation_id DESC LIMIT"
 class Edge(NamedTuple):
     """Where a page of conversations begins: after the one that is named, which need not be there any more."""
 
-    created_at: str = _END
-    conversation_id: str = _END
+    created_at: str
+    conversation_id: str
 
 
-def page_of(scope: str, *, is_memory: bool, session_id: str | None) -> tuple[str, tuple[str, ...]]:
+def page_of(
+    scope: str, *, is_memory: bool, session_id: str | None, has_edge: bool = True
+) -> tuple[str, tuple[str, ...]]:
     """The statement for a page of a tenant's or a memory's conversations, and its first parameters.
 
-    The edge and the length of the page come after those.
+    The edge, if there is one, and the length of the page come after those. No text stands for the end: which
+    comes after all others is another in each collation.
     """
     column = "memory_id" if is_memory else "tenant"
-    if session_id is None:
-        of_page = f"(created_at, conversation_id) < (?2, ?3) {_ORDER} ?4"
-        return f"{_LISTED} {column} = ?1 AND {of_page}", (scope,)
-    of_page = f"session_id = ?2 AND (created_at, conversation_id) < (?3, ?4) {_ORDER} ?5"
+    key = (scope,) if session_id is None else (scope, session_id)
     # The session in words that its index alone knows: it is the shortest way.
-    return f"{_LISTED} ({column} || '') = ?1 AND {of_page}", (scope, session_id)
+    within = f"{column} = ?1" if session_id is None else f"({column} || '') = ?1 AND session_id = ?2"
+    next_ = len(key) + 1
+    if has_edge:
+        within += f" AND (created_at, conversation_id) < (?{next_}, ?{next_ + 1})"
+        next_ += len(Edge._fields)
+    return f"{_LISTED} {within} {_ORDER} ?{next_}", key
 
 
 class OutlineQueries:
@@ -67,10 +71,10 @@ def tell_position(row: conversations.ConversationRow) -> str:
     return f"{row.created_at}{_BETWEEN}{row.conversation_id}"
 
 
-def read_position(given: str | None) -> Edge:
-    """The edge that a position names."""
+def read_position(given: str | None) -> Edge | None:
+    """The edge that a position names; `None` if none is given."""
     if given is None:
-        return Edge()
+        return None
     created_at, _, conversation_id = check_id("before", given).partition(_BETWEEN)
     if not (created_at and conversation_id):
         raise ValueError("before must be the position of a conversation")

@@ -21,7 +21,8 @@ OWNER = f"SELECT conversation_id, tenant, memory_id FROM {CONVERSATIONS.name} WH
 ALL_IN_RUNS = (
     f"UPDATE {CONVERSATIONS.name} SET learn_at = NULL, waiting_from = NULL WHERE conversation_id = ?1"
 )
-CLOSE = f"UPDATE {CONVERSATIONS.name} SET closed_at = ?2 WHERE conversation_id = ?1 AND closed_at IS NULL"
+_OPEN = " AND closed_at IS NULL"
+CLOSE = f"UPDATE {CONVERSATIONS.name} SET closed_at = ?2 WHERE conversation_id = ?1{_OPEN}"
 
 
 class Due(NamedTuple):
@@ -45,7 +46,7 @@ class QuietQueries:
         self.hold = f"{held}{dialect.lock}"
         self.hold_if_due = f"{held} AND learn_at <= {now}{dialect.lock}"
         place = "next_index = next_index + ?3, updated_at = ?4"
-        at_open = f"WHERE {_OWNED} AND closed_at IS NULL RETURNING next_index"
+        at_open = f"WHERE {_OWNED}{_OPEN} RETURNING next_index"
         # Whoever appends takes the row, so that indexes have no gaps and no doubles.
         self.append = f"UPDATE {name} SET {place}, learn_at = NULL {at_open}, waiting_from"
         self.append_and_wait = (
@@ -65,16 +66,16 @@ def append(
     messages: Sequence[Message],
     now: str,
     learn_after: float | None,
+    even_if_closed: bool = False,
 ) -> Script[tuple[list[Message], int | None]]:
     """Add messages after those that are there, and return them with their places, and what waits before them.
 
     The memory must be held, and the queue too unless they are to wait.
     """
     key = (owner.conversation_id, owner.tenant, len(messages), now)
-    if learn_after is None:
-        rows = yield Statement(queries.append, key)
-    else:
-        rows = yield Statement(queries.append_and_wait, (*key, learn_after))
+    sql = queries.append if learn_after is None else queries.append_and_wait
+    waiting = () if learn_after is None else (learn_after,)
+    rows = yield Statement(sql.replace(_OPEN, "") if even_if_closed else sql, (*key, *waiting))
     if not rows:
         raise ConflictError("the conversation is closed, or it is not there any more")
     first = int(rows[0][0]) - len(messages)

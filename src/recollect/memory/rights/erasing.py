@@ -13,7 +13,6 @@ from typing import Any
 
 from ...sessions.events.schema import EVENTS
 from ...sessions.events.schema import HEADS as EVENT_HEADS
-from ...sessions.sql.columns import text_to_column
 from ...sessions.sql.scripts import Script, Statement
 from ...strategies.summaries.schema import HEADS as SUMMARY_HEADS
 from ...strategies.summaries.schema import SUMMARIES
@@ -26,7 +25,8 @@ from .answers import Looked, look_for_quotes
 from .consequences import Group, Held, Standing, standing_of, successions
 from .ownership import Held as HeldElsewhere
 from .ownership import Whose, find_belongings, find_of_conversation, memories_of
-from .session_items import blank_items
+from .same_words import Told, told_among
+from .session_items import Blanked, blank_events, blank_items
 from .session_tables import Places, SessionTables, find_places
 
 Counts = dict[str, int]
@@ -50,6 +50,12 @@ class ErasedPart:
     tenant: str
     conversation_id: str
     message_id: str | None = None
+    unless_since: str | None = None
+    """A time: what was added to the conversation since then keeps it from being erased."""
+
+    def is_kept_by(self, updated_at: str) -> bool:
+        """Whether a conversation that was last added to at this time stays."""
+        return self.unless_since is not None and updated_at >= self.unless_since
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ _MESSAGE = (
 )
 _LOCK_CONVERSATION = (
     f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL WHERE conversation_id = ?1 AND tenant = ?2"
-    " RETURNING 1"
+    " AND (CAST(?3 AS VARCHAR) IS NULL OR updated_at < ?3) RETURNING 1"
 )
 _DELETE_CONVERSATION = f"DELETE FROM {CONVERSATIONS.name} WHERE conversation_id = ?1 AND tenant = ?2"
 _DELETE_MESSAGE = f"DELETE FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2 RETURNING 1"
@@ -89,9 +95,6 @@ _EMPTY_RUNS = (
     f"DELETE FROM {RUNS.name} WHERE conversation_id = ?1 AND NOT EXISTS (SELECT 1 FROM {MESSAGES.name} said"
     f" WHERE said.conversation_id = ?1 AND said.message_index BETWEEN {RUNS.name}.first_index"
     f" AND {RUNS.name}.last_index) RETURNING 1"
-)
-_BLANK_EVENTS = (
-    f"UPDATE {EVENTS} SET text = NULL WHERE conversation_id = ?1 AND role = ?2 AND text = ?3 RETURNING 1"
 )
 _OF_CONVERSATION = {
     "messages": MESSAGES.name,
@@ -202,12 +205,13 @@ def erase_message(database: MemoryDatabase, part: ErasedPart, now: str, looked: 
     if row is None or message is None:
         return Erased()
     key, index = (part.conversation_id, part.message_id), message.message_index
+    told = yield from _told(part.conversation_id, message)
     counts = yield from _unlearn(database, part, row, (index, index), looked)
     counts["messages"] = len((yield Statement(_DELETE_MESSAGE, key)))
     for name, table in _OF_RUNS.items():
         counts[name] = yield from _delete(table, _SAW_IT, (part.conversation_id, index))
     counts["runs"] = len((yield Statement(_EMPTY_RUNS, (part.conversation_id,))))
-    counts |= yield from _erase_said(database, part, row, message)
+    counts |= yield from _erase_said(database, part, row, told)
     yield Statement(database.queue.forget_if_done, (row.memory_id,))
     return Erased(row.user_id, (row.memory_id,), counts)
 
@@ -217,6 +221,11 @@ def _message(part: ErasedPart) -> Script[Message | None]:
     return conversations.messages_from(said)[0] if said else None
 
 
+def _told(conversation_id: str, message: Message) -> Script[Told]:
+    said = yield Statement(conversations.READ_MESSAGES, (conversation_id, *_EVERY_INDEX))
+    return told_among(conversations.messages_from(said), message.message_id)
+
+
 def _hold(database: MemoryDatabase, part: ErasedPart, now: str) -> Script[ConversationRow | None]:
     """A conversation that from here on nobody adds to or learns from; `None` if there is none."""
     owned = (part.conversation_id, part.tenant)
@@ -224,11 +233,14 @@ def _hold(database: MemoryDatabase, part: ErasedPart, now: str) -> Script[Conver
     if not rows or (part.message_id is not None and (yield from _message(part)) is None):
         return None
     row = ConversationRow(*rows[0])
+    if part.is_kept_by(row.updated_at):
+        return None
     if not (yield from removal.hold(database.removal, database.queue.enqueue, part.tenant, row.memory_id)):
         return None
     yield from memories.advance(row.memory_id, now, 0)
     yield Statement(memories.TURNS_CHANGED, (row.memory_id,))
-    return row if (yield Statement(_LOCK_CONVERSATION, owned)) else None
+    # It may have gone on while this waited.
+    return row if (yield Statement(_LOCK_CONVERSATION, (*owned, part.unless_since))) else None
 
 
 def _plan_now(database: MemoryDatabase, part: ErasedPart, row: ConversationRow) -> Script[_Plan | None]:
@@ -273,18 +285,19 @@ def _unlearn(
 
 
 def _erase_said(
-    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, message: Message
+    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, told: Told
 ) -> Script[Counts]:
     """Erase the summaries of the conversation, which may quote a message, and its words elsewhere."""
     places = yield from find_places(database.dialect)
     counts: Counts = {"events": 0, "summaries": 0, "items": 0}
     held = yield from find_of_conversation(database.dialect, places, part.tenant, row)
+    blanked: list[Blanked] = []
     for tables, ids in held.sessions:
-        counts["items"] += yield from blank_items(tables, ids, message)
+        blanked += yield from blank_items(tables, ids, told)
+    counts["items"] = len(blanked)
     for key in held.keys:
         if places.has_events:
-            said = (key, message.role, text_to_column(message.content))
-            counts["events"] += len((yield Statement(_BLANK_EVENTS, said)))
+            counts["events"] += yield from blank_events(key, told, blanked)
         if places.has_summaries:
             counts["summaries"] += yield from _delete(SUMMARIES, "conversation_id = ?1", (key,))
     return counts

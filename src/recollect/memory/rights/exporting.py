@@ -14,7 +14,7 @@ from ...sessions.sql.description import Table
 from ...sessions.sql.scripts import Row
 from ...strategies.summaries.schema import SUMMARIES
 from ...strategies.summaries.summary import COLUMNS, ConversationSummary, summaries_from
-from ..conversation import Message, summarize
+from ..conversation import summarize
 from ..database import conversations
 from ..database.access import MemoryDatabase
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
@@ -135,13 +135,14 @@ async def _conversations(database: MemoryDatabase, memory_id: str) -> AsyncItera
 
 
 async def _with_messages(database: MemoryDatabase, conversation: dict[str, Any]) -> dict[str, Any]:
-    said: list[Message] = await database.fetch(
-        conversations.READ_MESSAGES,
-        (conversation["conversation_id"], 0, _EVERYTHING),
-        conversations.messages_from,
-    )
+    key = (conversation["conversation_id"], 0, _EVERYTHING)
+    # Told while the rows are decoded: that is done in a thread where there are many.
+    return {**conversation, **await database.fetch(conversations.READ_MESSAGES, key, _told_messages)}
+
+
+def _told_messages(rows: list[Row]) -> dict[str, Any]:
+    said = conversations.messages_from(rows)
     return {
-        **conversation,
         "turn_count": len(said),
         "summary": summarize(len(said), said),
         "conversation_data": {"messages": [message.to_dict() for message in said]},

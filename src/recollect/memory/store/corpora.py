@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from ...sessions.sql.columns import text_from_column, time_from_column, time_to_column
@@ -15,7 +16,7 @@ from ...sessions.sql.scripts import Row
 from ..database import entries
 from ..database.access import MemoryDatabase
 from ..database.schema import CONTENTS, EVIDENCE, MEMORIES, MESSAGES
-from ..database.vectors import Vectors, turn_id
+from ..database.vectors import Vectors, turn_id, turn_of
 from ..search.corpus import Corpus
 from ..search.documents import Document
 from ..similarity import gist_of
@@ -27,6 +28,7 @@ T = TypeVar("T")
 _EVERYTHING = 2**62  # rows: no limit at all
 _MOST_BYTES = 512 * 2**20  # that all corpora take which are held
 _MOST_HELD = 10_000  # corpora, be they ever so small
+_MANY = 500  # documents: to make more at once would hold up the event loop
 _DOCUMENT = 1500  # bytes, about, without its vector
 _STAMPS = f"SELECT entries_stamp, turns_stamp FROM {MEMORIES.name} WHERE memory_id = ?1"
 # What a document is known again by: another mark means that it has changed, or has another vector.
@@ -163,7 +165,7 @@ class Corpora:
 
     async def _refresh(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> None:
         marks = await self._marks(kind, memory_id)
-        changed = {key for key, mark in marks.items() if held.marks.get(key) != mark}
+        changed = await _out_of_the_way(len(marks), partial(_changed, held.marks, marks))
         documents = await self._documents(kind, memory_id, changed) if changed else []
         await asyncio.to_thread(_bring_up_to_date, held, stamp, marks, changed, documents)
         self._measure((kind, memory_id), held)
@@ -175,14 +177,10 @@ class Corpora:
 
     async def _documents(self, kind: Kind, memory_id: str, wanted: Collection[str]) -> list[Document]:
         vectors = await self._vectors_of(kind, memory_id, wanted)
-        keys = sorted(wanted) if kind == "entry" else sorted({json.loads(key)[0] for key in wanted})
         sql, decode = (self._entries, _entry_from) if kind == "entry" else (self._turns, _turn_from)
-        rows = await self._database.fetch(sql, (memory_id, json.dumps(keys)), list)
-        documents: dict[str, Document] = {}
-        for row in rows:  # of several for an entry, the first evidence
-            document = decode(row, vectors)
-            documents.setdefault(document.id, document)
-        return [document for key, document in documents.items() if key in wanted]
+        asked = await _out_of_the_way(len(wanted), partial(_asked_for, kind, wanted))
+        rows = await self._database.fetch(sql, (memory_id, asked), list)
+        return await _out_of_the_way(len(rows), partial(_documents_from, rows, decode, vectors, wanted))
 
     async def _vectors_of(self, kind: Kind, memory_id: str, wanted: Collection[str]) -> Mapping[str, Any]:
         """The vectors that can be compared: those of the embedder's own model alone."""
@@ -190,6 +188,33 @@ class Corpora:
             return {}
         ids = sorted(wanted) if len(wanted) < 1000 else None
         return await self._vectors.read(kind, memory_id, model=self._model, ids=ids)
+
+
+async def _out_of_the_way(count: int, work: Callable[[], T]) -> T:
+    """The outcome of work on so many things: in a thread where it would hold up the event loop."""
+    return await asyncio.to_thread(work) if count > _MANY else work()
+
+
+def _changed(known: Mapping[str, str], marks: Mapping[str, str]) -> set[str]:
+    return {key for key, mark in marks.items() if known.get(key) != mark}
+
+
+def _asked_for(kind: Kind, wanted: Collection[str]) -> str:
+    """What the query for documents is given: their ids, or those of the conversations that hold them."""
+    return json.dumps(sorted(wanted if kind == "entry" else {turn_of(key)[0] for key in wanted}))
+
+
+def _documents_from(
+    rows: list[Row],
+    decode: Callable[[Row, Mapping[str, Any]], Document],
+    vectors: Mapping[str, Any],
+    wanted: Collection[str],
+) -> list[Document]:
+    documents: dict[str, Document] = {}
+    for row in rows:  # of several for an entry, the first evidence
+        document = decode(row, vectors)
+        documents.setdefault(document.id, document)
+    return [document for key, document in documents.items() if key in wanted]
 
 
 def _bring_up_to_date(

@@ -1,6 +1,7 @@
 """What is known: memories, and their entries one by one."""
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -9,6 +10,7 @@ from ...errors import ConflictError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_count, check_id, time_from_column, time_to_column
 from ...sessions.sql.scripts import Script, Statement
+from ..conversation import check_key
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes, NewEntry
@@ -17,6 +19,7 @@ from ..database.outlines import entry_counts_from
 from ..database.removal import forget_quotes, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
 from ..memory import Memory, MemoryOutline
+from ..similarity import say_the_same
 from ..times import read_date, read_time
 from .part import Part, check_after, check_owners
 
@@ -38,6 +41,11 @@ class Knowledge(Part):
         """The memory with this id; `None` if there is none."""
         row = await self._by_id(memory_id)
         return None if row is None else await self._told(row, as_of)
+
+    async def get_memory_outline(self, memory_id: str) -> MemoryOutline | None:
+        """A memory without what it holds, as one of `list_memories`; `None` if there is none."""
+        row = await self._by_id(memory_id)
+        return None if row is None else (await self._memory_outlines([row]))[0]
 
     async def list_memories(
         self,
@@ -146,8 +154,13 @@ class Knowledge(Part):
         valid_from: str | None = None,
         valid_to: str | None = None,
         confidence: float = 1.0,
+        content_id: str | None = None,
     ) -> Entry:
-        """Write down what a person knows, without any evidence but their word."""
+        """Write down what a person knows, without any evidence but their word.
+
+        With a `content_id` the same thing a second time changes nothing; another under it is a
+        `ConflictError`.
+        """
         check_id("agent_id", agent_id)
         check_id("user_id", user_id)
         new = NewEntry(
@@ -156,10 +169,39 @@ class Knowledge(Part):
             _check_confidence(confidence),
             read_date("valid_from", valid_from),
             read_date("valid_to", valid_to),
+            content_id=check_key("content_id", content_id) or str(uuid.uuid4()),
         )
         made = MemoryRow.new(self._tenant, agent_id, user_id, column_now())
-        await self._database.write(partial(_add, made, new))
+        await self._database.write(partial(_add, made, new, may_be_there=content_id is not None))
         return await self._written(new)
+
+    async def add_entry_unless_known(
+        self,
+        agent_id: str,
+        user_id: str,
+        content_type: ContentType,
+        text: str,
+        *,
+        valid_from: str | None = None,
+        confidence: float = 1.0,
+    ) -> tuple[Entry, bool]:
+        """Write something down unless an entry of its type says the same, in these words or in others.
+
+        Returns the entry that says it, and whether it is new. Of several who write the same at once, one
+        writes it.
+        """
+        new = NewEntry(
+            check_type(content_type),
+            _check_statement(text),
+            _check_confidence(confidence),
+            read_date("valid_from", valid_from),
+        )
+        check_id("agent_id", agent_id)
+        made = MemoryRow.new(self._tenant, agent_id, check_id("user_id", user_id), column_now())
+        known = await self._database.write(partial(_add_unless_known, self._database, made, new))
+        if known is None:
+            return await self._written(new), True
+        return (await self._database.with_evidence([known]))[0], False
 
     async def edit_entry(self, content_id: str, text: str) -> Entry:
         """Put an entry right: a new one takes its place, and the old one stays in the history."""
@@ -234,9 +276,34 @@ def _outline(row: MemoryRow, counts: Mapping[str, int]) -> MemoryOutline:
 # --- transactions ---
 
 
-def _add(memory: MemoryRow, new: NewEntry) -> Script[None]:
+def _add(memory: MemoryRow, new: NewEntry, may_be_there: bool) -> Script[None]:
     memory_id = yield from memories.find_or_make(memory)
+    if may_be_there and (yield from _is_there(memory.tenant, memory_id, new)):
+        return
     yield from entries.change(memory.tenant, memory_id, None, Changes((new,)), memory.created_at)
+
+
+def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry) -> Script[Entry | None]:
+    """Add an entry, unless the one that is returned says the same."""
+    memory_id = yield from memories.find_or_make(memory)
+    yield Statement(memories.HOLD, (memory_id, memory.tenant))  # whoever writes the same one now comes first
+    for known in (yield from database.related_within(memory_id, new.text)):
+        if known.content_type == new.content_type and say_the_same(known.text, new.text):
+            return known
+    yield from entries.change(memory.tenant, memory_id, None, Changes((new,)), memory.created_at)
+    return None
+
+
+def _is_there(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
+    """Whether an entry has been written before; another under its id, be it anybody's, is a conflict."""
+    yield Statement(memories.HOLD, (memory_id, tenant))  # whoever writes the same one now comes first
+    rows = yield Statement(entries.READ_WHOEVERS, (new.content_id,))
+    if not rows:
+        return False
+    known = entries.entries_from(rows)[0][1]
+    if (known.memory_id, known.content_type, known.text) != (memory_id, new.content_type, new.text):
+        raise ConflictError("there is another entry with this content_id")
+    return True
 
 
 def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Script[None]:

@@ -17,6 +17,11 @@ class Part:
         self._tenant = tenant
         self._on_work = on_work
 
+    @property
+    def tenant(self) -> str:
+        """Whose data it is."""
+        return self._tenant
+
     async def _owned(self, agent_id: str, user_id: str) -> MemoryRow | None:
         """The memory of an agent and a user, without its entries."""
         key = memories.owner_key(self._tenant, agent_id, user_id)

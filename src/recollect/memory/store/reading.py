@@ -55,8 +55,9 @@ class Reading(Part):
             if memory is None:
                 return []
             scope = memory.memory_id
-        sql, key = outlines.page_of(scope, is_memory=agent_id is not None, session_id=session)
-        found = await self._database.fetch(sql, (*key, *edge, most), conversations.rows_from)
+        is_memory = agent_id is not None
+        sql, key = outlines.page_of(scope, is_memory=is_memory, session_id=session, has_edge=edge is not None)
+        found = await self._database.fetch(sql, (*key, *(edge or ()), most), conversations.rows_from)
         return await self._outlines(found)
 
     async def list_messages(

@@ -10,7 +10,7 @@ from ...errors import ConflictError
 from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import Script, Statement
 from ..conversation import Conversation, Message, read_messages
-from ..database import conversations, memories, quiet, runs
+from ..database import conversations, memories, quiet, removal, runs
 from ..database import settings as stored_settings
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
@@ -91,19 +91,21 @@ class Recording(Reading):
         messages: Sequence[Message | Mapping[str, Any]],
         *,
         learn_after: float | None = None,
+        even_if_closed: bool = False,
     ) -> list[Message]:
         """Go on with a conversation. A further run takes the messages that none has had.
 
         With `learn_after` that run is made when nothing has been added for so many seconds, or when the
         conversation is closed. The same messages under the same ids a second time change nothing; others
-        under ids that are taken are a `ConflictError`, and so is a conversation that is closed.
+        under ids that are taken are a `ConflictError`, and so is a conversation that is closed, unless
+        `even_if_closed`: for an answer to what was said before.
         """
         check_id("conversation_id", conversation_id)
         read = read_messages(messages, now())
         if not read:
             raise ValueError("messages must not be empty")
         key, seconds = (conversation_id, self._tenant), _check_seconds(learn_after)
-        append = partial(_append, self._database, key, read, seconds, column_now())
+        append = partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
         placed = await self._database.write(append)
         self._on_work()
         return placed
@@ -201,17 +203,22 @@ def _append(
     messages: Sequence[Message],
     learn_after: float | None,
     now: str,
+    even_if_closed: bool,
 ) -> Script[list[Message]]:
     owner = yield from _owner(key)
     if owner is None:
         raise ConflictError(_NO_CONVERSATION)
-    if learn_after is None:
-        yield from runs.hold_queue(database.queue, owner.tenant, owner.memory_id)
+    if learn_after is None and not (
+        yield from removal.hold_queue(database.removal, database.queue.enqueue, owner.tenant, owner.memory_id)
+    ):
+        raise ConflictError(_NO_CONVERSATION)
     yield from quiet.hold_memory(owner)
     known = yield from conversations.already_there(database.messages_by_id, owner.conversation_id, messages)
     if known:
         return known
-    placed, waiting = yield from quiet.append(database.quiet, owner, messages, now, learn_after)
+    placed, waiting = yield from quiet.append(
+        database.quiet, owner, messages, now, learn_after, even_if_closed
+    )
     if learn_after is None:
         first = placed[0].message_index if waiting is None else waiting
         yield from make_runs(database, owner, first, now)

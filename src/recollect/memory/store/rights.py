@@ -18,7 +18,7 @@ from ..database.access import column_now
 from ..database.removal import OvertakenError
 from ..rights import erasing
 from ..rights.erasing import Erased, ErasedPart
-from ..rights.exporting import FORMAT, KINDS, Record, export_records
+from ..rights.exporting import FORMAT, KINDS, export_records
 from ..rights.importing import read_export, write_export
 from ..rights.ownership import Whose
 from ..rights.receipt import Receipt, check_receipt_key, kept_key, subject_of
@@ -45,11 +45,23 @@ class Rights(Part):
 
     async def export_user(self, user_id: str, *, agent_id: str | None = None) -> dict[str, Any]:
         """Everything about a user as JSON, with all agents or with one."""
-        exported = self._heading(user_id, agent_id)
-        exported.update({kind: [] for kind in KINDS})
-        async for record in self._records(user_id, agent_id):
-            exported[record.kind].append(record.data)
+        lines = self.export_user_lines(user_id, agent_id=agent_id)
+        exported = {**await anext(lines), **{kind: [] for kind in KINDS}}
+        async for line in lines:
+            exported[line["kind"]].append(line["data"])
         return exported
+
+    async def export_user_lines(
+        self, user_id: str, *, agent_id: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Everything about a user, thing by thing: what `export_user_to` writes, for whoever takes it slowly.
+
+        The first tells whose data it is; each other has the `kind` and the `data` of one thing.
+        """
+        whose = self._whose(user_id, agent_id)
+        yield {"format": FORMAT, "user_id": user_id, "agent_id": agent_id}
+        async for record in export_records(self._database, whose):
+            yield {"kind": record.kind, "data": record.data}
 
     async def export_user_to(
         self, path_or_file: str | Path | IO[str], user_id: str, *, agent_id: str | None = None
@@ -90,22 +102,23 @@ class Rights(Part):
     async def erase_conversation(self, conversation_id: str, *, key: bytes | str | None = None) -> Receipt:
         """Erase a conversation and everything that was learned from it."""
         _check_key(key)
-        part = ErasedPart(self._tenant, check_id("conversation_id", conversation_id))
-        looked = await erasing.look_ahead(self._database, part)
-        erase = partial(erasing.erase_conversation, self._database, part, column_now(), looked)
-        return await self._erase(erase, key)
+        return await self._erase_whole(
+            ErasedPart(self._tenant, check_id("conversation_id", conversation_id)), key
+        )
 
     async def erase_conversations_before(self, time: datetime | str, *, limit: int = 100) -> int:
         """Erase conversations that nothing was added to since a time, the oldest first; returns how many.
 
-        At most `limit` of them go, each as by `erase_conversation`.
+        At most `limit` of them go, each as by `erase_conversation`. One that goes on meanwhile stays.
         """
         until = read_time("time", time)
         if until is None:
             raise ValueError("time must be given")
-        page = (self._tenant, time_to_column(until), check_limit(limit))
+        edge = time_to_column(until)
+        page = (self._tenant, edge, check_limit(limit))
         found = await self._database.fetch(conversations.INACTIVE, page, list[Row])
-        receipts = [await self.erase_conversation(conversation_id) for (conversation_id,) in found]
+        parts = [ErasedPart(self._tenant, conversation_id, unless_since=edge) for (conversation_id,) in found]
+        receipts = [await self._erase_whole(part, None) for part in parts]
         return sum(receipt.counts.get("conversations", 0) for receipt in receipts)
 
     async def erase_message(
@@ -133,6 +146,11 @@ class Rights(Part):
         anew too, and nobody can use them meanwhile.
         """
         await vacuum(self._database, full)
+
+    async def _erase_whole(self, part: ErasedPart, key: bytes | str | None) -> Receipt:
+        looked = await erasing.look_ahead(self._database, part)
+        erase = partial(erasing.erase_conversation, self._database, part, column_now(), looked)
+        return await self._erase(erase, key)
 
     async def _erase(self, erase: MakeScript[Erased], key: bytes | str | None) -> Receipt:
         erased = await self._write(erase)
@@ -167,18 +185,11 @@ class Rights(Part):
         return Receipt(now(), erased.counts, subject)
 
     async def _write_lines(self, file: IO[str], user_id: str, agent_id: str | None) -> int:
-        file.write(json.dumps(self._heading(user_id, agent_id)) + "\n")
-        lines = 1
-        async for record in self._records(user_id, agent_id):
-            file.write(json.dumps({"kind": record.kind, "data": record.data}) + "\n")
-            lines += 1
-        return lines
-
-    def _heading(self, user_id: str, agent_id: str | None) -> dict[str, Any]:
-        return {"format": FORMAT, "user_id": user_id, "agent_id": agent_id}
-
-    def _records(self, user_id: str, agent_id: str | None) -> AsyncIterator[Record]:
-        return export_records(self._database, self._whose(user_id, agent_id))
+        count = 0
+        async for line in self.export_user_lines(user_id, agent_id=agent_id):
+            file.write(json.dumps(line) + "\n")
+            count += 1
+        return count
 
     def _whose(self, user_id: str, agent_id: str | None) -> Whose:
         check_id("user_id", user_id)

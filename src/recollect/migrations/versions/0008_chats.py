@@ -69,7 +69,7 @@ def _create_beside_history() -> None:
         sa.Column("title", sa.Text()),
         sa.Column("data", sa.Text(), nullable=False),
     )
-    _index(f"{metadata}_by_user", metadata, ["user_id", "agent_id"])
+    _index(f"{metadata}_by_user", metadata, ["user_id"], postgresql_using="hash")
     _make(
         f"recollect_{_MESSAGES}_batches",
         _of_session(primary_key=True),

@@ -1,20 +1,21 @@
 """A session of a chat: an advanced one, that also knows what of the conversation's history it holds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ...items import encode_items
+from ...items import Item, encode_items
 from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
 from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
 from ...sessions.protocol import Items
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sessions.sql.scripts import MakeScript, Row, Script, Statement
 from ...sessions.sql.session import encode_batch
 from ...sessions.sqlite.queries import queries_for
 from .database.schema import SESSION_TABLES
+from .failures import TurnLostError
 
 _MIRRORED = "mirrored"
 _BRANCHES = "branches"
@@ -25,6 +26,15 @@ class ChatSession(AdvancedSession):
 
     The messages of the conversation before the index `mirrored` are in the session, or need not be.
     """
+
+    _is_held: MakeScript[bool] | None = None
+
+    def write_only_while(self, is_held: MakeScript[bool]) -> None:
+        """Refuse items, with a `TurnLostError`, once this is so no more: it is asked in their transaction.
+
+        A run that has lost its conversation to another, and does not know it yet, writes nothing into that.
+        """
+        self._is_held = is_held
 
     async def known(self) -> dict[str, Any]:
         """What is stored beside the items; empty where there is no session yet."""
@@ -48,9 +58,27 @@ class ChatSession(AdvancedSession):
         place = self._branch_queries.place
         return await self._engine.fetch(place, (self.session_id,), lambda rows: Place(*rows[0]))
 
-    async def undo_after(self, branch: str, position: int) -> None:
-        """Remove from a branch what stands after a position: a run that failed leaves nothing half done."""
-        await self._write(partial(self._undo_after, branch, position))
+    async def undo_after(self, branch: str, position: int, end: MakeScript[bool]) -> bool:
+        """Remove from a branch what stands after a position: a run that failed leaves nothing half done.
+
+        `end` is done first, in the same transaction; where it says `False`, nothing is removed.
+        """
+        return await self._write(partial(self._undo_after, branch, position, end))
+
+    def _append(self, encoded: list[str]) -> Script[None]:
+        yield from self._check_held()
+        yield from super()._append(encoded)
+
+    def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
+        yield from self._check_held()
+        return (yield from super()._pop(accept))
+
+    def _check_held(self) -> Script[None]:
+        if self._is_held is None:
+            return
+        yield from self._lock()  # so that whoever ends the run comes before this, or undoes it
+        if not (yield from self._is_held()):
+            raise TurnLostError
 
     def _mirror(self, encoded: list[str], first: int, after: int) -> Script[bool]:
         yield from self._lock(make=True)
@@ -71,9 +99,12 @@ class ChatSession(AdvancedSession):
         yield from self._know({**known, _BRANCHES: made_from})
         return branch
 
-    def _undo_after(self, branch: str, position: int) -> Script[None]:
+    def _undo_after(self, branch: str, position: int, end: MakeScript[bool]) -> Script[bool]:
+        if not (yield from end()):
+            return False
         yield from self._lock()
         yield from self._remove_after((self.session_id, branch), position)
+        return True
 
     def _known_within(self) -> Script[dict[str, Any]]:
         rows: list[Row] = yield Statement(self._queries.get_metadata, (self.session_id,))

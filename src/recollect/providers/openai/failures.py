@@ -3,6 +3,7 @@
 ChatFailedError        there is no answer; its code says why, and its message repeats nothing of a provider's
 ConversationBusyError  another turn of the conversation is still running (also RunLockTimeoutError)
 TurnRunningError       this very turn is still running (also ConflictError)
+TurnLostError          another has ended the turn, or erased it, while it ran (also ConflictError)
 """
 
 from typing import Literal
@@ -58,6 +59,13 @@ class TurnRunningError(ConflictError):
 
     def __init__(self) -> None:
         super().__init__("this turn is still running")
+
+
+class TurnLostError(ConflictError):
+    """The turn was taken for interrupted, or its conversation was erased: it may write nothing any more."""
+
+    def __init__(self) -> None:
+        super().__init__("the turn was taken for interrupted")
 
 
 class UnknownBranchError(RecollectError, LookupError):

@@ -22,6 +22,7 @@ from .failures import UnknownBranchError
 from .locking import alone_on
 from .mirroring import items_to_add
 from .parts import Parts
+from .settling import Settling
 
 _EVERYTHING = 2**31 - 1  # items
 
@@ -35,6 +36,7 @@ class Looking:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._settling = Settling(parts.sessions.store, parts.turns)
 
     async def branches_of(self, conversation: Conversation) -> list[dict[str, Any]]:
         """Each branch: `name, is_current, from_branch, from_turn, item_count, turn_count, created_at`.
@@ -123,8 +125,11 @@ class Looking:
         """A session on which no turn is running: its branch must not change under that."""
         options, store = self._parts.options, self._parts.sessions.store
         lock = alone_on(store, conversation.conversation_id, options.lock_seconds, options.lease_seconds)
-        async with lock, self._session(conversation) as session:
-            yield session
+        async with lock:
+            # A turn that a dead process left is undone while it is known where it began.
+            await self._settling.settle(conversation)
+            async with self._session(conversation) as session:
+                yield session
 
     async def _place(self, conversation: Conversation) -> Place:
         place = await self._parts.turns.place_of(conversation.conversation_id)

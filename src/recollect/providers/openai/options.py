@@ -13,6 +13,8 @@ class ChatOptions:
     model: str | None = None
     """For agents that name none; without one they are answered from memory alone."""
     endpoint: ModelEndpoint = field(default_factory=ModelEndpoint)
+    timeout_seconds: float | None = 120.0
+    """How long a turn may take, all that it asks of models and tools together."""
     lock_seconds: float = 30.0
     """How long a turn waits for another of the same conversation."""
     lease_seconds: float = 30.0
@@ -32,7 +34,7 @@ def read_options(settings: Any, quiet_seconds: float | None = None) -> ChatOptio
     defaults = ChatOptions()
     told = {
         name: getattr(settings, name, getattr(defaults, name))
-        for name in ("model", "lock_seconds", "provider_conversations")
+        for name in ("model", "timeout_seconds", "lock_seconds", "provider_conversations")
     }
     quiet = defaults.quiet_seconds if quiet_seconds is None else quiet_seconds
     return ChatOptions(endpoint=_endpoint(settings), quiet_seconds=quiet, **told)

@@ -1,9 +1,9 @@
 """The provider of agents for the service, on the OpenAI Agents SDK."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...memory.pipeline.metering import Metered, TokenMeter
 from ...sessions.events import EventLog
@@ -13,6 +13,7 @@ from ..values import AgentInfo, ChatEvent, ChatReply, ChatTurn
 from . import streaming
 from .database.turns import ChatTurns
 from .failures import ChatFailedError, TurnRunningError
+from .forgetting import Forgetting
 from .lifecycle import RunningTurns
 from .looking import Looking
 from .options import ChatOptions, read_options
@@ -26,6 +27,8 @@ from .turns import Tell, TurnRunner
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
+
+Answer: TypeAlias = "asyncio.Future[ChatReply]"
 
 
 class OpenAIAgentProvider:
@@ -56,9 +59,9 @@ class OpenAIAgentProvider:
         reply = await self._known(turn)
         if reply is not None:
             return reply
-        answer: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
+        answer: Answer = asyncio.get_running_loop().create_future()
         answer.add_done_callback(_look_at)
-        self._running.start(turn.turn_id, self._turn(turn, lambda _: None, answer))
+        self._set_off(turn, lambda _: None, answer)
         return await asyncio.shield(answer)
 
     async def stream(self, turn: ChatTurn) -> AsyncIterator[ChatEvent]:
@@ -66,23 +69,39 @@ class OpenAIAgentProvider:
 
         Whoever stops listening does not end the turn: it goes on, and its answer is in the conversation.
         """
-        events: asyncio.Queue[ChatEvent] = asyncio.Queue()
         try:
-            reply = await self._known(turn)
-            if reply is None:
-                self._running.start(turn.turn_id, self._turn(turn, events.put_nowait))
+            events = await self.start(turn)
         except Exception as error:  # noqa: BLE001 - a stream has begun: whatever it is, it is told there
             yield streaming.failed(turn.turn_id, error)
             return
-        if reply is not None:
-            for event in _replayed(reply, turn):
-                yield event
-            return
-        while True:
-            event = await events.get()
+        async for event in events:
             yield event
-            if event.kind in ("turn.completed", "turn.failed"):
-                return
+
+    async def start(self, turn: ChatTurn) -> AsyncIterator[ChatEvent]:
+        """Begin a turn as `stream` does, and return what it then tells; what keeps it from that is raised.
+
+        A turn that was answered before is told again, and one that is running is a `TurnRunningError`.
+        """
+        reply = await self._known(turn)
+        events: asyncio.Queue[ChatEvent] = asyncio.Queue()
+        if reply is None:
+            self._set_off(turn, events.put_nowait)
+        else:
+            for event in _replayed(reply, turn):
+                events.put_nowait(event)
+        return _until_the_end(events)
+
+    async def is_answered(self, turn: ChatTurn) -> bool:
+        """Whether a turn was run before, and has an answer; while it is running, a `TurnRunningError`."""
+        return await self._known(turn) is not None
+
+    async def forget(self, conversation_ids: Iterable[str]) -> int:
+        """Delete at the provider the conversations that have an id there, and return how many it deleted.
+
+        To be asked before they are erased here, where those ids are kept. What the provider does not delete
+        is logged, and raises nothing.
+        """
+        return await Forgetting(self._parts).forget(conversation_ids)
 
     async def aclose(self, grace: float = 0.0) -> None:
         """Wait for running turns, at most `grace` seconds; interrupt the rest, and let go of everything."""
@@ -107,9 +126,16 @@ class OpenAIAgentProvider:
         """Whether nobody holds the conversation any more."""
         return turn.turn_id not in self._running and await self._runner.is_free(turn)
 
-    async def _turn(
-        self, turn: ChatTurn, tell: Tell, answer: "asyncio.Future[ChatReply] | None" = None
-    ) -> None:
+    def _set_off(self, turn: ChatTurn, tell: Tell, answer: "Answer | None" = None) -> None:
+        task = self._running.start(turn.turn_id, self._turn(turn, tell, answer))
+
+        def look_at_end(ended: "asyncio.Task[None]") -> None:
+            if ended.cancelled():  # it may not even have begun: whoever waits must not wait for ever
+                _tell_failure(turn, tell, answer, ChatFailedError("interrupted"))
+
+        task.add_done_callback(look_at_end)
+
+    async def _turn(self, turn: ChatTurn, tell: Tell, answer: "Answer | None") -> None:
         """Run a turn to its end, whatever that is, and hand that to whoever waits."""
         async with AsyncExitStack() as afterwards:
             error: Exception
@@ -124,15 +150,27 @@ class OpenAIAgentProvider:
                 if answer is not None:
                     answer.set_result(reply)
                 return
-            tell(streaming.failed(turn.turn_id, error))
-            if answer is not None:
-                answer.set_exception(error)
+            _tell_failure(turn, tell, answer, error)
 
 
-def _look_at(answer: "asyncio.Future[ChatReply]") -> None:
+def _tell_failure(turn: ChatTurn, tell: Tell, answer: "Answer | None", error: Exception) -> None:
+    tell(streaming.failed(turn.turn_id, error))
+    if answer is not None and not answer.done():
+        answer.set_exception(error)
+
+
+def _look_at(answer: "Answer") -> None:
     """An error that nobody waits for any more is recorded, and need not be logged once more."""
     if not answer.cancelled():
         answer.exception()
+
+
+async def _until_the_end(events: "asyncio.Queue[ChatEvent]") -> AsyncIterator[ChatEvent]:
+    while True:
+        event = await events.get()
+        yield event
+        if event.kind in ("turn.completed", "turn.failed"):
+            return
 
 
 def _replayed(reply: ChatReply, turn: ChatTurn) -> list[ChatEvent]:

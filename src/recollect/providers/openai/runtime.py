@@ -32,6 +32,8 @@ class Run:
     result: Any
     agent: str
     model_of: Callable[[str], str]
+    injected: int = 0
+    """How many memories stand in the instructions."""
     offline: "CountedRecall | None" = None
 
     @property
@@ -54,6 +56,11 @@ class Run:
     def model(self) -> str:
         """The model that answered."""
         return self.model_of(self.last_agent)
+
+    @property
+    def memories_used(self) -> int:
+        """How many memories whoever answered was shown."""
+        return self.offline.shown if self.offline and self.model == OFFLINE else self.injected
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -130,7 +137,9 @@ class AgentRuntime:
 
     def start(self, descriptor: AgentDescriptor, context: RunContext, session: StrategySession) -> Run:
         """Start a run on what the session holds: the message of the user is its last item already."""
-        offline = CountedRecall(context) if self.model_of(descriptor.name) == OFFLINE else None
+        # Also an agent with a model may hand over to one without.
+        offline = CountedRecall(context) if self._options.model is None else None
+        is_offline = self.model_of(descriptor.name) == OFFLINE
         agent = self.registry.build(
             descriptor.name,
             instructions=context.instructions_for,
@@ -142,10 +151,10 @@ class AgentRuntime:
             [],
             context=context.context,
             session=session,
-            run_config=self._run_config(None if offline else self._model_provider()),
+            run_config=self._run_config(None if is_offline else self._model_provider()),
             **limit,
         )
-        return Run(result, descriptor.name, self._told_model(offline), offline)
+        return Run(result, descriptor.name, self.model_of, context.memories_used, offline)
 
     async def aclose(self) -> None:
         """Close what was opened to ask models."""
@@ -158,9 +167,6 @@ class AgentRuntime:
         if self._configs.get(models) is None:
             self._configs[models] = make_run_config(models)
         return self._configs[models]
-
-    def _told_model(self, offline: object) -> Callable[[str], str]:
-        return self.model_of if offline is None else lambda _: OFFLINE
 
     def _model_provider(self) -> "ModelProvider":
         if self._models is None:

@@ -2,20 +2,19 @@
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ...errors import ConflictError, StorageError
+from ...errors import ConflictError
 from ...memory.conversation import Message
 from ...memory.times import now
-from ...strategies.session import StrategySession
 from ..values import ChatEvent, ChatReply, ChatTurn, ChatUsage
 from . import streaming
 from .context import RunContext, Said, build_memory_strategy_config, is_injected, prepare_run_context
-from .database.record import TurnRecord, failed, reply_of
-from .failures import ChatFailedError, ConversationBusyError, code_of
+from .database.record import TurnRecord
+from .ending import Ending
+from .failures import ChatFailedError, ConversationBusyError, TurnLostError, code_of
 from .locking import alone_on
 from .mirroring import mirror_messages
 from .naming import SessionNames
@@ -24,33 +23,12 @@ from .registry import AgentDescriptor
 from .runtime import Run
 from .sessions import log_of
 from .settling import Settling
+from .speaking import append_message, check_message, message_id
+from .under_way import UnderWay
 
 logger = logging.getLogger(__name__)
 
 Tell = Callable[[ChatEvent], None]
-_IDS = uuid.UUID("8f1d5a52-6f0c-4a55-9a3e-6d1f5f0c1c8e")
-
-
-def message_id(turn_id: str, role: str) -> str:
-    """The id of a turn's message, always the same, so that nothing is written twice."""
-    return str(uuid.uuid5(_IDS, f"{turn_id}/{role}"))
-
-
-@dataclass
-class _Started:
-    """A turn that is on its way."""
-
-    turn: ChatTurn
-    descriptor: AgentDescriptor
-    session: StrategySession
-    record: TurnRecord
-    context: RunContext
-    run: Run | None = None
-
-    @property
-    def usage(self) -> ChatUsage:
-        """What it has cost so far."""
-        return ChatUsage() if self.run is None else self.run.usage
 
 
 class TurnRunner:
@@ -60,6 +38,7 @@ class TurnRunner:
         self._parts = parts
         self._names = SessionNames(parts.runtime, parts.sessions.store, parts.turns, parts.options)
         self.settling = Settling(parts.sessions.store, parts.turns)
+        self._ending = Ending(parts, self.settling)
 
     async def is_free(self, turn: ChatTurn) -> bool:
         """Whether nobody holds the conversation of a turn."""
@@ -84,11 +63,12 @@ class TurnRunner:
         build_memory_strategy_config(turn, said, descriptor)  # a bad one is refused before anything is done
         is_injected(turn, said, descriptor)
         async with self._alone(turn, self._parts.options.lock_seconds):
-            await self.settling.settle(turn.store, turn.conversation, turn.tenant)
+            await self.settling.settle(turn.conversation)
             earlier = await self._parts.turns.get(turn.turn_id)
             if earlier is not None and not await self.settling.may_run_again(turn, earlier):
                 return await self.settling.recorded(turn, earlier)
-            return await self._answered(await self._start(turn, said, descriptor, afterwards), tell)
+            going = await self._begin(turn, descriptor, earlier)
+            return await self._answered(going, said, tell, afterwards)
 
     async def _said(self, turn: ChatTurn) -> Said:
         settings = await turn.store.get_conversation_settings(turn.conversation.conversation_id)
@@ -96,33 +76,23 @@ class TurnRunner:
             raise ConflictError("there is no conversation with this conversation_id")
         return Said(settings.memory_strategy, settings.memory_injection)
 
-    async def _start(
-        self, turn: ChatTurn, said: Said, descriptor: AgentDescriptor, afterwards: AsyncExitStack
-    ) -> _Started:
-        """Make the message durable, bring the session up to it, and record that the turn has begun."""
-        parts, conversation_id = self._parts, turn.conversation.conversation_id
-        question = await self._append(turn, "user", turn.message)
-        session_id = await self._names.session_id_of(turn)
-        strategy = build_memory_strategy_config(turn, said, descriptor)
-        session = await parts.sessions.acquire_session(turn.conversation, turn.tenant, session_id, strategy)
-        afterwards.push_async_callback(session.aclose)
-        log = log_of(session)
-        await mirror_messages(log, turn.store, parts.turns, conversation_id)
-        await parts.events.project(log, conversation_id)
-        context = await prepare_run_context(
-            turn,
-            said,
-            descriptor,
-            session_id=session_id,
-            summaries=parts.summaries,
-            user_message_id=question.message_id,
-            token_budget=parts.options.injection_tokens,
-        )
-        return _Started(turn, descriptor, session, await self._begin(turn, session, question), context)
+    async def _begin(
+        self, turn: ChatTurn, descriptor: AgentDescriptor, earlier: TurnRecord | None
+    ) -> UnderWay:
+        """Make the message durable, and record at once that the turn has begun."""
+        begun_at = now()
+        question = await append_message(turn, "user", turn.message, self._parts.options.quiet_seconds)
+        if earlier is None and question.created_at < begun_at:
+            # It was written by one who died before the turn was recorded.
+            await self.settling.check_newest(turn, question)
+        before = ChatUsage() if earlier is None else earlier.usage
+        record = replace(self._new_record(turn, question), usage=before)
+        if not await self._parts.turns.begin(record):
+            raise ConflictError("another turn has this turn_id")
+        return UnderWay(turn, descriptor, record, before)
 
-    async def _begin(self, turn: ChatTurn, session: StrategySession, question: Message) -> TurnRecord:
-        place = await log_of(session).place()
-        record = TurnRecord(
+    def _new_record(self, turn: ChatTurn, question: Message) -> TurnRecord:
+        return TurnRecord(
             turn.turn_id,
             turn.tenant,
             turn.conversation.conversation_id,
@@ -134,104 +104,77 @@ class TurnRunner:
             None,
             question.message_id,
             message_id(turn.turn_id, "assistant"),
-            session_turn=(place.branch, place.last_turn),
             question_index=question.message_index,
-            begins_after=place.last_id,
         )
-        if not await self._parts.turns.begin(record):
-            raise ConflictError("another turn has this turn_id")
-        return record
 
-    async def _answered(self, started: _Started, tell: Tell) -> ChatReply:
-        record = started.record
+    async def _answered(
+        self, going: UnderWay, said: Said, tell: Tell, afterwards: AsyncExitStack
+    ) -> ChatReply:
+        record = going.record
         tell(streaming.started(record.turn_id, record.conversation_id, record.agent, record.model))
         try:
-            return await self._finish(started, await self._run(started, tell))
+            async with asyncio.timeout(self._parts.options.timeout_seconds):
+                run = await self._run(going, await self._prepare(going, said, afterwards), tell)
+            return await self._ending.keep(going, run)
         except asyncio.CancelledError:
-            await self._fail(started, "interrupted")
-            raise
+            reply = await self._ending.fail(going, "interrupted")
+            if reply is None:
+                raise
         except Exception as error:
             code = "interrupted" if isinstance(error, ConflictError) else code_of(error)
             log_failure(record.turn_id, code, error)
-            await self._fail(started, code)
-            raise ChatFailedError(code) from error
+            reply = await self._ending.fail(going, code)
+            if reply is None and going.run is None and _is_refusal(error):
+                raise
+            if reply is None:
+                raise ChatFailedError(code) from error
+        return reply
 
-    async def _run(self, started: _Started, tell: Tell) -> Run:
-        run = self._parts.runtime.start(started.descriptor, started.context, started.session)
-        started.run = run
+    async def _prepare(self, going: UnderWay, said: Said, afterwards: AsyncExitStack) -> RunContext:
+        """Bring the session up to the message, and find what is put before the model beside it."""
+        parts, turn = self._parts, going.turn
+        session_id = await self._names.session_id_of(turn)
+        strategy = build_memory_strategy_config(turn, said, going.descriptor)
+        session = await parts.sessions.acquire_session(turn.conversation, turn.tenant, session_id, strategy)
+        afterwards.push_async_callback(session.aclose)
+        going.session, log = session, log_of(session)
+        await mirror_messages(log, turn.store, parts.turns, turn.conversation.conversation_id)
+        await parts.events.project(log, turn.conversation.conversation_id)
+        await self._note_place(going)
+        log.write_only_while(parts.turns.is_running(turn.turn_id))
+        return await prepare_run_context(
+            turn,
+            said,
+            going.descriptor,
+            session_id=session_id,
+            summaries=parts.summaries,
+            user_message_id=going.record.user_message_id,
+            token_budget=parts.options.injection_tokens,
+        )
+
+    async def _note_place(self, going: UnderWay) -> None:
+        """Record where the items of the run begin, so that whoever finds them can undo them."""
+        assert going.log is not None
+        place = await going.log.place()
+        session_turn = (place.branch, place.last_turn)
+        going.record = replace(going.record, session_turn=session_turn, begins_after=place.last_id)
+        if not await self._parts.turns.change(going.record):
+            raise TurnLostError
+
+    async def _run(self, going: UnderWay, context: RunContext, tell: Tell) -> Run:
+        assert going.session is not None
+        run = self._parts.runtime.start(going.descriptor, context, going.session)
+        going.run = run
         async for event in run.events():
             tell(event)
         if not run.text.strip():
             raise ChatFailedError("model_failed")
         return run
 
-    async def _finish(self, started: _Started, run: Run) -> ChatReply:
-        """Keep the answer: first of all in the conversation."""
-        parts, turn = self._parts, started.turn
-        answer = await self._append(turn, "assistant", run.text)
-        done = replace(
-            started.record,
-            agent=run.last_agent,
-            status="done",
-            model=run.model,
-            finished_at=now(),
-            usage=run.usage,
-            tool_calls=run.tool_calls,
-            memories_used=run.offline.shown if run.offline else started.context.memories_used,
-            answer_index=answer.message_index,
-        )
-        log = log_of(started.session)
-        await log.store_run_usage(run.result)
-        await parts.events.project(
-            log, done.conversation_id, response_id=run.response_id, agent=done.agent, model=done.model
-        )
-        await parts.meter.spent(turn.tenant, done.usage.total_tokens)
-        if not await parts.turns.change(done):
-            raise ConflictError("the turn was taken for interrupted")
-        return reply_of(done, run.text)
 
-    async def _fail(self, started: _Started, code: str) -> None:
-        """Leave the session as it was when the model was asked, and record that there is no answer."""
-        parts, record, log = self._parts, started.record, log_of(started.session)
-        try:
-            if started.run is not None:
-                await log.store_run_usage(started.run.result)
-            await parts.events.project(log, record.conversation_id, agent=record.agent, model=record.model)
-            await log.undo_after(record.branch, record.begins_after)
-            await parts.meter.spent(record.tenant, started.usage.total_tokens)
-            await parts.turns.change(failed(record, code, now(), started.usage))
-            if await parts.turns.place_of(record.conversation_id) is None:
-                await self._forget(started)
-        except StorageError as error:
-            # The next turn finds it as one that was interrupted.
-            logger.warning("turn %s: its end is not recorded (%s)", record.turn_id, type(error).__name__)
-
-    async def _forget(self, started: _Started) -> None:
-        """The conversation was erased while the turn ran: nothing that the run wrote may stay."""
-        log, conversation_id = log_of(started.session), started.record.conversation_id
-        await log.clear_session(all_branches=True)
-        await self._parts.events.delete(conversation_id)
-        await self._parts.summaries.delete(log.session_id)
-
-    async def _append(self, turn: ChatTurn, role: str, text: str) -> Message:
-        message = {"role": role, "content": text, "message_id": message_id(turn.turn_id, role)}
-        quiet = self._parts.options.quiet_seconds
-        placed = await turn.store.append_messages(
-            turn.conversation.conversation_id, [message], learn_after=quiet
-        )
-        return placed[0]
-
-
-def check_message(message: object) -> None:
-    """Refuse what no model can be asked."""
-    if not isinstance(message, str):
-        raise TypeError(f"message must be text, not {type(message).__name__}")
-    if not message.strip():
-        raise ValueError("message must not be empty")
-    try:
-        message.encode()
-    except UnicodeEncodeError:
-        raise ValueError("message holds half a character, which cannot be sent") from None
+def _is_refusal(error: Exception) -> bool:
+    """Whether it says that the conversation cannot be chatted in, and not that a turn went wrong."""
+    return isinstance(error, ConflictError) and not isinstance(error, TurnLostError)
 
 
 def log_failure(turn_id: str, code: str, error: BaseException) -> None:

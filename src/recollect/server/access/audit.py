@@ -32,6 +32,7 @@ from ...sessions.sql.database import SQLStore
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..database.schema import AUDIT_LOG, ServiceSchema
 from .batching import Batcher
+from .tenants import tenants_in
 
 OTHER = "other"
 """What is told of a target that may be personal."""
@@ -50,6 +51,7 @@ _LIST = (
     f"SELECT {_COLUMNS} FROM {AUDIT_LOG.name} WHERE tenant = ?1 AND entry_id < ?2"
     " ORDER BY entry_id DESC LIMIT ?3"
 )
+_TENANTS = tenants_in(AUDIT_LOG)
 _PURGE = (
     f"DELETE FROM {AUDIT_LOG.name} WHERE tenant = ?1 AND entry_id IN (SELECT entry_id FROM {AUDIT_LOG.name}"
     " WHERE tenant = ?1 AND entry_id < ?2 ORDER BY entry_id LIMIT ?3) RETURNING 1"
@@ -121,6 +123,10 @@ class AuditLog(SQLStore):
             _LIST, (check_id("tenant", tenant), latest, check_limit(limit)), _entries_from
         )
 
+    async def tenants(self) -> Sequence[str]:
+        """Everybody who has entries."""
+        return await self._fetch(_TENANTS, (), lambda rows: [str(tenant) for (tenant,) in rows])
+
     async def purge(self, tenant: str, before: datetime) -> int:
         """Delete what a tenant did before a time, and return how many entries that were."""
         check_time("before", before)
@@ -159,7 +165,7 @@ def time_ordered_id(at: datetime) -> str:
 
 
 def _first_id_of(at: datetime) -> str:
-    return _uuid7(at, 0)
+    return _uuid7(max(at, _EPOCH), 0)
 
 
 def _uuid7(at: datetime, rest: int) -> str:

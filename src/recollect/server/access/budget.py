@@ -64,6 +64,10 @@ class Budget:
         self._tokens_per_day = tokens_per_day
         self._now = now
         self._used: BrieflyKept[tuple[str, str], int] = BrieflyKept()
+        self.on_spent: Callable[[int], None] = _count_nowhere
+        """Whom else to tell what was spent in this process."""
+        self.spent_here = 0
+        """Tokens that were told in this process."""
 
     async def wait(self, tenant: str) -> float:
         """Seconds for which a tenant must ask no model: 0, or until the day ends."""
@@ -76,6 +80,8 @@ class Budget:
     async def spent(self, tenant: str, tokens: int) -> None:
         """Count what a model was asked for, also of tenants without a limit."""
         if tokens > 0:
+            self.spent_here += tokens
+            self.on_spent(tokens)
             day = _day_of(self._now())
             self._used.put((tenant, day), await self._ledger.add(tenant, tokens, day=day))
 
@@ -95,6 +101,10 @@ class Budget:
             used = await self._ledger.used(tenant, day=day)
             self._used.put((tenant, day), used)
         return used
+
+
+def _count_nowhere(_: int) -> None:
+    """Nobody else wants to know."""
 
 
 def _day_of(now: datetime) -> str:

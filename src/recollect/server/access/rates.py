@@ -4,7 +4,6 @@ Each instance counts for itself: behind a proxy that spreads requests over three
 times as many. A tenant that was quiet may use a minute's worth at once, and then goes on at the steady rate.
 """
 
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -61,18 +60,6 @@ class RateLimiter:
         if len(self._buckets) > self._most_tenants:
             self._buckets.popitem(last=False)  # the one that was quiet for longest is the fullest
         return wait
-
-    def headers(self, tenant: str, per_minute: int) -> dict[str, str]:
-        """What a tenant is told: the limit, what is left of it, and the seconds until it is whole again."""
-        left = left_in(self._buckets.get(tenant), per_minute, self._clock())
-        told = {
-            "RateLimit-Limit": str(per_minute),
-            "RateLimit-Remaining": str(math.floor(left)),
-            "RateLimit-Reset": str(math.ceil((per_minute - left) * 60 / per_minute)),
-        }
-        if left < 1:
-            told["Retry-After"] = str(math.ceil((1 - left) * 60 / per_minute))
-        return told
 
     def __len__(self) -> int:
         return len(self._buckets)

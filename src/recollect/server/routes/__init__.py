@@ -1,5 +1,6 @@
 """The routes, by what they are about."""
 
+from ..dashboard import serving as dashboard
 from . import (
     audit,
     branches,
@@ -32,5 +33,6 @@ ROUTERS = tuple(
         users,
         audit,
         operations,
+        dashboard,
     )
 )

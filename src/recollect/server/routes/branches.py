@@ -1,9 +1,10 @@
 """The branches of a chat."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Path, Request, Response
 
+from ...memory.conversation import Conversation
 from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
@@ -11,6 +12,9 @@ from ..schemas import conversation_parts as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
 from .shared import ConversationId, allow_only, find_whole_conversation, note_target, refused
+
+if TYPE_CHECKING:
+    from ...providers.openai.looking import Looking
 
 router = make_router("conversations")
 
@@ -63,9 +67,11 @@ async def create_branch(
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(conversation.user_id)
+        name = body.name or f"from-turn-{body.from_turn}-{ids('branch')[:8]}"
         with refused_input():
-            made = await looking.create_branch(conversation, body.from_turn, body.name)
-        return {"name": made["name"]}
+            if ids.are_new or (name, body.from_turn) not in await _made(looking, conversation):
+                await looking.create_branch(conversation, body.from_turn, name)
+        return {"name": name}
 
     name = (await once(make))["name"]
     branches = await looking.branches_of(conversation)
@@ -115,6 +121,11 @@ async def delete_branch(
         if not await service.provider.looking.delete_branch(conversation, name):
             raise Problem("not_found", "there is no branch of this name")
     return Response(status_code=204)
+
+
+async def _made(looking: "Looking", conversation: Conversation) -> set[tuple[str, int | None]]:
+    """The branches by name and turn: among them may be what an attempt before this one has made."""
+    return {(branch["name"], branch["from_turn"]) for branch in await looking.branches_of(conversation)}
 
 
 def _tell(branch: dict[str, Any]) -> dict[str, Any]:

@@ -1,23 +1,25 @@
 """Chat: a message to an agent that remembers, answered whole or as it is spoken."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from ...memory.conversation import Conversation
 from ...memory.store import MemoryStore
-from ...providers.values import ChatTurn
+from ...providers.values import ChatEvent, ChatTurn
 from ..dependencies import OnceDep, Reader, ServiceDep, Writer, WriteStore, make_router
+from ..faults import turn_code
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
 from ..schemas.base import answer_json
 from ..schemas.chat import AgentList, ChatAnswer, ChatRequest, tell_agent, tell_reply
 from ..schemas.problems import problems
+from ..schemas.streams import STREAM
 from ..service import Service
 from ..telemetry.spans import ChatSpan, chat_span
-from .shared import note_target
+from .shared import found, note_target
 
 router = make_router("chat")
 
@@ -54,12 +56,10 @@ async def chat(
     With no model configured, the built-in offline agent answers by quoting what is remembered.
     """
     asked = Asked(body, caller.tenant, store, service)
-    await service.budget.check(caller.tenant)
-
     answers: list[dict[str, Any]] = []
 
     async def make(ids: Ids) -> dict[str, Any]:
-        turn = await asked.turn(ids("conversation"), ids("turn"))
+        turn = await asked.turn(ids)
         ids.about(turn.conversation.user_id)
         note_target(request, "turn", turn.turn_id)
         answers.append(await _run(service, turn))
@@ -67,48 +67,53 @@ async def chat(
 
     made = await once(make)
     if not answers:  # it was run before: this is what was kept of it
-        turn = await asked.turn(made["conversation_id"], made["turn_id"])
+        note_target(request, "turn", made["turn_id"])
+        turn = await asked.turn_again(made["conversation_id"], made["turn_id"])
         answers.append(await _run(service, turn))
     return answer_json(answers[0])
 
 
 async def _run(service: Service, turn: ChatTurn) -> dict[str, Any]:
     with chat_span(agent=turn.agent, conversation_id=turn.conversation.conversation_id) as span:
-        reply = await service.provider.run(turn)
+        with refused_input():
+            reply = await service.provider.run(turn)
         told = tell_reply(reply, turn.conversation.session_id)
-        _count(service, span, told)
+        _tell_use(span, told)
     return told
 
 
-def _count(service: Service, span: ChatSpan, told: Mapping[str, Any]) -> None:
-    tokens = (told["usage"]["input_tokens"], told["usage"]["output_tokens"])
-    span.used(*tokens, told["model"])
-    service.metrics.count_tokens(*tokens)
+def _tell_use(span: ChatSpan, told: Mapping[str, Any]) -> None:
+    span.used(told["usage"]["input_tokens"], told["usage"]["output_tokens"], told["model"])
 
 
-async def _streamed_turn(
+class _Started(NamedTuple):
+    """A turn that has begun, and what it tells."""
+
+    turn: ChatTurn
+    events: AsyncIterator[ChatEvent]
+
+
+async def _start(
     body: ChatRequest,
     request: Request,
     caller: Writer,
     store: WriteStore,
     service: ServiceDep,
     once: OnceDep,
-) -> ChatTurn:
-    """The turn to be run; whatever is wrong with the request is told before the stream begins."""
+) -> _Started:
+    """Begin the turn: whatever is wrong with the request is told before the stream begins."""
     asked = Asked(body, caller.tenant, store, service)
-    await service.budget.check(caller.tenant)
-
     turns: list[ChatTurn] = []
 
     async def make(ids: Ids) -> dict[str, Any]:
-        turns.append(await asked.turn(ids("conversation"), ids("turn")))
+        turns.append(await asked.turn(ids))
         ids.about(turns[0].conversation.user_id)
         return _ids_of(turns[0])
 
     made = await once(make)
-    turn = turns[0] if turns else await asked.turn(made["conversation_id"], made["turn_id"])
-    note_target(request, "turn", turn.turn_id)
-    return turn
+    note_target(request, "turn", made["turn_id"])
+    turn = turns[0] if turns else await asked.turn_again(made["conversation_id"], made["turn_id"])
+    return _Started(turn, await service.provider.start(turn))
 
 
 def _ids_of(turn: ChatTurn) -> dict[str, Any]:
@@ -120,24 +125,26 @@ def _ids_of(turn: ChatTurn) -> dict[str, Any]:
     operation_id="chat.stream",
     summary="Say something to an agent, and get its answer as it is spoken",
     response_class=EventSourceResponse,
-    responses={200: {"description": "What happens in the turn, as server-sent events."}, **problems("chat")},
+    responses={200: STREAM, **problems("chat")},
 )
 async def chat_stream(
-    turn: Annotated[ChatTurn, Depends(_streamed_turn)], service: ServiceDep
+    started: Annotated[_Started, Depends(_start)], service: ServiceDep
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `turn.started`, `text.delta`, `tool.called`, `tool.output`, `agent.changed`, and at
     the end `turn.completed` with the whole answer, or `turn.failed` with a code.
 
     The turn goes on if the reader hangs up: what was said is in the conversation.
     """
-    conversation_id = turn.conversation.conversation_id
-    with service.metrics.open_stream(), chat_span(agent=turn.agent, conversation_id=conversation_id) as span:
-        async for event in service.provider.stream(turn):
+    agent, conversation_id = started.turn.agent, started.turn.conversation.conversation_id
+    with service.metrics.open_stream(), chat_span(agent=agent, conversation_id=conversation_id) as span:
+        async for event in started.events:
+            data = event.data
             if event.kind == "turn.completed":
-                _count(service, span, event.data)
+                _tell_use(span, data)
             elif event.kind == "turn.failed":
-                span.failed(event.data["code"])
-            yield ServerSentEvent(event=event.kind, data=event.data)
+                span.failed(data["code"])
+                data = {**data, "code": turn_code(data["code"])}
+            yield ServerSentEvent(event=event.kind, data=data)
 
 
 class Asked:
@@ -149,11 +156,34 @@ class Asked:
         self._store = store
         self._service = service
 
-    async def turn(self, new_conversation_id: str, turn_id: str) -> ChatTurn:
+    async def turn(self, ids: Ids) -> ChatTurn:
         """The turn in the conversation that is named, or in a new one."""
+        wanted = self._body.conversation_id
+        if not ids.are_new:  # an earlier attempt broke off, perhaps only when there was an answer
+            told = await self._outline(wanted or ids("conversation"))
+            if told is not None:
+                return await self._turn_in(told, ids("turn"))
+        await self._service.budget.check(self._tenant)
+        if wanted is None:
+            return self._made(await self._open(ids("conversation")), ids("turn"))
+        told = found(await self._outline(wanted), "conversation")
+        self._check(told)
+        return self._made(Conversation.from_dict(told), ids("turn"))
+
+    async def turn_again(self, conversation_id: str, turn_id: str) -> ChatTurn:
+        """A turn that was asked for before, in the conversation that it was in."""
+        return await self._turn_in(found(await self._outline(conversation_id), "conversation"), turn_id)
+
+    async def _turn_in(self, told: Mapping[str, Any], turn_id: str) -> ChatTurn:
+        """Where there is an answer, it is given whatever has become of the conversation and the budget."""
+        turn = self._made(Conversation.from_dict(told), turn_id)
+        if not await self._service.provider.is_answered(turn):
+            await self._service.budget.check(self._tenant)
+            self._check(told)
+        return turn
+
+    def _made(self, conversation: Conversation, turn_id: str) -> ChatTurn:
         body = self._body
-        wanted = body.conversation_id
-        conversation = await (self._open(new_conversation_id) if wanted is None else self._find(wanted))
         return ChatTurn(
             self._store,
             self._tenant,
@@ -165,16 +195,16 @@ class Asked:
             body.memory_injection,
         )
 
-    async def _find(self, conversation_id: str) -> Conversation:
+    async def _outline(self, conversation_id: str) -> dict[str, Any] | None:
         with refused_input():
-            told = await self._store.get_conversation_outline(conversation_id)
-        if told is None:
-            raise Problem("not_found", "there is no conversation with this id")
+            return await self._store.get_conversation_outline(conversation_id)
+
+    def _check(self, told: Mapping[str, Any]) -> None:
+        """Whether the conversation can go on."""
         if told["closed_at"] is not None:
             raise Problem("conversation_closed", "nothing can be added to a conversation that is closed")
         if self._body.user_id not in (None, told["user_id"]):
             raise Problem("conflict", "the conversation is with another user")
-        return Conversation.from_dict(told)
 
     async def _open(self, conversation_id: str) -> Conversation:
         body = self._body

@@ -16,6 +16,7 @@ from .shared import (
     VERSIONED,
     ConversationId,
     IfMatch,
+    answer_long,
     changed_since,
     check_match,
     find_whole_conversation,
@@ -108,4 +109,4 @@ async def view_conversation(
         "memory_strategy": settings.memory_strategy,
         "items": items,
     }
-    return answer_json(told)
+    return await answer_long(lambda: told, len(items))

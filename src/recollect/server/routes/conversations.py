@@ -1,5 +1,6 @@
 """Conversations: recording them, reading them, and erasing them."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -19,6 +20,7 @@ from .shared import (
     MADE,
     ConversationId,
     allow_only,
+    answer_long,
     check_count,
     check_hit_limit,
     check_page_size,
@@ -130,9 +132,13 @@ async def get_conversation(conversation_id: ConversationId, store: ReadStore) ->
     with refused_input():
         outline = found(await store.get_conversation_outline(conversation_id), "conversation")
         conversation = found(await store.get_conversation(conversation_id), "conversation")
+    return await answer_long(partial(_tell_whole, outline, conversation), conversation.turn_count)
+
+
+def _tell_whole(outline: dict[str, Any], conversation: Conversation) -> dict[str, Any]:
     told = conversation.to_dict()
     data = {"messages": told.pop("messages")}
-    return answer_json({**_tell_outline(outline), **told, "conversation_data": data})
+    return {**_tell_outline(outline), **told, "conversation_data": data}
 
 
 @router.delete(
@@ -143,12 +149,13 @@ async def get_conversation(conversation_id: ConversationId, store: ReadStore) ->
     responses=problems("read", "not_found", "conflict"),
 )
 async def delete_conversation(
-    conversation_id: ConversationId, request: Request, store: WriteStore
+    conversation_id: ConversationId, request: Request, store: WriteStore, service: ServiceDep
 ) -> Response:
     """With everything that was learned from it, for good. The receipt holds nothing personal."""
     note_target(request, "conversation", conversation_id)
     with refused_input():
         found(await store.get_conversation_outline(conversation_id), "conversation")
+        await service.provider.forget([conversation_id])  # while its id there is still known here
         receipt = await store.erase_conversation(conversation_id)
     return answer_json(receipt.to_dict())
 

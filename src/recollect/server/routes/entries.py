@@ -59,7 +59,7 @@ async def create_entry(
 ) -> Response:
     """What a person knows, without any evidence but their word."""
     with refused_input():
-        memory = found(await store.get_memory_by_id(memory_id), "memory")
+        memory = found(await store.get_memory_outline(memory_id), "memory")
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(memory.user_id)
@@ -72,6 +72,7 @@ async def create_entry(
                 valid_from=body.valid_from,
                 valid_to=body.valid_to,
                 confidence=body.confidence,
+                content_id=ids("entry"),
             )
         return {"content_id": entry.content_id}
 

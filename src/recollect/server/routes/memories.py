@@ -71,7 +71,7 @@ async def create_memory(
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(body.user_id)
         memory_id = ids("memory")
-        if await store.get_memory_by_id(memory_id) is None:  # else an attempt before this one made it
+        if await store.get_memory_outline(memory_id) is None:  # else an attempt before this one made it
             await _write(store, body, memory_id)
         return {"memory_id": memory_id}
 
@@ -169,7 +169,7 @@ async def delete_memory(memory_id: MemoryId, request: Request, store: WriteStore
     """What it holds, for good. Conversations stay, and are not learned from again."""
     note_target(request, "memory", memory_id)
     with refused_input():
-        found(await store.get_memory_by_id(memory_id), "memory")
+        found(await store.get_memory_outline(memory_id), "memory")
         receipt = await store.delete_memory(memory_id)
     return answer_json(receipt.to_dict())
 

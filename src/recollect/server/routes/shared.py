@@ -1,10 +1,11 @@
 """What routes have in common: ids in paths, pages, and versions."""
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Header, Path, Request, Response
 
 from ...memory.conversation import Conversation
 from ...memory.store import MemoryStore
@@ -13,13 +14,14 @@ from ..cursors import make_cursor
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
 from ..schemas import examples
-from ..schemas.base import HIT_LIMIT, PAGE_SIZE
+from ..schemas.base import HIT_LIMIT, PAGE_SIZE, encoded
 from ..schemas.conversations import NewMessage
 from ..service import Service
 
 T = TypeVar("T")
 
 _NO_NUL = r"^[^\u0000]+$"
+_MANY = 200  # things: to tell more at once would hold up the event loop
 _TAG = re.compile(r'(W/)?"([^"]*)"')
 
 
@@ -125,6 +127,18 @@ def _within(service: Service, limit: int | None, default: int, field: str) -> in
 def refused(field: str, message: str) -> Problem:
     """A field of a request is not as it should be."""
     return Problem("validation_failed", f"{field}: {message}", errors=[{"field": field, "message": message}])
+
+
+async def encode_long(tell: Callable[[], Any], size: int) -> bytes:
+    """JSON that may be long: where it tells many things, it is made in a thread, and holds up nobody."""
+    if size <= _MANY:
+        return encoded(tell())
+    return await asyncio.to_thread(lambda: encoded(tell()))
+
+
+async def answer_long(tell: Callable[[], Any], size: int) -> Response:
+    """An answer in JSON that may be long."""
+    return Response(await encode_long(tell, size), media_type="application/json")
 
 
 def page_of(

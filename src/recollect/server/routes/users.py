@@ -4,7 +4,8 @@ Who it is stands in the query: their ids may be any text, and `a/b` or `..` woul
 """
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -13,15 +14,17 @@ from ...memory.store import MemoryStore
 from ..dependencies import Admin, AdminStore, ServiceDep, make_router
 from ..problems import refused_input
 from ..schemas import rights as schemas
-from ..schemas.base import answer_json, encoded
+from ..schemas.base import answer_json
 from ..schemas.conversations import ReceiptTold
 from ..schemas.problems import problems
-from .shared import note_target
+from .shared import answer_long, encode_long, note_target
 
 router = make_router("users")
 
 JSON_LINES = "application/jsonl"
 
+_AT_ONCE = 200  # rows
+_PIECE = 64 * 1024  # bytes of a line that are sent at once
 _LINES = {"content": {JSON_LINES: {"schema": {"type": "string"}}}}
 
 
@@ -48,15 +51,22 @@ async def export_user(
         if query.format == "jsonl" or (query.format is None and JSON_LINES in accept):
             lines = await _started(_lines(store, query.user_id, query.agent_id))
             return StreamingResponse(lines, media_type=JSON_LINES)
-        return answer_json(await store.export_user(query.user_id, agent_id=query.agent_id))
+        exported = await store.export_user(query.user_id, agent_id=query.agent_id)
+    return await answer_long(lambda: exported, _size_of(exported))
 
 
 async def _lines(store: MemoryStore, user_id: str, agent_id: str | None) -> AsyncIterator[bytes]:
-    # As `export_user_to` writes them; a file cannot wait for a slow reader.
-    records = store._records(user_id, agent_id)
-    yield encoded(store._heading(user_id, agent_id)) + b"\n"
-    async for record in records:
-        yield encoded({"kind": record.kind, "data": record.data}) + b"\n"
+    async for line in store.export_user_lines(user_id, agent_id=agent_id):
+        text = await encode_long(partial(dict, line), _size_of(line.get("data", {}))) + b"\n"
+        for start in range(0, len(text), _PIECE):
+            yield text[start : start + _PIECE]
+
+
+def _size_of(exported: dict[str, Any]) -> int:
+    """About how many things an export tells, or one line of it: what stands in its lists, and in theirs."""
+    found = [each for each in exported.values() if isinstance(each, list)]
+    said: list[int] = [each["turn_count"] for each in exported.get("conversations", ())]
+    return sum(map(len, found)) + sum(said) + int(exported.get("turn_count", 0))
 
 
 async def _started(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -91,6 +101,28 @@ async def erase_user(
     """
     with refused_input():
         note_target(request, "user", await store.receipt_subject(query.user_id))
+        await service.provider.forget(await _conversations_of(store, query))
         receipt = await store.erase_user(query.user_id, agent_id=query.agent_id)
-        await service.idempotency.forget_user(caller.tenant, query.user_id)
+        if query.agent_id is None:  # a key does not tell whose agent's it is; it is gone within a day
+            await service.idempotency.forget_user(caller.tenant, query.user_id)
     return answer_json(receipt.to_dict())
+
+
+async def _conversations_of(store: MemoryStore, query: schemas.UserQuery) -> list[str]:
+    """The ids of all conversations of a user, with all agents or with one."""
+    found: list[str] = []
+    after = None
+    while page := await store.list_memories(query.agent_id, query.user_id, after=after, limit=_AT_ONCE):
+        for memory in page:
+            found += await _conversations_with(store, memory.agent_id, query.user_id)
+        after = page[-1].memory_id
+    return found
+
+
+async def _conversations_with(store: MemoryStore, agent_id: str, user_id: str) -> list[str]:
+    found: list[str] = []
+    before = None
+    while page := await store.list_conversations(agent_id, user_id, before=before, limit=_AT_ONCE):
+        found += [told["conversation_id"] for told in page]
+        before = page[-1]["position"]
+    return found

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
 from ...memory.times import read_bound, read_date, read_time
@@ -24,17 +24,37 @@ _LONGEST_TEXT = 1_048_576  # characters; a body is limited too
 _LONGEST_TIME = 64
 _LONGEST_CURSOR = 2048
 
+MOST_ITEMS = 10_000
+"""How many items a list of a request may have at most, whatever is configured.
 
-class Asked(BaseModel):
-    """A body of a request: what it does not know, and what is of another type, is refused by name."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+Each of them has `fail_fast` besides: the first item that is wrong is told, and not a million of them.
+"""
 
 
-class Filters(BaseModel):
-    """The query of a request: texts are read as what they stand for, and unknown names are refused."""
+class _Closed(BaseModel):
+    """Refuses names that it does not know, and tells the first of them."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_one_unknown_name(cls, given: Any) -> Any:
+        """A body may have hundreds of thousands of unknown names: one error is enough to refuse it."""
+        names = given if isinstance(given, dict) else ()
+        unknown = next((name for name in names if name not in cls.model_fields), None)
+        if unknown is None:
+            return given
+        return {name: given[name] for name in (*cls.model_fields, unknown) if name in given}
+
+
+class Asked(_Closed):
+    """A body of a request: what it does not know, and what is of another type, is refused by name."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Filters(_Closed):
+    """The query of a request: texts are read as what they stand for, and unknown names are refused."""
 
 
 class Answer(BaseModel):

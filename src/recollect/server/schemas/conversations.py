@@ -6,6 +6,7 @@ from pydantic import Field
 
 from . import examples
 from .base import (
+    MOST_ITEMS,
     Answer,
     Asked,
     Key,
@@ -42,7 +43,7 @@ class NewMessage(Asked):
         }
 
 
-Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1)]
+Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1, max_length=MOST_ITEMS, fail_fast=True)]
 
 
 class NewConversation(Asked):

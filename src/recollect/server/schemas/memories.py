@@ -5,9 +5,21 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, Filters, NextCursor, OwnedPaged, OwnerId, Text, Time, TimeTold, exampled
+from .base import (
+    MOST_ITEMS,
+    Answer,
+    Asked,
+    Filters,
+    NextCursor,
+    OwnedPaged,
+    OwnerId,
+    Text,
+    Time,
+    TimeTold,
+    exampled,
+)
 
-Contents: TypeAlias = Annotated[list[Text], Field(max_length=10_000)]
+Contents: TypeAlias = Annotated[list[Text], Field(max_length=MOST_ITEMS, fail_fast=True)]
 
 _MEMORY: dict[str, Any] = {
     "memory_id": examples.WRITTEN_MEMORY_ID,

@@ -10,7 +10,7 @@ from .base import Asked, exampled
 _MOST_TOKENS = 10_000_000
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_TOKENS)]
 _ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
-_ToolNames: TypeAlias = Annotated[list[_ToolName], Field(max_length=100)]
+_ToolNames: TypeAlias = Annotated[list[_ToolName], Field(max_length=100, fail_fast=True)]
 
 
 class _Strategy(Asked):
@@ -20,8 +20,12 @@ class _Strategy(Asked):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
+        self._check_names()
         strategy_from_config(self.to_config())
         return self
+
+    def _check_names(self) -> None:
+        """Refuse names that make no sense together, without repeating them as the library would."""
 
     def to_config(self) -> dict[str, Any]:
         """The configuration as the library reads it."""
@@ -74,6 +78,10 @@ class CompactStrategy(_Budgeted):
     compact_clear_tool_inputs: bool | None = None
     compact_exclude_tools: _ToolNames | None = None
     compact_include_tools: _ToolNames | None = None
+
+    def _check_names(self) -> None:
+        if set(self.compact_exclude_tools or ()) & set(self.compact_include_tools or ()):
+            raise ValueError("compact_exclude_tools and compact_include_tools must not name the same tool")
 
 
 MemoryStrategy: TypeAlias = Annotated[

@@ -46,7 +46,7 @@ class Metrics:
         self._in_flight = Gauge("recollect_requests_in_flight", "Requests being served.", registry=registry)
         self._streams = Gauge("recollect_chat_streams_open", "Chat streams being read.", registry=registry)
         self._tokens = Counter(
-            "recollect_model_tokens", "Model tokens that chats used.", ["kind"], registry=registry
+            "recollect_model_tokens", "Model tokens that chats and learning here used.", registry=registry
         )
         self._lag = Gauge(
             "recollect_event_loop_lag_seconds", "How late the event loop was last.", registry=registry
@@ -80,10 +80,9 @@ class Metrics:
         with self._streams.track_inprogress():
             yield
 
-    def count_tokens(self, input_tokens: int, output_tokens: int) -> None:
-        """Count what a chat turn used of a model."""
-        self._tokens.labels("input").inc(input_tokens)
-        self._tokens.labels("output").inc(output_tokens)
+    def count_tokens(self, *tokens: int) -> None:
+        """Count what was used of a model."""
+        self._tokens.inc(sum(tokens))
 
     # --- looked at now and then ---
 

@@ -44,8 +44,8 @@ class TurnRecord:
     """Where the answer stands in the conversation."""
     question_index: int = 0
     """Where the message of the user stands in it."""
-    begins_after: int = 0
-    """The position in the session of the last item before those of the run."""
+    begins_after: int | None = None
+    """The position in the session of the last item before those of the run; `None` before there is a run."""
 
     @property
     def branch(self) -> str:

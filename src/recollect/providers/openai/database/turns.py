@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ....memory.conversation import Message
 from ....memory.database.dialect import dialect_of
-from ....memory.database.schema import CONVERSATIONS, MemorySchema
+from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
 from ....sessions.sql.database import SQLStore
-from ....sessions.sql.scripts import Engine, Row, Script, Statement
+from ....sessions.sql.scripts import Engine, MakeScript, Row, Script, Statement
 from .record import TurnRecord, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
 
@@ -22,6 +22,8 @@ _ANSWERS = (
     f"SELECT assistant_message_id FROM {CHAT_TURNS.name}"
     " WHERE conversation_id = ?1 AND assistant_message_id IN {each}"
 )
+_ANSWER = f"SELECT message_index FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2"
+_IS_RUNNING = f"SELECT 1 FROM {CHAT_TURNS.name} WHERE turn_id = ?1 AND {RUNNING}"
 _CHANGED = (
     *("agent", "status", "error_code", "model", "finished_at"),
     *("requests", "input_tokens", "output_tokens", "details"),
@@ -42,6 +44,11 @@ _BEGIN = (
 _PLACE = (
     "SELECT tenant, provider_conversation_id, memory_strategy"
     f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1"
+)
+
+_PROVIDED = (
+    f"SELECT provider_conversation_id FROM {CONVERSATIONS.name}"
+    " WHERE conversation_id IN {each} AND provider_conversation_id IS NOT NULL"
 )
 
 
@@ -65,7 +72,15 @@ class ChatTurns(SQLStore):
 
     async def change(self, record: TurnRecord) -> bool:
         """Record how a turn goes on or has ended; `False` if it had ended before."""
-        return await self._write(partial(_change, record))
+        return await self._write(self.changing(record))
+
+    def changing(self, record: TurnRecord) -> MakeScript[bool]:
+        """The same, for a transaction in which more is done."""
+        return partial(_change, record)
+
+    def is_running(self, turn_id: str) -> MakeScript[bool]:
+        """Whether a turn goes on, within a transaction."""
+        return partial(_is_running, turn_id)
 
     async def get(self, turn_id: str) -> TurnRecord | None:
         """The turn of an id."""
@@ -80,6 +95,12 @@ class ChatTurns(SQLStore):
         """The turns of a conversation that have not ended, as far as is recorded."""
         return await self._fetch(_RUNNING, (conversation_id,), records_from)
 
+    async def answer_index(self, record: TurnRecord) -> int | None:
+        """Where the answer of a turn stands in the conversation; `None` where there is none."""
+        key = (record.conversation_id, record.assistant_message_id)
+        found = await self._fetch(_ANSWER, key, list[Row])
+        return int(found[0][0]) if found else None
+
     async def answers_among(self, conversation_id: str, messages: Sequence[Message]) -> frozenset[str]:
         """The ids of those messages that are answers of turns: their runs have put them into the session."""
         ids = [message.message_id for message in messages if message.role == "assistant"]
@@ -91,6 +112,11 @@ class ChatTurns(SQLStore):
     async def place_of(self, conversation_id: str) -> Place | None:
         """Where a conversation belongs; `None` if it is gone."""
         return await self._fetch(_PLACE, (conversation_id,), partial(_place_from, conversation_id))
+
+    async def provider_ids(self, conversation_ids: Sequence[str]) -> frozenset[str]:
+        """The ids that the provider has given to some of these conversations."""
+        each = dialect_of(self._database.dialect).each.format("?1")
+        return await self._fetch(_PROVIDED.format(each=each), (json.dumps(conversation_ids),), _ids_from)
 
     async def _prepared(self) -> Engine:
         # Turns refer to conversations, whose tables must be there first.
@@ -108,6 +134,10 @@ def _change(record: TurnRecord) -> Script[bool]:
     columns = to_columns(record)
     values = (record.turn_id, *(columns[name] for name in _CHANGED))
     return bool((yield Statement(_CHANGE, values)))
+
+
+def _is_running(turn_id: str) -> Script[bool]:
+    return bool((yield Statement(_IS_RUNNING, (turn_id,))))
 
 
 def _ids_from(rows: Sequence[Row]) -> frozenset[str]:

@@ -88,18 +88,15 @@ class AgentRegistry:
         *,
         instructions: Callable[[AgentDescriptor], Instructions] | None = None,
         model: "str | Model | None" = None,
-        tools: "Sequence[Tool]" = (),
     ) -> "Agent[Any]":
         """An agent of the SDK, with those that it may hand over to, all made for this call.
 
-        `instructions` says for each descriptor what that agent is told, instead of its own text. A `model` by
-        name is for agents that name none; a `Model` answers for all of them. `tools` are added to those
-        of each agent.
+        `instructions` says for each descriptor what that agent is told, instead of its own text. `model` is
+        for agents that name none; where it is not given, they have the SDK's default.
         """
         self.check()
         built = {
-            each.name: self._agent(each, instructions, model, tools)
-            for each in self._reachable(self.get(name))
+            each.name: self._agent(each, instructions, model) for each in self._reachable(self.get(name))
         }
         for each, agent in built.items():
             agent.handoffs = [_handoff(built[other]) for other in self.get(each).handoffs]
@@ -110,15 +107,14 @@ class AgentRegistry:
         descriptor: AgentDescriptor,
         instructions: Callable[[AgentDescriptor], Instructions] | None,
         model: "str | Model | None",
-        tools: "Sequence[Tool]",
     ) -> "Agent[Any]":
         settings = read_model_settings(descriptor)
         agent: Agent[Any] = _sdk().Agent(
             name=descriptor.name,
             handoff_description=descriptor.description or None,
             instructions=descriptor.instructions if instructions is None else instructions(descriptor),
-            model=(descriptor.model or model) if isinstance(model, str) else (model or descriptor.model),
-            tools=[*self._tools[descriptor.name], *tools],
+            model=descriptor.model or model,
+            tools=list(self._tools[descriptor.name]),
             **({} if settings is None else {"model_settings": settings}),
         )
         return agent

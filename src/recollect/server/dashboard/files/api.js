@@ -2,7 +2,7 @@
 import { state, update } from "./store.js";
 
 const FIRST_WAIT = 1000; // milliseconds
-const LONGEST_WAIT = 30000;
+const LONGEST_WAIT = 10000;
 
 export class ApiError extends Error {
   constructor(status, code, detail, retryAfter = 0) {

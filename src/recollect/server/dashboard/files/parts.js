@@ -52,16 +52,18 @@ export function Chip({ kind = "plain", children }) {
 
 // --- a page ---
 
-// The heading gets the focus when a page is opened, so that it is read out, and the next key starts there.
+let isFirst = true; // when all is loaded, the first key must lead to the skip link
+
+// The heading gets the focus when another page is opened, so that it is read out, and the next key starts there.
 export function Heading({ children, title }) {
   const heading = useRef(null);
   useEffect(() => {
     document.title = title ? `${title} · Recollect` : "Recollect";
   }, [title]);
   useLayoutEffect(() => {
-    if (document.activeElement === document.body || document.activeElement?.closest("nav")) {
-      heading.current?.focus({ preventScroll: true });
-    }
+    const active = document.activeElement;
+    if (!isFirst && (active === document.body || active?.closest("nav"))) heading.current?.focus({ preventScroll: true });
+    isFirst = false;
     scrollTo(0, 0);
   }, []);
   return html`<h1 tabindex="-1" ref=${heading}>${children}</h1>`;
@@ -137,6 +139,20 @@ export function Dialog({ title, children, onCancel }) {
     <h2 id="dialog-title">${title}</h2>
     ${children}
   </dialog>`;
+}
+
+// A button that does something, and says beside it if that did not work.
+export function ActionButton({ act, children, ...more }) {
+  const [error, setError] = useState(null);
+  const start = async () => {
+    try {
+      await act();
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return html`<button type="button" ...${more} onClick=${start}>${children}</button><${Failure} error=${error} />`;
 }
 
 // A button whose deed cannot be undone: it asks first.

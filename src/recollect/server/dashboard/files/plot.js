@@ -64,9 +64,16 @@ function stacked(rows) {
   return [places, rows.map((row) => row[1] + (row[2] ?? 0)), rows.map((row) => row[1])];
 }
 
+// A colour as it is now, light or dark: a canvas knows no variables of the style sheet.
+function color(name) {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = `var(${name})`;
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
 function options(UPlot, width, rows, names) {
-  const style = getComputedStyle(document.documentElement);
-  const color = (name) => style.getPropertyValue(name).trim();
   const bars = UPlot.paths.bars({ size: [0.62, 46, 2], radius: 0.18 });
   const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   const wide = 16 + 7 * Math.max(...rows.map(([label]) => label.length)); // pixels of a label, about

@@ -2,7 +2,7 @@
 import { html } from "../lib.js";
 import { call, part } from "../api.js";
 import { count, t } from "../i18n.js";
-import { Chip, DangerButton, Name, Panel } from "../parts.js";
+import { ActionButton, Chip, DangerButton, Name, Panel } from "../parts.js";
 import { announce } from "../store.js";
 
 const ROW = 62; // pixels, as in the style sheet
@@ -27,7 +27,7 @@ export function Branches({ id, branches, changed }) {
           </div>
           <div class="branch-actions">
             ${branch.is_current && html`<${Chip} kind="accent">${t("branches.current")}</${Chip}>`}
-            ${!branch.is_current && html`<button type="button" class="small" aria-label=${t("branches.switch_to", { name: branch.name })} onClick=${() => act("PUT", "current", { name: branch.name }, t("branches.switched", { name: branch.name }))}>${t("branches.switch")}</button>`}
+            ${!branch.is_current && html`<${ActionButton} class="small" aria-label=${t("branches.switch_to", { name: branch.name })} act=${() => act("PUT", "current", { name: branch.name }, t("branches.switched", { name: branch.name }))}>${t("branches.switch")}</${ActionButton}>`}
             ${!branch.is_current && branch.name !== "main" && html`<${DangerButton} small bare label=${t("action.delete")} title=${t("branches.delete")} warning=${t("branches.delete.why", { name: branch.name })} act=${() => act("DELETE", part(branch.name), undefined, t("branches.deleted"))} />`}
           </div>
         </li>`,

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";
 import { useLive } from "../live.js";
-import { At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Loading, Name, Owner, Panel, Text } from "../parts.js";
+import { ActionButton, At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Loading, Name, Owner, Panel, Text } from "../parts.js";
 import { Plot } from "../plot.js";
 import { go, link } from "../routes.js";
 import { announce } from "../store.js";
@@ -92,7 +92,7 @@ function Facts({ conversation, path, reload }) {
     <span><${At} at=${conversation.updated_at} /></span>
     ${conversation.closed_at ? html`<${Chip}>${t("conversation.closed")}</${Chip}>` : html`<${Chip} kind="good">${t("conversation.open")}</${Chip}>`}
     <span class="spacer" />
-    ${!conversation.closed_at && html`<button type="button" onClick=${close}>${t("conversation.close")}</button>`}
+    ${!conversation.closed_at && html`<${ActionButton} act=${close}>${t("conversation.close")}</${ActionButton}>`}
     <${DangerButton} label=${t("action.delete")} title=${t("conversation.delete")} warning=${t("conversation.delete.why")} act=${erase} />
   </div>`;
 }

@@ -9,13 +9,15 @@ import { go, link } from "../routes.js";
 const EVERY = 5000; // milliseconds
 
 export function MemoriesPage({ query }) {
-  const asked = { agent_id: query.agent, user_id: query.user };
+  // The service narrows by a user, or by an agent and a user; by an agent alone, what is loaded is narrowed here.
+  const asked = query.user ? { agent_id: query.agent, user_id: query.user } : {};
   const pages = usePages(
     (cursor, signal) => get("/v1/memories", { ...asked, cursor, limit: 60 }, signal),
     ["memories", asked],
     (item) => item.memory_id,
     EVERY,
   );
+  const shown = pages.items.filter((item) => !query.agent || item.agent_id === query.agent);
   const isNarrowed = Boolean(query.agent || query.user);
   return html`
     <div class="page-head"><${Heading} title=${t("nav.memories")}>${t("nav.memories")}</${Heading}><p class="lead">${t("memories.lead")}</p></div>
@@ -23,8 +25,8 @@ export function MemoriesPage({ query }) {
     ${pages.isLoading && html`<${Loading} />`}
     <${Failure} error=${pages.error} retry=${pages.reload} />
     ${pages.error?.status === 403 && html`<p class="hint">${t("conversations.name_owner")}</p>`}
-    ${pages.data && !pages.items.length && html`<${Empty} title=${t("memories.none")}>${t(isNarrowed ? "conversations.none_found.why" : "memories.none.why")}</${Empty}>`}
-    ${pages.items.length > 0 && html`<ul class="cards">${pages.items.map((item) => html`<${Card} key=${item.memory_id} item=${item} />`)}</ul>`}
+    ${pages.data && !shown.length && html`<${Empty} title=${t("memories.none")}>${t(isNarrowed ? "conversations.none_found.why" : "memories.none.why")}</${Empty}>`}
+    ${shown.length > 0 && html`<ul class="cards">${shown.map((item) => html`<${Card} key=${item.memory_id} item=${item} />`)}</ul>`}
     <${MoreButton} pages=${pages} />
   `;
 }

@@ -68,7 +68,7 @@ function Kind({ kind, id, version, past, changed }) {
   const [isAdding, setAdding] = useState(false);
   const asked = { type: kind, as_of: past.at ? new Date(past.at).toISOString() : "", include_retired: past.isAll ? "true" : "" };
   const pages = usePages(
-    (cursor, signal) => get(`/v1/memories/${part(id)}/entries`, { ...asked, cursor, limit: 100 }, signal),
+    (cursor, signal) => get(`/v1/memories/${part(id)}/entries`, { ...asked, cursor, limit: 50 }, signal),
     ["entries", id, version, asked],
     (entry) => entry.content_id,
   );

@@ -1,9 +1,9 @@
 // How far the learning has come, and what went wrong.
-import { html, useState } from "../lib.js";
+import { html } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";
 import { useLive, usePages } from "../live.js";
-import { Ago, At, Chip, Choice, Empty, Failure, Fold, Heading, Loading, MoreButton, Panel, Text } from "../parts.js";
+import { ActionButton, Ago, At, Chip, Choice, Empty, Failure, Fold, Heading, Loading, MoreButton, Panel, Text } from "../parts.js";
 import { go, link } from "../routes.js";
 import { announce } from "../store.js";
 
@@ -50,16 +50,10 @@ function Coverage() {
 }
 
 function Run({ run, changed }) {
-  const [error, setError] = useState(null);
   const retry = async () => {
-    try {
-      await call("POST", `/v1/runs/${part(run.run_id)}/retry`);
-      setError(null);
-      announce(t("runs.retried"));
-      changed();
-    } catch (problem) {
-      setError(problem);
-    }
+    await call("POST", `/v1/runs/${part(run.run_id)}/retry`);
+    announce(t("runs.retried"));
+    changed();
   };
   const tokens = [...run.stages, ...run.failures].reduce((sum, each) => sum + each.prompt_tokens + each.completion_tokens, 0);
   return html`<li class="row run">
@@ -68,10 +62,9 @@ function Run({ run, changed }) {
       <a href=${link(["conversations", run.conversation_id])}>${run.first_index === run.last_index ? t("runs.message", { n: run.first_index + 1 }) : t("runs.messages", { from: run.first_index + 1, to: run.last_index + 1 })}</a>
       <span class="row-meta"><span>${run.model ?? ""}</span>${tokens > 0 && html`<span>${count("tokens", tokens)}</span>`}<${Ago} at=${run.created_at} /></span>
       <span class="spacer" />
-      ${run.status === "failed" && html`<button type="button" class="primary small" onClick=${retry}>${t("runs.retry")}</button>`}
+      ${run.status === "failed" && html`<${ActionButton} class="primary small" act=${retry}>${t("runs.retry")}</${ActionButton}>`}
     </div>
     ${run.error && html`<p class="run-error"><${Text} value=${run.error} most=${300} /></p>`}
-    <${Failure} error=${error} />
     ${run.stages.length + run.failures.length > 0 && html`<${Fold} summary=${t("runs.details")}><${Details} run=${run} /></${Fold}>`}
   </li>`;
 }

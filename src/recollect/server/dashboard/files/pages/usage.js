@@ -7,9 +7,9 @@ import { Empty, Failure, Heading, Loading, Panel } from "../parts.js";
 import { Plot } from "../plot.js";
 import { state } from "../store.js";
 
-const EVERY = 15000; // milliseconds
-const CONVERSATIONS = 50; // the newest, whose chats are counted
-const RUN_PAGES = 5;
+const EVERY = 60000; // milliseconds
+const CONVERSATIONS = 30; // the newest, whose chats are counted
+const RUN_PAGES = 2; // of 200
 const AT_ONCE = 4;
 const HOURS_SHOWN = 48;
 

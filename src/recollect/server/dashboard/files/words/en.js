@@ -67,7 +67,7 @@ export default {
   "conversations.lead": "What was said, the newest first.",
   "conversations.filter": "Filter conversations",
   "conversations.name_owner": "Name a user and an agent, or use a key with the scope admin.",
-  "conversations.loaded_only": "Looked at how the {n} loaded conversations begin. Name a user and an agent to search everything they said.",
+  "conversations.loaded_only": "Looked through the {n} loaded conversations, by how they begin. Name a user and an agent to search everything they said.",
   "conversations.none": "No conversations yet",
   "conversations.none.why": "They appear here as soon as one is recorded:",
   "conversations.none_found": "Nothing found",

@@ -45,7 +45,7 @@ export default {
   "error.other": "操作未成功。",
   "text.show_all": "显示全部 {n} 个字符",
   "text.show_less": "收起",
-  "owner.with": "对应",
+  "owner.with": "与",
   "role.user": "用户",
   "role.assistant": "助手",
   "role.system": "系统",

@@ -1,0 +1,116 @@
+"""The end of a turn: with its answer in the conversation, or with nothing half done."""
+
+import logging
+from dataclasses import replace
+
+from ...errors import StorageError
+from ...memory.times import now
+from ..values import ChatReply
+from .chat_session import ChatSession
+from .database.record import TurnRecord, failed, reply_of
+from .failures import TurnLostError
+from .parts import Parts
+from .runtime import Run
+from .settling import Settling
+from .speaking import append_message
+from .under_way import UnderWay, finished
+
+logger = logging.getLogger(__name__)
+
+
+class Ending:
+    """Ends turns. Once the answer is in the conversation a turn is done, whatever happens then."""
+
+    def __init__(self, parts: Parts, settling: Settling) -> None:
+        self._parts = parts
+        self._settling = settling
+
+    async def keep(self, going: UnderWay, run: Run) -> ChatReply:
+        """Keep the answer, also if the turn is interrupted meanwhile."""
+        return await finished(self._keep(going, run))
+
+    async def fail(self, going: UnderWay, code: str) -> ChatReply | None:
+        """Leave the session as it was when the model was asked, and record that there is no answer.
+
+        If there is one after all, the turn is done, and this is its answer.
+        """
+        return await finished(self._fail(going, code))
+
+    async def _keep(self, going: UnderWay, run: Run) -> ChatReply:
+        going.record = replace(
+            going.counted,
+            agent=run.last_agent,
+            model=run.model,
+            tool_calls=run.tool_calls,
+            memories_used=run.memories_used,
+        )
+        if not await self._parts.turns.change(going.record):
+            raise TurnLostError
+        await self._count(going)
+        # Whoever closed the conversation meanwhile closed it to questions; this one was asked before.
+        quiet = self._parts.options.quiet_seconds
+        answer = await append_message(going.turn, "assistant", run.text, quiet, even_if_closed=True)
+        done = replace(going.record, status="done", finished_at=now(), answer_index=answer.message_index)
+        await self._note(going, done, run)
+        return reply_of(done, run.text)
+
+    async def _note(self, going: UnderWay, done: TurnRecord, run: Run) -> None:
+        """Record that there is an answer; where that cannot be, the next turn finds it."""
+        try:
+            if not await self._parts.turns.change(done):
+                raise TurnLostError
+        except StorageError as error:
+            _log_unrecorded(done, error)
+        if going.log is not None:
+            await self._note_happened(going.log, done, run, run.response_id)
+
+    async def _fail(self, going: UnderWay, code: str) -> ChatReply | None:
+        try:
+            await self._count(going)
+            ended = await self._end(going, code)
+            if await self._parts.turns.place_of(ended.conversation_id) is None:
+                await self._forget(going.log, ended.conversation_id)
+        except StorageError as error:
+            _log_unrecorded(going.record, error)
+            return None
+        if ended.status != "done" or going.run is None:
+            return None
+        return reply_of(ended, going.run.text)
+
+    async def _end(self, going: UnderWay, code: str) -> TurnRecord:
+        record, log = going.counted, going.log
+        # A turn that was taken for interrupted, as its process was too slow, has no say in the session.
+        if log is not None and await self._parts.turns.change(record):
+            await self._note_happened(log, record, going.run)
+        return await self._settling.end(log, failed(record, code, now()))
+
+    async def _count(self, going: UnderWay) -> None:
+        """Tell the meter what the turn cost, once."""
+        if not going.is_counted:
+            going.is_counted = True
+            await self._parts.meter.spent(going.turn.tenant, going.usage.total_tokens)
+
+    async def _note_happened(
+        self, log: ChatSession, record: TurnRecord, run: Run | None, response_id: str | None = None
+    ) -> None:
+        """Note what the run cost and what happened in it; that this fails changes nothing of its end."""
+        try:
+            if run is not None:
+                await log.store_run_usage(run.result)
+            await self._parts.events.project(
+                log, record.conversation_id, response_id=response_id, agent=record.agent, model=record.model
+            )
+        except StorageError as error:
+            logger.warning("turn %s: its events are not noted (%s)", record.turn_id, type(error).__name__)
+
+    async def _forget(self, log: ChatSession | None, conversation_id: str) -> None:
+        """The conversation was erased while the turn ran: nothing that the run wrote may stay."""
+        if log is not None:
+            await log.clear_session(all_branches=True)
+            await self._parts.summaries.delete(log.session_id)
+        await self._parts.events.delete(conversation_id)
+
+
+def _log_unrecorded(record: TurnRecord, error: StorageError) -> None:
+    # The next turn finds it as one that was left, and sees whether it has an answer.
+    logger.warning("turn %s: its end is not recorded (%s)", record.turn_id, type(error).__name__)

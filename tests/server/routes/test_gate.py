@@ -1,0 +1,148 @@
+"""What a request passes before it is read."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from recollect.server.app import create_app
+from recollect.server.gate import is_own_host
+from recollect.server.settings import Settings
+from recollect.testing.contract import in_event_loop
+
+from ..operations.test_metrics import values
+from .running import Running
+from .test_conversations import LISBON
+
+BODY = b'{"query": "x", "agent_id": "a", "user_id": "u"}'
+
+
+@asynccontextmanager
+async def served(folder: Path, **server: Any) -> AsyncIterator[tuple[FastAPI, httpx2.AsyncClient]]:
+    """A service in this process, and a client of it."""
+    given = {
+        "server": server,
+        "database": {"url": str(folder / "recollect.db")},
+        "memory": {"workers": 0, "embedder": "none"},
+    }
+    app = create_app(Settings.model_validate(given))
+    transport = httpx2.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        yield app, client
+
+
+# --- the host ---
+
+
+@pytest.mark.parametrize(
+    ("given", "is_own"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:8765", True),
+        ("127.0.0.1:1", True),
+        ("127.9.9.9", True),
+        ("[::1]", True),
+        ("[::1]:8765", True),
+        ("memory.home:8765", True),
+        ("memory.home", True),
+        ("evil.example", False),
+        ("evil.example:8765", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example:80", False),
+        ("192.0.2.1", False),
+        ("0.0.0.0:8765", False),
+        ("[2001:db8::1]:8765", False),
+        ("", False),
+    ],
+)
+def test_only_this_machine_and_the_configured_host_are_own(given: str, is_own: bool) -> None:
+    assert is_own_host(given, "Memory.home") is is_own
+
+
+def test_without_keys_a_name_that_was_made_to_lead_here_is_refused(service_on_sqlite: Running) -> None:
+    with service_on_sqlite.client() as client:
+        for method, path in (("GET", "/v1/whoami"), ("POST", "/v1/conversations"), ("DELETE", "/v1/users")):
+            answer = client.request(method, path, headers={"Host": "evil.example"})
+            assert (answer.status_code, answer.json()["code"]) == (421, "misdirected_request"), path
+        port = client.base_url.port
+        assert client.get("/v1/whoami", headers={"Host": f"localhost:{port}"}).status_code == 200
+        assert client.get("/healthz", headers={"Host": "probe"}).status_code == 200
+
+
+def test_who_has_a_key_may_come_by_any_name(keyed_service: Running, tenant: str) -> None:
+    with keyed_service.client(keyed_service.make_key("read", tenant)) as client:
+        assert client.get("/v1/whoami", headers={"Host": "memory.example"}).status_code == 200
+
+
+def test_every_route_says_so(service_on_sqlite: Running) -> None:
+    for path, methods in service_on_sqlite.document["paths"].items():
+        for operation in methods.values():
+            if path.startswith("/v1/"):
+                told = operation["responses"]["421"]["content"]["application/problem+json"]["examples"]
+                assert list(told) == ["misdirected_request"], path
+                assert "overloaded" in operation["responses"]["503"]["description"], path
+
+
+# --- the form ---
+
+
+def test_a_body_without_a_content_type_is_refused_and_none_needs_none(service_on_sqlite: Running) -> None:
+    with service_on_sqlite.client() as client:
+        refused = client.post("/v1/memories/search", content=BODY)
+        assert "content-type" not in refused.request.headers
+        assert (refused.status_code, refused.json()["code"]) == (415, "unsupported_media_type")
+        kind = {"Content-Type": "application/json"}
+        assert client.post("/v1/memories/search", content=BODY, headers=kind).status_code == 200
+        body = {"agent_id": "a", "user_id": "u", "messages": LISBON}
+        saved = client.post("/v1/conversations", json=body).json()["conversation_id"]
+        assert client.post(f"/v1/conversations/{saved}/close").status_code == 200
+
+
+# --- how many at once ---
+
+
+@in_event_loop
+async def test_more_requests_than_can_be_served_hear_so_and_probes_are_answered(tmp_path: Path) -> None:
+    is_sent = asyncio.Event()
+
+    async def slow_body() -> AsyncIterator[bytes]:
+        await is_sent.wait()
+        yield BODY
+
+    async with served(tmp_path, max_concurrency=1) as (app, client):
+        kind = {"Content-Type": "application/json"}
+        first = asyncio.create_task(client.post("/v1/memories/search", content=slow_body(), headers=kind))
+        metrics = app.state.service.metrics
+        while values(metrics)["recollect_requests_in_flight",] == 0:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+        refused = await client.get("/v1/whoami")
+        assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+        assert refused.headers["Retry-After"] == "1"
+        assert refused.headers["Content-Type"] == "application/problem+json"
+        for probe in ("/healthz", "/metrics"):
+            assert (await client.get(probe)).status_code == 200
+        is_sent.set()
+        assert (await first).status_code == 200
+        assert (await client.get("/v1/whoami")).status_code == 200, "the place is free again"
+        assert values(metrics)["recollect_requests_total", "GET", "unmatched", "503"] == 1
+
+
+# --- pages from elsewhere ---
+
+
+@in_event_loop
+async def test_a_page_that_may_call_may_read_the_headers_that_it_needs(tmp_path: Path) -> None:
+    origin = {"Origin": "https://page.example"}
+    async with served(tmp_path, cors_origins=["https://page.example"]) as (_, client):
+        answer = await client.get("/v1/whoami", headers=origin)
+    exposed = answer.headers["Access-Control-Expose-Headers"].lower().split(", ")
+    needed = {"etag", "location", "retry-after", "idempotency-replayed", "x-request-id"}
+    assert set(exposed) == needed
