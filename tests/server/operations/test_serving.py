@@ -132,7 +132,7 @@ def _wait_until_it_takes_no_more(port: int) -> None:
     [
         (["--host", "0.0.0.0"], {}, "there are no keys, so the service cannot listen on 0.0.0.0: make one"),
         (["--host", "::"], {}, "there are no keys, so the service cannot listen on ::"),
-        (["--host", "192.0.2.1"], {"keys": "yes"}, "the service cannot listen on 192.0.2.1:0: "),
+        (["--host", "192.0.2.1"], {"keys": "yes"}, "the server cannot listen on 192.0.2.1:0: "),
         (["--port", "no"], {}, "the setting RECOLLECT_SERVER__PORT is wrong"),
         (["--config", "none.toml"], {}, "the configuration none.toml cannot be read"),
         (
