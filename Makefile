@@ -18,8 +18,9 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)
 	$(BIN)/recollect demo
 
+# Many tests wait for processes of their own, so there is one more at a time than most machines have cores.
 test: $(READY) browser
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 # The dashboard is tested in a real browser: Debian's, unless RECOLLECT_TEST_CHROMIUM names another.
 browser:

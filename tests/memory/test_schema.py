@@ -11,6 +11,7 @@ from sqlalchemy import create_engine, text
 
 from recollect.memory.database.schema import TABLES, MemorySchema
 from recollect.memory.store import MemoryStore
+from recollect.sessions.sqlite.registry import close_all
 from recollect.testing.contract import in_event_loop
 
 OURS = {table.name for table in TABLES}
@@ -76,6 +77,7 @@ async def test_a_file_of_before_is_brought_up_to_date_and_keeps_what_it_has(tmp_
     said = [{"role": "user", "content": "I sail."}]
     async with MemoryStore(path, workers=0, embedder=None) as store:
         await store.record_conversation("agent", "user", said, conversation_id="c")
+    close_all()  # else the file is held for a moment, with what is known of it
     take_back(path)
     assert differences(path) != []
     async with MemoryStore(path, workers=0, embedder=None) as store:
