@@ -102,3 +102,15 @@ def test_two_services_in_a_process_have_metrics_of_their_own() -> None:
 
 def test_the_process_is_measured_too() -> None:
     assert values(Metrics())["process_resident_memory_bytes",] > 1_000_000
+
+
+@in_event_loop
+async def test_what_held_up_the_loop_before_it_served_is_forgotten() -> None:
+    metrics = Metrics()
+    watching = asyncio.create_task(metrics.watch_loop())
+    await asyncio.sleep(0)  # it has begun to wait
+    time.sleep(0.2)  # noqa: ASYNC251 - a block is what this is about
+    metrics.forget_lag()
+    await asyncio.sleep(0.05)
+    assert metrics.longest_block < 0.15
+    watching.cancel()

@@ -57,6 +57,7 @@ class Metrics:
             registry=registry,
         )
         self._gathered: dict[str, Gauge] = {}
+        self._watched_from = 0.0
         self.longest_block = 0.0
         """Seconds that the event loop has been late at most, while it was watched."""
 
@@ -91,7 +92,12 @@ class Metrics:
         while True:
             due = time.monotonic() + _LOOK
             await asyncio.sleep(_LOOK)
-            self.saw_lag(max(0.0, time.monotonic() - due))
+            if due - _LOOK >= self._watched_from:
+                self.saw_lag(max(0.0, time.monotonic() - due))
+
+    def forget_lag(self) -> None:
+        """Count from now on: what held up the loop before the first request held up nobody."""
+        self.longest_block, self._watched_from = 0.0, time.monotonic()
 
     def saw_lag(self, seconds: float) -> None:
         """Note how late the event loop was."""
