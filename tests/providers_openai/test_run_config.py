@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from agents import Agent, Runner, TracingProcessor, function_tool
+from agents import Agent, Runner, TracingProcessor, function_tool, set_tracing_disabled
 from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 from agents.models.openai_responses import OpenAIResponsesModel
 from agents.tracing import set_trace_processors
@@ -152,6 +152,7 @@ async def test_nothing_is_traced_unless_asked_for(server: ProviderServer, traces
 
 @in_event_loop
 async def test_traces_hold_no_contents(server: ProviderServer, traces: Recorder) -> None:
+    set_tracing_disabled(False)  # other tests may have disabled it for the whole process
     server.responses.reply(ToolCall("weather"), "the answer")
     metadata = {"turn_id": "t1"}
     await ask(endpoint_of(server, api="responses"), traced=True, group_id="g1", trace_metadata=metadata)
