@@ -12,6 +12,7 @@ import pytest
 
 from recollect.migrations import migrate
 from recollect.testing.providers import ProviderServer
+from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.service import ServiceServer
 
 from ...sessions.postgres.database import sql
@@ -87,3 +88,10 @@ def user() -> str:
 def tenant() -> str:
     """A tenant whom no other test knows."""
     return f"tenant-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A server of our own: what other tests have left open would count against its connections."""
+    with PostgresServer() as server:
+        yield server.url
