@@ -70,7 +70,7 @@ def test_the_public_surface_is_this_list() -> None:
         AnthropicSummarizer Compact EncryptedSession ExtractiveSummarizer OpenAISummarizer Strategy
         StoredSummary StrategyEvent StrategySession Summarize Summarizer Summary SummaryFailedError
         ConversationEvent ConversationSummary ConversationSummaryStore EventLog SummaryRequest
-        build_injected_instructions event_of inject_memory project_new_session_items SummaryUsage Trim
+        build_injected_instructions event_of inject_memory project_new_session_items ModelUsage Trim
         WrongKeyError resolve_memory_injection resolve_memory_strategy
         strategy_from_config strategy_input_filter strategy_to_config view_of
         AdvancedSQLAlchemySession AdvancedSQLiteSession BranchDiff Note Noted PopsChecked UserTurn

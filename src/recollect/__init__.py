@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .errors import UnusableAnswerError as UnusableAnswerError
     from .errors import WrongKeyError as WrongKeyError
     from .items import Item as Item
+    from .items import ModelUsage as ModelUsage
     from .items import Pairs as Pairs
     from .items import estimate_tokens as estimate_tokens
     from .items import find_orphans as find_orphans
@@ -151,7 +152,6 @@ if TYPE_CHECKING:
     from .strategies.summarizers import Summarizer as Summarizer
     from .strategies.summarizers import Summary as Summary
     from .strategies.summarizers import SummaryRequest as SummaryRequest
-    from .strategies.summarizers import SummaryUsage as SummaryUsage
     from .strategies.values import Compact as Compact
     from .strategies.values import Strategy as Strategy
     from .strategies.values import Summarize as Summarize
@@ -191,6 +191,7 @@ _PUBLIC = {
         "WrongKeyError",
     ),
     "items": (
+        "ModelUsage",
         "Item",
         "Pairs",
         "estimate_tokens",
@@ -271,7 +272,6 @@ _PUBLIC = {
         "Summarizer",
         "Summary",
         "SummaryRequest",
-        "SummaryUsage",
     ),
     "sessions.events": ("ConversationEvent", "EventLog", "event_of", "project_new_session_items"),
     "strategies.summaries": (

@@ -17,7 +17,7 @@ from recollect.providers.openai.failures import ChatFailedError
 from recollect.providers.openai.options import read_options
 from recollect.providers.openai.registry import AgentDescriptor
 from recollect.providers.openai.speaking import message_id
-from recollect.providers.values import ChatUsage
+from recollect.providers.values import ModelUsage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ApiError, Garble, Hold, ProviderServer, Refuse, Reply, ToolCall, Usage
 
@@ -156,7 +156,7 @@ async def test_a_turn_that_runs_again_adds_to_what_it_cost(file_place: Place, se
             await chat.say("1+2?", "turn-1", agent="desk")
         server.responses.reply(Reply("It is 3.", usage=Usage(5, 1)))
         reply = await chat.say("1+2?", "turn-1", agent="desk")
-        assert reply.usage == ChatUsage(2, 105, 11)
+        assert reply.usage == ModelUsage(2, 105, 11)
         assert await status_of(chat) == [("done", None, 116)]
         assert chat.meter.tokens == {"acme": 116}
 

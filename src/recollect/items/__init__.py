@@ -28,9 +28,11 @@ from .shapes import (
 )
 from .tokens import Tokenizer, estimate_text_tokens, estimate_tokens
 from .turns import split_turns, turn_starts
+from .usage import ModelUsage
 
 __all__ = [
     "Item",
+    "ModelUsage",
     "Pairs",
     "Tokenizer",
     "decode_item",

@@ -1,9 +1,10 @@
 """What the service asks of a provider of agents, and what it gets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from ..items import ModelUsage
 from ..memory.conversation import Conversation
 from ..memory.store import MemoryStore
 
@@ -36,27 +37,6 @@ class ChatTurn:
 
 
 @dataclass(frozen=True)
-class ChatUsage:
-    """What a turn cost."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """All tokens, in and out."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: "ChatUsage") -> "ChatUsage":
-        return ChatUsage(
-            self.requests + other.requests,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-        )
-
-
-@dataclass(frozen=True)
 class ToolCall:
     """A tool that the agent called, without what went in and out."""
 
@@ -76,10 +56,16 @@ class ChatReply:
     text: str = field(repr=False)
     user_message_id: str
     assistant_message_id: str
-    usage: ChatUsage
+    usage: ModelUsage
     tool_calls: tuple[ToolCall, ...] = ()
     memories_used: int = 0
     """How many entries and messages from memory were shown to the model."""
+
+    def to_dict(self, session_id: str) -> dict[str, Any]:
+        """The turn as JSON tells it, with the session that its conversation belongs to."""
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        calls = [asdict(call) for call in self.tool_calls]
+        return {**told, "session_id": session_id, "usage": self.usage.to_dict(), "tool_calls": calls}
 
 
 @dataclass(frozen=True)

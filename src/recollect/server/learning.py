@@ -35,6 +35,7 @@ _FIRST_PAUSE = 1.0  # seconds until a process that died is started again; double
 _LONGEST_PAUSE = 60.0
 _TELL_EVERY = 5.0
 _NICE = 10
+_LONGEST_SETTINGS = 2**24  # bytes: each tenant may have limits of its own
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ async def _learn() -> None:
 
 
 async def _input() -> asyncio.StreamReader:
-    orders = asyncio.StreamReader()
+    orders = asyncio.StreamReader(limit=_LONGEST_SETTINGS)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     return orders

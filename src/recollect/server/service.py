@@ -116,44 +116,55 @@ def _registry_of(settings: Settings) -> AgentRegistry:
 
 def open_service(settings: Settings, registry: AgentRegistry | None = None) -> Service:
     """The parts as the settings say; nothing is connected to yet."""
-    from ..providers.openai.provider import build_openai_provider
-
-    url, place = settings.database.url, settings.database.options()
+    url, place, metrics = settings.database.url, settings.database.options(), Metrics()
     ledger = TokenLedger(url, **place)
-    extractor = extractor_named(settings.memory.extractor)
-    learns_apart = settings.memory.own_process and settings.memory.workers > 0
-    learning = LearningProcess(settings) if learns_apart else None
     budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
-    metrics = Metrics()
     budget.on_spent = metrics.count_tokens
-    if learning is not None:
-        learning.count_tokens = metrics.count_tokens
-    memory = MemoryStore(
-        url,
-        extractor=extractor,
-        embedder=embedder_named(settings.memory.embedder),
-        workers=0 if learning is not None else settings.memory.workers,
-        all_tenants=True,
-        meter=budget,
-        **place,
-    )
+    learning = _learning_of(settings, metrics)
+    extractor = extractor_named(settings.memory.extractor)
     return Service(
         settings,
-        memory,
+        _memory_of(settings, extractor, budget, 0 if learning is not None else settings.memory.workers),
         KeyStore(url, **place),
         AuditLog(url, **place),
         Idempotency(url, **place),
         ledger,
         budget,
-        build_openai_provider(
-            url,
-            registry or _registry_of(settings),
-            settings.chat,
-            meter=budget,
-            quiet_seconds=settings.memory.quiet_seconds,
-            **place,
-        ),
+        _provider_of(settings, registry or _registry_of(settings), budget),
         metrics,
         extractor,
         learning,
+    )
+
+
+def _learning_of(settings: Settings, metrics: Metrics) -> LearningProcess | None:
+    if not settings.memory.own_process or not settings.memory.workers:
+        return None
+    learning = LearningProcess(settings)
+    learning.count_tokens = metrics.count_tokens
+    return learning
+
+
+def _memory_of(settings: Settings, extractor: Extractor, meter: Budget, workers: int) -> MemoryStore:
+    return MemoryStore(
+        settings.database.url,
+        extractor=extractor,
+        embedder=embedder_named(settings.memory.embedder),
+        workers=workers,
+        all_tenants=True,
+        meter=meter,
+        **settings.database.options(),
+    )
+
+
+def _provider_of(settings: Settings, registry: AgentRegistry, meter: Budget) -> "OpenAIAgentProvider":
+    from ..providers.openai.provider import build_openai_provider
+
+    return build_openai_provider(
+        settings.database.url,
+        registry,
+        settings.chat,
+        meter=meter,
+        quiet_seconds=settings.memory.quiet_seconds,
+        **settings.database.options(),
     )

@@ -60,3 +60,11 @@ def test_at_the_end_of_a_service_its_learning_process_ends_too(tmp_path: Path) -
 def test_a_service_without_workers_has_no_learning_process(tmp_path: Path) -> None:
     with started(tmp_path, environment={"RECOLLECT_MEMORY__WORKERS": "0"}) as served:
         assert learner_of(served) is None
+
+
+def test_the_limits_of_many_tenants_reach_it(tmp_path: Path) -> None:
+    tenants = (f"[tenants.tenant{number}]\nrequests_per_minute = 60\n" for number in range(2000))
+    (tmp_path / "many.toml").write_text("".join(tenants))
+    with started(tmp_path, "--config", str(tmp_path / "many.toml"), environment={}) as served:
+        httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
+        until(lambda: remembered(served) == 1)

@@ -5,8 +5,7 @@ import logging
 import pytest
 
 from recollect import SummaryFailedError
-from recollect.items import estimate_text_tokens
-from recollect.strategies.summarizers import SummaryUsage
+from recollect.items import ModelUsage, estimate_text_tokens
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, Refuse, Reply, TooLong, Usage
 
@@ -24,7 +23,7 @@ async def test_a_summary_that_is_too_long_is_shortened_by_the_model_once(
     script_of(server, provider).reply(Reply(LONG, usage=Usage(100, 50)), Reply("Short.", usage=Usage(60, 2)))
     async with summarizer_of(server, provider) as summarize:
         summary = await summarize(asked(turns(1), max_tokens=50))
-    assert (summary.text, summary.usage) == ("Short.", SummaryUsage(2, 160, 52))
+    assert (summary.text, summary.usage) == ("Short.", ModelUsage(2, 160, 52))
     shortening = sent_to(server, provider)[1]
     assert "too long" in shortening.instructions
     assert LONG.strip() in shortening.text

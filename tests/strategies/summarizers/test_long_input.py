@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from recollect import SummaryFailedError
-from recollect.items import Item, estimate_text_tokens
-from recollect.strategies.summarizers import SummaryUsage
+from recollect.items import Item, ModelUsage, estimate_text_tokens
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, RecordedRequest, Refuse, Reply, Usage
 
@@ -45,7 +44,7 @@ async def test_many_turns_go_in_parts_each_with_the_summary_so_far(
     sent = sent_to(server, provider)
     assert len(sent) > 5
     assert summary.text == f"Summary number {len(sent)}."
-    assert summary.usage == SummaryUsage(len(sent), 100 * len(sent), 5 * len(sent))
+    assert summary.usage == ModelUsage(len(sent), 100 * len(sent), 5 * len(sent))
     for number, each in enumerate(sent):
         assert estimate_text_tokens(each.instructions + each.text) <= 2000
         expected = f"Summary number {number}." if number else "Where it began."

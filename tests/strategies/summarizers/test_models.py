@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from recollect import SummaryFailedError
-from recollect.items import Item
-from recollect.strategies.summarizers import Summary, SummaryUsage
+from recollect.items import Item, ModelUsage
+from recollect.strategies.summarizers import Summary
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import Garble, ProviderServer, Reply, Usage
 
@@ -30,7 +30,7 @@ async def test_a_summary_comes_with_its_model_and_its_usage(server: ProviderServ
     async with summarizer_of(server, provider) as summarize:
         summary = await summarize(asked(HISTORY))
     model = "gpt-4o-mini" if provider == "openai" else "claude-test"
-    assert summary == Summary("The user asked about Rome.", model, SummaryUsage(1, 120, 9))
+    assert summary == Summary("The user asked about Rome.", model, ModelUsage(1, 120, 9))
     assert summary.usage.total_tokens == 129
 
 
@@ -160,7 +160,7 @@ async def test_an_endpoint_may_tell_no_usage(server: ProviderServer, usage: dict
     server.chat.reply("unused")
     server.fail_next("POST **", completion("A summary.", **usage))
     async with summarizer_of(server, "openai") as summarize:
-        assert await summarize(asked(turns(1))) == Summary("A summary.", "gpt-4o-mini", SummaryUsage(1))
+        assert await summarize(asked(turns(1))) == Summary("A summary.", "gpt-4o-mini", ModelUsage(1))
 
 
 @in_event_loop
@@ -185,7 +185,7 @@ async def test_nothing_new_leaves_the_summary_as_it_is(
 ) -> None:
     async with summarizer_of(server, provider) as summarize:
         assert await summarize(asked(items, "As it was.")) == Summary(
-            "As it was.", summarize.model, SummaryUsage()
+            "As it was.", summarize.model, ModelUsage()
         )
         for nothing in (None, "", " \n"):
             with pytest.raises(SummaryFailedError, match="nothing to summarize"):

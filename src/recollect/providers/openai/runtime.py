@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelRefusedError
 from ...extras import require_extra
+from ...items import ModelUsage
 from ...strategies.session import StrategySession
-from ..values import ChatEvent, ChatUsage, ToolCall
+from ..values import ChatEvent, ToolCall
 from .context import RunContext
 from .options import ChatOptions
 from .registry import AgentDescriptor, AgentRegistry
@@ -37,7 +38,7 @@ class Run:
     offline: "CountedRecall | None" = None
 
     @property
-    def usage(self) -> ChatUsage:
+    def usage(self) -> ModelUsage:
         """What it has cost so far."""
         return usage_of(self.result)
 

@@ -59,28 +59,7 @@ def started(turn_id: str, conversation_id: str, agent: str, model: str) -> ChatE
 
 def completed(reply: ChatReply, session_id: str) -> ChatEvent:
     """The event of a turn that has an answer, with all of it."""
-    usage = reply.usage
-    return ChatEvent(
-        "turn.completed",
-        {
-            "turn_id": reply.turn_id,
-            "conversation_id": reply.conversation_id,
-            "session_id": session_id,
-            "agent": reply.agent,
-            "model": reply.model,
-            "text": reply.text,
-            "user_message_id": reply.user_message_id,
-            "assistant_message_id": reply.assistant_message_id,
-            "usage": {
-                "requests": usage.requests,
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-                "total_tokens": usage.total_tokens,
-            },
-            "tool_calls": [_told(call) for call in reply.tool_calls],
-            "memories_used": reply.memories_used,
-        },
-    )
+    return ChatEvent("turn.completed", reply.to_dict(session_id))
 
 
 def failed(turn_id: str, error: Exception) -> ChatEvent:

@@ -7,9 +7,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 
 from ...errors import ConflictError
+from ...items import ModelUsage
 from ...memory.conversation import Message
 from ...memory.times import now
-from ..values import ChatEvent, ChatReply, ChatTurn, ChatUsage
+from ..values import ChatEvent, ChatReply, ChatTurn
 from . import streaming
 from .context import RunContext, Said, build_memory_strategy_config, is_injected, prepare_run_context
 from .database.record import TurnRecord
@@ -85,7 +86,7 @@ class TurnRunner:
         if earlier is None and question.created_at < begun_at:
             # It was written by one who died before the turn was recorded.
             await self.settling.check_newest(turn, question)
-        before = ChatUsage() if earlier is None else earlier.usage
+        before = ModelUsage() if earlier is None else earlier.usage
         record = replace(self._new_record(turn, question), usage=before)
         if not await self._parts.turns.begin(record):
             raise ConflictError("another turn has this turn_id")

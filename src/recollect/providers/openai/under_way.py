@@ -6,8 +6,9 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from ...items import ModelUsage
 from ...strategies.session import StrategySession
-from ..values import ChatTurn, ChatUsage
+from ..values import ChatTurn
 from .chat_session import ChatSession
 from .database.record import TurnRecord
 from .registry import AgentDescriptor
@@ -24,7 +25,7 @@ class UnderWay:
     turn: ChatTurn
     descriptor: AgentDescriptor
     record: TurnRecord
-    before: ChatUsage = field(default_factory=ChatUsage)
+    before: ModelUsage = field(default_factory=ModelUsage)
     """What it had cost when it was tried before."""
     session: StrategySession | None = None
     run: Run | None = None
@@ -37,9 +38,9 @@ class UnderWay:
         return None if self.session is None else log_of(self.session)
 
     @property
-    def usage(self) -> ChatUsage:
+    def usage(self) -> ModelUsage:
         """What it has cost so far, this time."""
-        return ChatUsage() if self.run is None else self.run.usage
+        return ModelUsage() if self.run is None else self.run.usage
 
     @property
     def counted(self) -> TurnRecord:

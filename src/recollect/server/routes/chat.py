@@ -14,7 +14,7 @@ from ..faults import turn_code
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
 from ..schemas.base import answer_json
-from ..schemas.chat import AgentList, ChatAnswer, ChatRequest, tell_agent, tell_reply
+from ..schemas.chat import AgentList, ChatAnswer, ChatRequest, tell_agent
 from ..schemas.problems import problems
 from ..schemas.streams import STREAM
 from ..service import Service
@@ -77,7 +77,7 @@ async def _run(service: Service, turn: ChatTurn) -> dict[str, Any]:
     with chat_span(agent=turn.agent, conversation_id=turn.conversation.conversation_id) as span:
         with refused_input():
             reply = await service.provider.run(turn)
-        told = tell_reply(reply, turn.conversation.session_id)
+        told = reply.to_dict(turn.conversation.session_id)
         _tell_use(span, told)
     return told
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ...providers.values import AgentInfo, ChatReply
+from ...providers.values import AgentInfo
 from . import examples
 from .base import Answer, Asked, Key, OwnerId, Text, exampled
 from .strategies import MemoryStrategy
@@ -104,29 +104,6 @@ class AgentList(Answer):
     )
 
     agents: list[AgentTold]
-
-
-def tell_reply(reply: ChatReply, session_id: str) -> dict[str, Any]:
-    """A finished turn as JSON tells it."""
-    usage = reply.usage
-    return {
-        "turn_id": reply.turn_id,
-        "conversation_id": reply.conversation_id,
-        "session_id": session_id,
-        "agent": reply.agent,
-        "model": reply.model,
-        "text": reply.text,
-        "user_message_id": reply.user_message_id,
-        "assistant_message_id": reply.assistant_message_id,
-        "usage": {
-            "requests": usage.requests,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "total_tokens": usage.total_tokens,
-        },
-        "tool_calls": [{"call_id": call.call_id, "name": call.name} for call in reply.tool_calls],
-        "memories_used": reply.memories_used,
-    }
 
 
 def tell_agent(agent: AgentInfo) -> dict[str, Any]:

@@ -6,7 +6,7 @@ A summarizer is any async callable that takes a `SummaryRequest` and returns a t
 from .anthropic import AnthropicSummarizer
 from .extractive import ExtractiveSummarizer
 from .openai import OpenAISummarizer
-from .protocol import Summarizer, Summary, SummaryRequest, SummaryUsage
+from .protocol import Summarizer, Summary, SummaryRequest
 
 __all__ = [
     "AnthropicSummarizer",
@@ -15,5 +15,4 @@ __all__ = [
     "Summarizer",
     "Summary",
     "SummaryRequest",
-    "SummaryUsage",
 ]

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from ...errors import SummaryFailedError
-from ...items import estimate_text_tokens
+from ...items import ModelUsage, estimate_text_tokens
 from .parts import Part, halve
 from .prompts import Prompt, shortening_prompt, summary_prompt
-from .protocol import SummaryUsage
 from .sentences import cut_to_fit
 
 logger = logging.getLogger(__name__)
@@ -24,15 +23,15 @@ class Answer:
     """What a model has said to one request."""
 
     text: str
-    usage: SummaryUsage
+    usage: ModelUsage
     is_whole: bool = True
     """Not so one that was stopped for its length."""
     is_refusal: bool = False
 
 
-def usage_of(input_tokens: int | None, output_tokens: int | None) -> SummaryUsage:
+def usage_of(input_tokens: int | None, output_tokens: int | None) -> ModelUsage:
     """What one request has cost, as far as the endpoint tells."""
-    return SummaryUsage(1, int(input_tokens or 0), int(output_tokens or 0))
+    return ModelUsage(1, int(input_tokens or 0), int(output_tokens or 0))
 
 
 Ask = Callable[[Prompt, int], Awaitable[Answer]]
@@ -46,7 +45,7 @@ class Making:
         self._so_far = previous
         self._parts = deque(parts)
         self._limit = max_tokens
-        self.usage = SummaryUsage()
+        self.usage = ModelUsage()
 
     @property
     def text(self) -> str:

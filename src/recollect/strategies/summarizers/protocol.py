@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...items import Item
+from ...items import Item, ModelUsage
 
 
 @dataclass(frozen=True)
@@ -25,33 +25,12 @@ class SummaryRequest:
 
 
 @dataclass(frozen=True)
-class SummaryUsage:
-    """What a summary has cost."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """Tokens in and out."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: "SummaryUsage") -> "SummaryUsage":
-        return SummaryUsage(
-            self.requests + other.requests,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-        )
-
-
-@dataclass(frozen=True)
 class Summary:
     """A summary, and who made it at what cost."""
 
     text: str
     model: str | None = None
-    usage: SummaryUsage | None = None
+    usage: ModelUsage | None = None
 
 
 class Summarizer(Protocol):

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from ....items import ModelUsage
 from ....memory.times import tell_time
 from ....sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
 from ....sessions.sql.scripts import Row
-from ...values import ChatReply, ChatUsage, ToolCall
+from ...values import ChatReply, ToolCall
 from .schema import CHAT_TURNS
 
 Status = Literal["running", "done", "failed"]
@@ -35,7 +36,7 @@ class TurnRecord:
     finished_at: datetime | None
     user_message_id: str
     assistant_message_id: str
-    usage: ChatUsage = field(default_factory=ChatUsage)
+    usage: ModelUsage = field(default_factory=ModelUsage)
     tool_calls: tuple[ToolCall, ...] = ()
     memories_used: int = 0
     session_turn: tuple[str, int] = (_MAIN, 0)
@@ -74,7 +75,7 @@ class TurnRecord:
         }
 
 
-def failed(record: TurnRecord, error_code: str, now: datetime, usage: ChatUsage | None = None) -> TurnRecord:
+def failed(record: TurnRecord, error_code: str, now: datetime, usage: ModelUsage | None = None) -> TurnRecord:
     """The turn, ended without an answer."""
     ended = replace(record, status="failed", error_code=error_code, finished_at=now)
     return ended if usage is None else replace(ended, usage=usage)
@@ -122,7 +123,7 @@ def records_from(rows: Sequence[Row]) -> list[TurnRecord]:
 
 def _record(values: dict[str, Any]) -> TurnRecord:
     details = json.loads(values.pop("details"))
-    usage = ChatUsage(values.pop("requests"), values.pop("input_tokens"), values.pop("output_tokens"))
+    usage = ModelUsage(values.pop("requests"), values.pop("input_tokens"), values.pop("output_tokens"))
     values |= {name: text_from_column(values[name]) for name in _TEXTS}
     values |= {name: values[name] and time_from_column(values[name]) for name in _TIMES}
     return TurnRecord(
