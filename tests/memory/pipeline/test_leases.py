@@ -11,14 +11,11 @@ from recollect.memory.run import Coverage
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
+from ..threads import OwnThreads
 from .extractors import CALM, hang
 from .kit import LONGEST, QUICK, SHORT_LEASE, record, run_of, told, when, working
 
 WORKERS = "recollect-memory-workers"
-
-
-def worker_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == WORKERS]
 
 
 async def freeze(seconds: float) -> None:
@@ -114,33 +111,37 @@ async def test_stores_that_close_at_any_time_leave_nothing_taken(shared_place: P
 
 @in_event_loop
 async def test_closing_ends_the_threads(place: Place) -> None:
+    threads = OwnThreads()
     async with working(place, workers=3) as (store, extractor):
         await record(store, "I went to the zoo")
         await store.drain(LONGEST)
-        assert len(worker_threads()) == 1
-    assert worker_threads() == []
+        assert threads.now() == [WORKERS]
+    assert threads.now() == []
     assert not extractor.is_closed, "it is the caller's"
     await store.aclose()
 
 
 @in_event_loop
 async def test_a_store_that_does_nothing_has_no_thread(place: Place) -> None:
+    threads = OwnThreads()
     async with working(place) as (store, _):
         assert await told(store) == []
-        assert worker_threads() == []
+        assert threads.now() == []
 
 
 @in_event_loop
 async def test_closing_does_not_wait_for_a_call_that_hangs(place: Place) -> None:
+    threads = OwnThreads()
     async with working(place) as (store, extractor):
         extractor.next("modification", hang)
         conversation = await record(store, "I went to the zoo")
         await when(store, conversation, status="running")
-    assert worker_threads() == []
+    assert threads.now() == []
 
 
 @in_event_loop
 async def test_several_threads_start_the_same_workers_once(file_place: Place) -> None:
+    threads = OwnThreads()
     async with working(file_place, workers=2) as (store, extractor):
         hold = extractor.hold("modification")
         for number in range(8):
@@ -149,7 +150,7 @@ async def test_several_threads_start_the_same_workers_once(file_place: Place) ->
             )
         await asyncio.gather(*(asyncio.to_thread(store.start) for _ in range(20)))
         await hold.wait()
-        assert len(worker_threads()) == 1
+        assert threads.now() == [WORKERS]
         hold.go.set()
         await store.drain(LONGEST)
         assert extractor.most_at_once <= 2

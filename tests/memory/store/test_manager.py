@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
 from ..pipeline.extractors import ScriptedExtractor
+from ..threads import OwnThreads
 
 SAID = [{"role": "user", "content": "I went to the zoo"}]
 LONGEST = 20
@@ -83,13 +83,13 @@ def test_errors_are_those_of_the_store(file_place: Place) -> None:
 
 
 def test_closing_ends_its_threads(file_place: Place) -> None:
+    threads = OwnThreads()
     manager = manager_at(file_place)
     learn(manager)
+    assert threads.now()
     manager.close()
     manager.close()
-    assert [
-        thread.name for thread in threading.enumerate() if thread.name.startswith("recollect-memory")
-    ] == []
+    assert threads.now() == []
     with pytest.raises(RuntimeError, match="is closed"):
         manager.coverage()
 
