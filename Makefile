@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install demo test browser lint bench docs lock
+.PHONY: install demo test faults audit secrets system lint bench docs lock
 
 install: $(READY)
 
@@ -19,13 +19,24 @@ demo: $(READY)
 	$(BIN)/recollect demo
 
 # Many tests wait for processes of their own, so there is one more at a time than most machines have cores.
-test: $(READY) browser
+test: $(READY) system
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
-# The dashboard is tested in a real browser: Debian's, unless RECOLLECT_TEST_CHROMIUM names another.
-browser:
-	@command -v chromium >/dev/null || test -n "$$RECOLLECT_TEST_CHROMIUM" || \
-	  { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
+# The long form of the proof, about 40 minutes: its results are docs/reliability.md.
+faults: $(READY) system
+	$(BIN)/python -m tests.faults --keep
+
+# Ends with 0 only if every package was looked up; where no advisory service can be reached, with 2.
+audit: $(READY)
+	$(BIN)/python -m tests.security.audit
+
+secrets: $(READY)
+	$(BIN)/python -m tests.security.secrets
+
+# What tests need of Debian: a browser (or RECOLLECT_TEST_CHROMIUM names another), and a compiler for a clock that jumps.
+system:
+	@{ command -v chromium >/dev/null || test -n "$$RECOLLECT_TEST_CHROMIUM"; } && command -v cc >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq chromium gcc libc6-dev >/dev/null; }
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -60,6 +60,24 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def test_every_page_is_in_the_list_of_pages_and_in_the_site() -> None:
+    listed = (ROOT / "docs" / "README.md").read_text()
+    site = (ROOT / "mkdocs.yml").read_text()
+    pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES[1:] if page.name != "README.md"]
+    assert [page for page in pages if f"]({page})" not in listed] == []
+    assert [page for page in pages if f": {page}\n" not in site] == []
+
+
+def test_what_a_promise_is_tested_by_is_there() -> None:
+    page = (ROOT / "docs" / "explanation" / "guarantees.md").read_text()
+    named = re.findall(r"`(tests/\S+?\.py|)(?:::(\w+))?`", page)
+    assert len(named) > 25
+    file = ""
+    for path, test in named:
+        file = path or file  # a test alone is in the file that was named before it
+        assert f"def {test}(" in (ROOT / file).read_text() if test else (ROOT / file).exists(), (file, test)
+
+
 def test_the_example_backend_fails_the_contract_where_the_page_says(tmp_path: Path) -> None:
     """The page on writing a backend says what its naive example gets wrong."""
     page = (ROOT / "docs" / "how-to" / "write-a-backend.md").read_text()
@@ -90,5 +108,5 @@ def test_the_demo_remembers_across_processes_and_says_what_to_try_next() -> None
     found = learned.split("search finds", 1)[1]
     assert "pottery class" in found
     assert "What to try next" in found
-    assert "then open http://127.0.0.1:8765/" in found
+    assert found.endswith("then open http://127.0.0.1:8765/\n")
     assert demo.stderr == ""

@@ -6,6 +6,7 @@ from pathlib import Path
 from ..harness import Suite
 from ..memory.databases import KINDS, Databases
 from .contenders import BARE, OURS, STORE, TWO, WITHOUT_WORKERS
+from .dashboard import Volume, look
 from .lasting import Span, last
 from .recording import record
 from .searching import find
@@ -21,11 +22,26 @@ class Scale:
     entries: int
     streams: int
     span: Span
+    volume: Volume
 
 
 # An hour of five requests a second is 18,000 of them: sixty a second for five minutes.
-FULL = Scale(seconds=10, repeats=3, entries=1000, streams=200, span=Span(300, 60, rate=60, every=5))
-QUICK = Scale(seconds=3, repeats=1, entries=200, streams=40, span=Span(40, 15, rate=20, every=1))
+FULL = Scale(
+    seconds=10,
+    repeats=3,
+    entries=1000,
+    streams=200,
+    span=Span(300, 60, rate=60, every=5),
+    volume=Volume(10_000, 1000, 20_000),
+)
+QUICK = Scale(
+    seconds=3,
+    repeats=1,
+    entries=200,
+    streams=40,
+    span=Span(40, 15, rate=20, every=1),
+    volume=Volume(300, 100, 1000),
+)
 
 
 def build(directory: Path, quick: bool) -> Suite:
@@ -37,6 +53,7 @@ def build(directory: Path, quick: bool) -> Suite:
         *(find(databases, kind, directory, scale.entries, scale.seconds, scale.repeats) for kind in KINDS),
         *(stream(databases, kind, directory, scale.streams, scale.repeats) for kind in KINDS),
         *(last(databases, kind, directory, scale.span) for kind in KINDS),
+        *(look(databases, kind, directory, scale.volume, scale.repeats) for kind in KINDS),
     ]
     columns = (OURS, WITHOUT_WORKERS, TWO, STORE, BARE)
     return Suite("service", OURS, columns, (BARE, STORE), measures)

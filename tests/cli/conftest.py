@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import agents as _agents  # noqa: F401
 import psycopg
 import pytest
 
 from recollect.cli import main
 from recollect.memory.store import MemoryStore
 
+# The SDK is imported above because its client of MCP keeps the standard error that it finds then for good. If
+# a command imported it first, that would be the one of `capsys`, and later tests would have no other.
 TALK = [
     {"role": "user", "content": "Hello! I live in Lisbon and I love pottery."},
     {"role": "assistant", "content": "Nice to meet you."},

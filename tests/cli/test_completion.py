@@ -1,5 +1,6 @@
-"""`recollect completion`, tried with a real bash."""
+"""`recollect completion`, tried with a real bash; zsh and fish, which not all have, were tried by hand."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,9 +62,20 @@ def test_zsh_completes_as_bash_does(run: Run, script: Path) -> None:
     assert said.endswith(script.read_text("utf-8").partition("\n")[2])
 
 
+def test_zsh_keeps_its_own_names_and_gets_numbers_for_offsets(run: Run) -> None:
+    """What it calls `path` is where commands are found, and what is no number after a colon is a modifier."""
+    said = run("completion", "zsh").out
+    (declared,) = re.findall(r"^ +local (.+)$", said, re.MULTILINE)
+    names = {word.partition("=")[0] for word in declared.split()}
+    assert names & {"path", "words", "status", "argv", "prompt", "options", "commands"} == set()
+    assert set(re.findall(r"(\w+)=", said)) - {"COMPREPLY"} <= names
+    assert re.findall(r"\[@\]:\w*[A-Za-z]|\[@\]:\d+:[A-Za-z]", said) == []
+
+
 def test_fish_is_told_of_commands_options_and_values(run: Run) -> None:
     lines = run("completion", "fish").out.splitlines()
     assert any(line.endswith("-a sessions") for line in lines)
     (kinds,) = [line for line in lines if "from memory" in line and "-l type" in line and "from show" in line]
     assert "-a 'profile event mind'" in kinds
+    assert any("from completion" in line and line.endswith("-a 'bash zsh fish'") for line in lines)
     assert any("from export" in line and "-l output -r -d" in line for line in lines)

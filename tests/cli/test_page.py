@@ -1,17 +1,28 @@
-"""The page on working from the terminal: its commands are commands of ours."""
+"""The pages that tell of commands: they are commands of ours."""
 
 import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from recollect.cli import _parser
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "work-from-the-terminal.md"
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMAND = re.compile(r"^(?: {4})?(?:\.venv/bin/)?recollect ([a-z].*)$", re.MULTILINE)
+TOLD = {page: COMMAND.findall(page.read_text("utf-8")) for page in PAGES}
 
 
-def test_its_commands_are_commands_of_ours() -> None:
-    commands = re.findall(r"^ {4}recollect (.+)$", PAGE.read_text("utf-8"), re.MULTILINE)
-    assert len(commands) > 15
+@pytest.mark.parametrize("page", [page for page in PAGES if TOLD[page]], ids=lambda page: page.stem)
+def test_its_commands_are_commands_of_ours(page: Path) -> None:
     parser = _parser()
-    for command in commands:
-        parser.parse_args(shlex.split(command))
+    for command in TOLD[page]:
+        alone = (
+            command.partition("  ")[0].partition(" > ")[0].removesuffix(" &")
+        )  # what it does may stand beside
+        parser.parse_args(shlex.split(alone, comments=True))
+
+
+def test_there_are_many_of_them() -> None:
+    assert sum(map(len, TOLD.values())) > 40

@@ -1,7 +1,9 @@
 """What the dashboard does when something is gone, or not allowed."""
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 from playwright.sync_api import Page, expect
 
@@ -18,6 +20,13 @@ def keys(place: Place, *arguments: str) -> str:
 def make_key(place: Place, scope: str, *more: str) -> str:
     told = keys(place, "create", "--tenant", "default", "--scope", scope, *more)
     return next(word for word in told.split() if word.startswith("rk_"))
+
+
+def an_hour_passes(place: Place, key: str) -> None:
+    """As far as a key is concerned."""
+    with closing(sqlite3.connect(place.database)) as connection, connection:
+        sql = "UPDATE api_keys SET expires_at = created_at WHERE key_id = ?"
+        assert connection.execute(sql, [key.split("_")[1]]).rowcount == 1
 
 
 def test_a_conversation_that_is_deleted_while_it_is_looked_at(page: Page, place: Place, watch: Watch) -> None:
@@ -68,6 +77,24 @@ def test_a_key_is_asked_for_kept_for_the_tab_and_asked_for_again_when_it_ends(
     expect(dialog).to_contain_text("it may have expired or been revoked")
 
 
+def test_a_key_that_expires_while_it_is_used_is_asked_for_again(
+    page: Page, guarded_place: Place, watch: Watch
+) -> None:
+    watch.expected = REFUSED
+    key = make_key(guarded_place, "admin", "--expires", "1h")
+    guarded_place.open(page)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Key").fill(key)
+    dialog.get_by_role("button", name="Use this key").click()
+    expect(dialog).to_have_count(0)
+    an_hour_passes(guarded_place, key)
+    expect(dialog).to_contain_text("it may have expired or been revoked")
+    dialog.get_by_label("Key").fill(make_key(guarded_place, "admin"))
+    dialog.get_by_role("button", name="Use this key").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_text("default · admin")).to_be_visible()
+
+
 def test_a_weak_key_is_told_what_it_can_do(page: Page, guarded_place: Place, watch: Watch) -> None:
     watch.expected = REFUSED
     admin, reader = make_key(guarded_place, "admin"), make_key(guarded_place, "read")
@@ -78,6 +105,7 @@ def test_a_weak_key_is_told_what_it_can_do(page: Page, guarded_place: Place, wat
     dialog.get_by_label("Key").fill(reader)
     dialog.get_by_role("button", name="Use this key").click()
     expect(page.get_by_text("Your key does not allow this.")).to_be_visible()
+    expect(page.get_by_text("Name a user and an agent, or use a key")).to_be_visible()
     page.get_by_role("search").get_by_label("User").fill("jan")
     page.get_by_role("search").get_by_label("Agent").fill("assistant")
     page.get_by_role("button", name="Filter").click()

@@ -1,5 +1,8 @@
 """What people do with the dashboard."""
 
+import re
+from urllib.parse import urlencode
+
 from playwright.sync_api import Page, expect
 
 from . import story
@@ -58,6 +61,33 @@ def test_contents_are_shown_and_never_run(page: Page, place: Place) -> None:
     assert len(long.locator("bdi").text_content() or "") == len(story.LONGEST)
 
 
+def test_names_and_what_is_known_are_shown_and_never_run(page: Page, place: Place) -> None:
+    user = f"{story.SCRIPT} {story.OVERRIDE} {story.EMOJI}"
+    with place.client() as client:
+        conversation = story.record(client, user, story.SCRIPT)
+        memory = story.memory_of(client, user)
+        entry = {"content_type": "mind", "content_text": f"{story.SCRIPT} {story.OVERRIDE}"}
+        assert client.post(f"/v1/memories/{memory}/entries", json=entry).status_code == 201
+        branch = {"from_turn": 1, "name": story.SCRIPT}
+        path = f"/v1/conversations/{conversation}/branches"
+        assert client.post(path, json=branch).status_code == 201
+    asked = urlencode({"q": "owned", "agent": "assistant", "user": user})
+    for route in (
+        "/",
+        f"/conversations?{urlencode({'q': 'owned'})}",
+        f"/conversations?{asked}",
+        f"/conversations/{conversation}",
+        "/memories",
+        f"/memories/{memory}",
+        f"/search?{asked}",
+    ):
+        place.open(page, route)
+        expect(page.get_by_role("main").get_by_text("<script>").first).to_be_visible()
+        assert page.locator("main img, main script").count() == 0, route
+        assert page.evaluate("document.title").endswith("Recollect"), route
+        assert "\u202e" not in page.get_by_role("main").inner_text(), route
+
+
 def test_calls_of_tools_are_folded(page: Page, place: Place) -> None:
     place.open(page, f"/conversations/{place.ids['chat']}")
     call = page.locator(".call", has_text="weather")
@@ -74,15 +104,35 @@ def test_a_strategy_changes_what_the_model_sees_and_not_what_was_said(page: Page
     page.get_by_role("combobox", name="Strategy").select_option("trim")
     page.get_by_label("Most turns").fill("2")
     page.get_by_label("Turns to keep").fill("1")
-    page.get_by_role("button", name="Use this strategy").click()
+    page.get_by_role("button", name="Keep it").click()
     expect(page.get_by_text("The model sees 2 of 14 items.")).to_be_visible()
     expect(page.get_by_text("Can you help me plan a weekend?").nth(1)).to_be_hidden()
     page.get_by_role("button", name="What was said").click()
     expect(page.locator(".message").get_by_text("Can you help me plan a weekend?")).to_be_visible()
     page.get_by_role("button", name="What the model sees").click()
     page.get_by_role("combobox", name="Strategy").select_option("As the agent has it")
-    page.get_by_role("button", name="Use this strategy").click()
+    page.get_by_role("button", name="Keep it").click()
     expect(page.get_by_text("The model sees everything: 14 items.")).to_be_visible()
+
+
+def test_a_strategy_is_tried_out_without_being_kept(page: Page, place: Place) -> None:
+    path = f"/v1/conversations/{place.ids['chat']}/memory"
+    with place.client() as client:
+        before = client.get(path).json()
+        place.open(page, f"/conversations/{place.ids['chat']}")
+        page.get_by_role("button", name="What the model sees").click()
+        page.get_by_role("combobox", name="Strategy").select_option("compact")
+        page.get_by_label("From turns on").fill("2")
+        page.get_by_label("Turns kept whole").fill("1")
+        page.get_by_role("button", name="Try it out").click()
+        expect(page.get_by_text("Tried out, and not kept.")).to_be_visible()
+        call = page.locator(".call", has_text="weather")
+        call.get_by_text("Called").click()
+        expect(call.get_by_text("a light breeze from the sea")).to_have_count(0)
+        page.get_by_role("button", name="Back to its own").click()
+        expect(page.get_by_text("Tried out, and not kept.")).to_have_count(0)
+        expect(page.get_by_role("combobox", name="Strategy")).to_have_value("")
+        assert client.get(path).json() == before
 
 
 def test_branches_are_a_tree_and_can_be_switched(page: Page, place: Place) -> None:
@@ -146,12 +196,63 @@ def test_conversations_are_narrowed_and_searched(page: Page, place: Place) -> No
     search.get_by_label("User").fill("ben")
     search.get_by_role("button", name="Filter").click()
     expect(page.locator(".row")).to_have_count(1)
-    expect(page.get_by_text("Name a user and an agent to search everything they said.")).to_be_visible()
+    search.get_by_label("User").fill("")
+    search.get_by_label("Words").fill("MARINE biologist")
+    search.get_by_role("button", name="Filter").click()
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.get_by_text("Hello! My name is Ada")).to_be_visible()
+    search.get_by_label("Words").fill(place.ids["chat"])
+    search.get_by_role("button", name="Filter").click()
+    expect(page.get_by_text("Can you help me plan a weekend?")).to_be_visible()
+    search.get_by_label("Words").fill("")
+    search.get_by_label("User").fill("ben")
+    search.get_by_role("button", name="Filter").click()
+    expect(page.locator(".row")).to_have_count(1)
     search.get_by_label("Agent").fill("assistant")
     search.get_by_label("Words").fill("orchestra")
     search.get_by_role("button", name="Filter").click()
     page.get_by_role("link", name="I hope to play in an orchestra one day.").click()
     expect(page.locator(".message.target")).to_contain_text("orchestra")
+
+
+def test_a_long_conversation_is_read_where_it_is_looked_at(page: Page, place: Place, watch: Watch) -> None:
+    watch.expected = REFUSED  # at the end a message is looked for that is not there
+    said = [
+        {"role": "user", "content": f"This is {number}.", "message_id": f"m{number}"} for number in range(450)
+    ]
+    with place.client() as client:
+        body = {"agent_id": "assistant", "user_id": "lena", "messages": said}
+        conversation = client.post("/v1/conversations", json=body).json()["conversation_id"]
+    place.open(page, f"/conversations/{conversation}?message=m300")
+    expect(page.locator(".message.target")).to_have_text(re.compile(r"This is 300\.$"))
+    expect(page.locator(".message")).to_have_count(100)
+    page.get_by_role("button", name="Show earlier (250)").click()
+    expect(page.locator(".message")).to_have_count(200)
+    page.get_by_role("button", name="Show more (100 left)").click()
+    expect(page.locator(".message")).to_have_count(300)
+    expect(page.get_by_text("This is 449.")).to_be_visible()
+    expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+    with place.client() as client:
+        more = {"messages": [{"role": "user", "content": "And this is new."}]}
+        assert client.post(f"/v1/conversations/{conversation}/messages", json=more).status_code == 201
+    page.get_by_role("button", name="Show more (1 left)").click()
+    expect(page.get_by_text("And this is new.")).to_be_visible()
+    place.open(page, f"/conversations/{conversation}?message=nowhere")
+    expect(page.get_by_text("The message that the link points to is no longer there.")).to_be_visible()
+    expect(page.locator(".message").first).to_contain_text("This is 0.")
+
+
+def test_tokens_over_time_are_plotted_by_model_and_by_agent(page: Page, place: Place) -> None:
+    place.open(page, "/usage")
+    chats = page.get_by_role("region", name="Tokens of chats").first
+    expect(chats.locator("canvas")).to_be_visible()
+    expect(chats.get_by_role("row", name="gpt-test")).to_contain_text("4,342")
+    page.get_by_role("button", name="By agent").click()
+    expect(chats.get_by_role("row", name=story.AGENT)).to_contain_text("4,342")
+    page.get_by_role("button", name="7 days", exact=True).click()
+    expect(chats.locator("canvas")).to_be_visible()
+    learning = page.get_by_role("region", name="Tokens of learning").first
+    expect(learning.get_by_role("row", name="assistant")).to_contain_text("820")
 
 
 def test_pages_go_on_by_their_cursor(page: Page, place: Place) -> None:

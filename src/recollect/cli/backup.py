@@ -14,7 +14,7 @@ from uuid import uuid4
 from ..errors import ConflictError, NotADatabaseError, RecollectError, StorageError
 from .integrity import damage_in
 from .opening import existing_url, file_of
-from .output import say, tell_json
+from .output import one_line, say, tell_json
 from .parsing import Commands, add_command, add_json, add_place
 from .progress import progress
 
@@ -56,7 +56,7 @@ def _backup(options: argparse.Namespace) -> int:
         tell_json(told)
     else:
         checked = " and checked" if source is not None else ""
-        print(f"backed up to {options.file}{checked}, {told['bytes']:,} bytes")
+        print(f"backed up to {one_line(str(options.file))}{checked}, {told['bytes']:,} bytes")
     return 0
 
 

@@ -7,23 +7,25 @@ from collections.abc import Iterable
 from .parsing import Commands, add_command, beneath, walk
 
 _SHELLS = ("bash", "zsh", "fish")
+_GIVEN = '"${COMP_WORDS[$COMP_CWORD]}"'
+# It is read by zsh too, where `path` and `words` are names of the shell's own, and offsets must be numbers.
 _BASH = """\
 # Completion of recollect for bash. In ~/.bashrc:  eval "$(recollect completion bash)"
 _recollect() {{
-    local word path="" words
+    local each place="" offered="" before=$((COMP_CWORD-1))
     COMPREPLY=()
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case "$path $word" in
+    for each in "${{COMP_WORDS[@]:1:$before}}"; do
+        case "$place $each" in
 {steps}
         esac
     done
-    case "$path ${{COMP_WORDS[COMP_CWORD-1]}}" in
+    case "$place ${{COMP_WORDS[$before]}}" in
 {values}
     esac
-    case "$path" in
+    case "$place" in
 {choices}
     esac
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+    COMPREPLY=($(compgen -W "$offered" -- "${{COMP_WORDS[$COMP_CWORD]}}"))
 }}
 complete -o default -F _recollect recollect
 """
@@ -60,13 +62,12 @@ def bash_script(parser: argparse.ArgumentParser) -> str:
     steps, choices, values = [], [], []
     for path, each in walk(parser):
         told = "".join(f" {word}" for word in path)
-        steps += [f'            "{told} {name}") path="{told} {name}" ;;' for name in beneath(each)]
+        steps += [f'            "{told} {name}") place="{told} {name}" ;;' for name in beneath(each)]
         words = [*beneath(each), *_positional_choices(each), *_long_names(each)]
-        choices.append(f'        "{told}") words={shlex.quote(" ".join(words))} ;;')
+        choices.append(f'        "{told}") offered={shlex.quote(" ".join(words))} ;;')
         for name, given in _values(each):
-            reply = f"words={shlex.quote(' '.join(given))}" if given else "return"
-            body = f'{reply}; COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}")); return'
-            values.append(f'        "{told} {name}") {body if given else "return"} ;;')
+            reply = f"COMPREPLY=($(compgen -W {shlex.quote(' '.join(given))} -- {_GIVEN})); " if given else ""
+            values.append(f'        "{told} {name}") {reply}return ;;')
     return _BASH.format(steps="\n".join(steps), values="\n".join(values), choices="\n".join(choices))
 
 
@@ -85,6 +86,9 @@ def fish_script(parser: argparse.ArgumentParser) -> str:
             unseen = f"not __fish_seen_subcommand_from {' '.join(inner)}"
             when = shlex.quote(" && ".join(filter(None, [condition, unseen])))
             lines += [f"complete -c recollect -f -n {when} -a {name}" for name in inner]
+        if choices := _positional_choices(each):
+            when = shlex.quote(condition)
+            lines.append(f"complete -c recollect -f -n {when} -a {shlex.quote(' '.join(choices))}")
         lines += _fish_options(each, condition)
     return "\n".join(lines) + "\n"
 

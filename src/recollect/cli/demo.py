@@ -30,10 +30,6 @@ _CONVERSATIONS = (
     ("Do you still know who I am?", "I started a pottery class yesterday, and I love it.", "Thank you!"),
 )
 _NEXT = """
-See it in your browser: what was said, what was learned and why, and search
-      {command} serve --url {path}
-      then open http://127.0.0.1:8765/
-
 What to try next
   In your own app, swap one import; your database file stays as it is:
       - from agents import SQLiteSession
@@ -44,6 +40,10 @@ What to try next
       ConversationManager().record_conversation(agent_id=…, user_id=…, messages=[…])
   See what sessions do:         docs/tutorial.md
   Compare with the SDK's own:   make bench
+
+See it in your browser: what was said, what was learned and why, and search
+      {command} serve --url {path}
+      then open http://127.0.0.1:8765/
 """
 
 

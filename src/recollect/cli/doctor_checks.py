@@ -10,14 +10,18 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ..errors import RecollectError
 from .configuration import configured, is_configured
-from .doctor_database import Finding, guarded, look_at_database
+from .doctor_database import Finding, guarded, is_for_everybody, look_at_file
+from .doctor_memory import look_at_memory
+from .doctor_models import KEYS_OF, look_at_models
+from .doctor_servers import look_at_server
 from .opening import file_of
-from .output import plural
 
 if TYPE_CHECKING:
+    from ..memory.search.embedders import Embedder
     from ..server.settings import Settings
 
 # What each extra brings, by the modules and the name under which it was installed.
@@ -33,8 +37,8 @@ EXTRAS = {
     "redis": ("redis", "redis"),
     "server": ("fastapi", "fastapi"),
 }
+_LONGEST_LOADING = 60.0  # seconds: the local embedder is a large file
 _OLDEST = datetime(2026, 1, 1, tzinfo=UTC)  # nobody runs this before it was written
-_KEYS_OF = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 
 async def look(config: Path | None, url: str | None, find_url: Callable[[], str]) -> list[Finding]:
@@ -45,13 +49,14 @@ async def look(config: Path | None, url: str | None, find_url: Callable[[], str]
         settings = configured(config, {"RECOLLECT_DATABASE__URL": url}) if is_configured(config) else None
     except (RecollectError, ValueError) as error:
         return [*findings, Finding("configuration", "wrong", str(error), "mend it, and ask again"), _clock()]
-    findings += [_configuration(config), _clock()]
-    findings += await look_at_database(where)
-    holds_memory = file_of(where) is not None or where.startswith("postgres")
-    if holds_memory and all(finding.state != "wrong" for finding in findings):
-        findings += [await guarded("keys", lambda: _keys(where, settings)), await _runs(where)]
-    findings += [await _embedder(settings), _model(settings), await _service(settings)]
-    return findings
+    findings += [_configuration(config), *_secrecy(config, settings), _clock()]
+    path = file_of(where)
+    findings += await look_at_server(where) if path is None else look_at_file(path)
+    works = all(finding.state != "wrong" for finding in findings)
+    found, embedder = await _embedder(settings)
+    if works and (path is not None or where.startswith("postgres")):
+        findings += await look_at_memory(where, settings, embedder)
+    return [*findings, found, *await look_at_models(settings), await _service(settings)]
 
 
 def _versions() -> Finding:
@@ -95,6 +100,20 @@ def _configuration(config: Path | None) -> Finding:
     )
 
 
+def _secrecy(config: Path | None, settings: "Settings | None") -> list[Finding]:
+    """Whether others may read a file that holds a secret; what comes from the environment is in none."""
+    path = Path(config or os.environ.get("RECOLLECT_CONFIG") or "")
+    if settings is None or not path.is_file() or not is_for_everybody(path):
+        return []
+    from ..server.settings import load_settings
+
+    alone = load_settings(path, {})
+    if alone.chat.api_key is None and ":" not in urlsplit(alone.database.url).netloc.rpartition("@")[0]:
+        return []
+    told = f"everybody here may read {path}, which holds a key or a password"
+    return [Finding("secrets", "warning", told, f"chmod 600 {path}, or keep them in the environment")]
+
+
 def _clock() -> Finding:
     now = datetime.now(UTC)
     if now < _OLDEST:
@@ -102,81 +121,33 @@ def _clock() -> Finding:
     return Finding("clock", "ok", f"{now:%Y-%m-%d %H:%M} UTC")
 
 
-# --- what works on it ---
+# --- what works with it ---
 
 
-async def _keys(url: str, settings: "Settings | None") -> Finding:
-    from ..server.access.keys import KeyStore
-
-    path = file_of(url)
-    if path is not None and not path.exists():
-        return Finding("keys", "off", "none: the service is open to this machine")
-    async with KeyStore(url) as keys:
-        valid = sum(key.is_valid(datetime.now(UTC)) for key in await keys.list())
-    host = "127.0.0.1" if settings is None else settings.server.host
-    if valid:
-        return Finding("keys", "ok", f"{plural(valid, 'valid key')}")
-    from ..server.addresses import is_loopback
-
-    if not is_loopback(host):
-        fix = "make one: recollect keys create --tenant NAME --scope admin"
-        return Finding("keys", "wrong", f"none, and the service is to listen on {host}", fix)
-    return Finding("keys", "off", "none: the service is open to this machine")
-
-
-async def _runs(url: str) -> Finding:
-    from ..memory.store import MemoryStore
-
-    path = file_of(url)
-    if path is not None and not path.exists():
-        return Finding("learning", "off", "there is nothing to learn from")
-
-    async def count() -> Finding:
-        async with MemoryStore(url, workers=0, embedder=None, all_tenants=True) as store:
-            now = await store.coverage()
-        told = f"{now.remembered} conversations remembered, {now.pending} pending, {now.failed} failed"
-        if now.failed:
-            return Finding("learning", "warning", told, "see why: recollect runs list --status failed")
-        return Finding("learning", "ok", told)
-
-    return await guarded("learning", count)
-
-
-async def _embedder(settings: "Settings | None") -> Finding:
-    """Tried with one word."""
+async def _embedder(settings: "Settings | None") -> tuple[Finding, "Embedder | None"]:
+    """Tried with one word; given back if it works."""
     from ..memory.search.embedders.named import embedder_named
 
     name = "local" if settings is None else settings.memory.embedder
     if name == "none":
-        return Finding("embedder", "off", "none: search goes by words alone")
+        return Finding("embedder", "off", "none: search goes by words alone"), None
+    made: list[Embedder] = []
 
     async def embed() -> Finding:
         embedder: Any = embedder_named(name)
         vectors = await embedder.embed(["hello"])
+        made.append(embedder)
         return Finding("embedder", "ok", f"{name} answers, with {vectors.shape[1]} dimensions")
 
-    found = await guarded("embedder", embed)
-    if found.state == "wrong":
-        return Finding("embedder", "wrong", found.found, _fix_of(name))
-    return found
-
-
-def _model(settings: "Settings | None") -> Finding:
-    """It is not asked: that would cost tokens."""
-    name = "offline" if settings is None else settings.memory.extractor
-    kind = name.partition(":")[0]
-    if kind not in _KEYS_OF:
-        return Finding("model", "ok", f"{name}: learns by rule, with no key")
-    if not _is_there(kind):
-        return Finding("model", "wrong", f"{name} needs the extra {kind}", f"pip install 'recollect[{kind}]'")
-    if not os.environ.get(_KEYS_OF[kind]):
-        return Finding("model", "wrong", f"{name} has no key", f"set {_KEYS_OF[kind]}")
-    return Finding("model", "ok", f"{name}, with a key that was not tried")
+    found = await guarded("embedder", embed, _LONGEST_LOADING)
+    if not made:
+        return Finding("embedder", "wrong", found.found, _fix_of(name)), None
+    return found, made[0]
 
 
 def _fix_of(name: str) -> str:
     kind = name.partition(":")[0]
-    return f"set {_KEYS_OF[kind]}, or configure memory.embedder" if kind in _KEYS_OF else "install it again"
+    return f"set {KEYS_OF[kind]}, or configure memory.embedder" if kind in KEYS_OF else "install it again"
 
 
 async def _service(settings: "Settings | None") -> Finding:

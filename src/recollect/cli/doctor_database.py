@@ -2,18 +2,21 @@
 
 import asyncio
 import os
+import shlex
 import shutil
 import sqlite3
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import RecollectError
 from .integrity import damage_in
-from .opening import file_of, told_url
+
+if TYPE_CHECKING:
+    from ..sessions.sql.schema import Schema
 
 State = Literal["ok", "off", "warning", "wrong"]
 
@@ -21,7 +24,6 @@ _LITTLE_SPACE = 1_000_000_000  # bytes: time to make some
 _NO_SPACE = 100_000_000
 _QUICKLY_READ = 500_000_000  # bytes of a file
 _LONGEST_LOOK = 15.0  # seconds
-_MIGRATE = "run `recollect migrate`"
 
 
 @dataclass(frozen=True)
@@ -34,28 +36,21 @@ class Finding:
     fix: str = ""
 
 
-async def guarded(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:
+async def guarded(
+    name: str, check: Callable[[], Awaitable[Finding]], seconds: float = _LONGEST_LOOK
+) -> Finding:
     """What a check finds, or that it failed, in the words of the error."""
     try:
-        async with asyncio.timeout(_LONGEST_LOOK):
+        async with asyncio.timeout(seconds):
             return await check()
     except TimeoutError:
-        return Finding(name, "wrong", f"no answer in {_LONGEST_LOOK:g} seconds", "see that it runs")
+        return Finding(name, "wrong", f"no answer in {seconds:g} seconds", "see that it runs")
     except (RecollectError, OSError, ValueError) as error:
         return Finding(name, "wrong", str(error), "see that it runs, and that its address is right")
 
 
-async def look_at_database(url: str) -> list[Finding]:
-    """How the database is; what is no file is not looked into, but asked."""
-    path = file_of(url)
-    if path is not None:
-        return _file(path)
-    if not url.startswith("postgres"):
-        return [await guarded("database", lambda: _other_server(url))]
-    return [await guarded("database", lambda: _server(url))]
-
-
-def _file(path: Path) -> list[Finding]:
+def look_at_file(path: Path) -> list[Finding]:
+    """How the file of a SQLite database is; one that is not there is not made."""
     folder = path.resolve().parent
     if not folder.is_dir():
         return [
@@ -66,7 +61,9 @@ def _file(path: Path) -> list[Finding]:
         state: State = "off" if os.access(folder, os.W_OK) else "wrong"
         fix = "it is made when needed" if state == "off" else f"let this user write to {folder}"
         return [Finding("database", state, f"{path} is not there yet", fix), space]
-    return [_opened(path), _permissions(path), space]
+    opened = _opened(path)
+    schema = [] if opened.state == "wrong" else [_schema(path)]
+    return [opened, *schema, _permissions(path), space]
 
 
 def _opened(path: Path) -> Finding:
@@ -76,8 +73,7 @@ def _opened(path: Path) -> Finding:
         )
     size = path.stat().st_size
     try:
-        # Not read-only: such a connection leaves files beside the database when it closes.
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=3)) as held:
+        with closing(existing(path)) as held:
             held.execute("SELECT count(*) FROM sqlite_master").fetchone()
             damage = damage_in(held) if size <= _QUICKLY_READ else []
     except sqlite3.Error as error:
@@ -85,13 +81,70 @@ def _opened(path: Path) -> Finding:
     if damage:
         return Finding("database", "wrong", f"{path} is damaged: {damage[0]}", "go back to a backup")
     checked = "whole" if size <= _QUICKLY_READ else "too large to be looked through"
-    return Finding("database", "ok", f"{path}, {size:,} bytes, {checked}; it migrates by itself")
+    return Finding("database", "ok", f"{path}, {size:,} bytes, {checked}")
+
+
+def existing(path: Path) -> sqlite3.Connection:
+    """A connection to a file that is there.
+
+    It is not a read-only one: such a connection leaves files beside the database when it closes.
+    """
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=3)
+
+
+def _schema(path: Path) -> Finding:
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=3)) as held:
+        taken = steps_in(held)
+    return schema_finding(
+        taken, {schema.scope: [step.name for step in schema.steps()] for schema in _schemas()}
+    )
+
+
+def _schemas() -> "Sequence[Schema]":
+    from ..memory.database.schema import MemorySchema
+    from ..providers.openai.database.schema import ChatSchema
+    from ..server.database.schema import ServiceSchema
+
+    return (MemorySchema(), ChatSchema(), ServiceSchema())
+
+
+def steps_in(connection: sqlite3.Connection) -> dict[str, set[str]]:
+    """The steps that were taken in a file, by what they belong to."""
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'recollect_migrations'"
+    if connection.execute(known).fetchone() is None:
+        return {}
+    taken: dict[str, set[str]] = {}
+    for scope, step in connection.execute("SELECT scope, step FROM recollect_migrations"):
+        taken.setdefault(scope, set()).add(step)
+    return taken
+
+
+def schema_finding(taken: Mapping[str, Set[str]], known: Mapping[str, Sequence[str]]) -> Finding:
+    """How far the tables of a file have come, against the steps that this version knows."""
+    newer = sorted(step for scope in taken.keys() & known.keys() for step in taken[scope] - {*known[scope]})
+    if newer:
+        told = f"a newer version of recollect has written it ({', '.join(newer)})"
+        return Finding("schema", "warning", told, "use that version, or a newer one")
+    there = [scope for scope in known if scope in taken]
+    told = ", ".join(f"{scope} {len(taken[scope])} of {len(known[scope])} steps" for scope in there)
+    if all(len(taken[scope]) == len(known[scope]) for scope in there):
+        return Finding("schema", "ok", told or "no tables of memory yet")
+    return Finding("schema", "ok", f"{told}; the rest is taken when it is next opened")
 
 
 def _permissions(path: Path) -> Finding:
-    if path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH):
-        return Finding("permissions", "warning", f"everybody here may read {path}", f"chmod 600 {path}")
+    """Of the file, and of those that SQLite keeps beside it, which hold the newest of the data."""
+    files = [path, *(beside for end in ("-wal", "-shm") if (beside := Path(f"{path}{end}")).exists())]
+    open_to_all = [str(each) for each in files if is_for_everybody(each)]
+    if open_to_all:
+        told = f"everybody here may read {', '.join(open_to_all)}"
+        return Finding("permissions", "warning", told, f"chmod 600 {shlex.join(open_to_all)}")
     return Finding("permissions", "ok", "the file is not for everybody")
+
+
+def is_for_everybody(path: Path) -> bool:
+    """Whether other users of this machine may read a file, or write to it."""
+    return bool(path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH))
 
 
 def _space(folder: Path) -> Finding:
@@ -102,22 +155,3 @@ def _space(folder: Path) -> Finding:
     if free < _LITTLE_SPACE:
         return Finding("disk", "warning", told, "make room soon")
     return Finding("disk", "ok", told)
-
-
-async def _server(url: str) -> Finding:
-    from ..migrations import current_revision, newest_revision
-
-    current, newest = await current_revision(url), newest_revision()
-    where = told_url(url)
-    if current == newest:
-        return Finding("database", "ok", f"{where} is reachable, at revision {current}")
-    told = "has no tables yet" if current is None else f"is at revision {current}, not {newest}"
-    return Finding("database", "wrong", f"{where} {told}", _MIGRATE)
-
-
-async def _other_server(url: str) -> Finding:
-    from ..sessions.manager import SessionManager
-
-    with closing(SessionManager(url)) as manager:
-        await manager.list_sessions(limit=1)
-    return Finding("database", "ok", f"{told_url(url)} is reachable, for sessions")

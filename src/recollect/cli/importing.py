@@ -76,11 +76,16 @@ async def _import_sdk(options: argparse.Namespace) -> dict[str, int]:
 async def _import_document(options: argparse.Namespace, document: dict[str, Any]) -> dict[str, int]:
     if isinstance(document.get("items"), list):
         return await _import_session(options, document)
-    if left_out := [f"{len(document[kind])} {kind}" for kind in _LEFT_OUT if document.get(kind)]:
+    if left_out := _left_out(document):
         say(f"not brought back, as they are for reading: {', '.join(left_out)}")
     with progress("importing"):
         async with open_store(options, makes=True) as store:
             return await store.import_user(document)
+
+
+def _left_out(document: dict[str, Any]) -> list[str]:
+    told = {kind: document.get(kind) for kind in _LEFT_OUT}
+    return [f"{len(listed)} {kind}" for kind, listed in told.items() if listed and isinstance(listed, list)]
 
 
 async def _import_session(options: argparse.Namespace, document: dict[str, Any]) -> dict[str, int]:
@@ -124,9 +129,11 @@ def _is_lines(text: str) -> bool:
 
 def _read_lines(text: str) -> dict[str, Any]:
     heading, *records = [json.loads(line) for line in text.split("\n") if line.strip()]
+    if not isinstance(heading, dict):
+        raise ValueError("the first line is no heading")
+    lists: dict[str, list[Any]] = {}
     for record in records:
         if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or "data" not in record:
             raise ValueError("a line is no record")
-        heading.setdefault(record["kind"], []).append(record["data"])
-    whole: dict[str, Any] = heading
-    return whole
+        lists.setdefault(record["kind"], []).append(record["data"])
+    return {**heading, **lists}

@@ -131,7 +131,7 @@ def _entry_row(entry: "Entry") -> tuple[str, str]:
     ]
     about += [f"since {entry.valid_from}" if entry.valid_from else "", f"confidence {entry.confidence:g}"]
     about += ["no longer told" if entry.retired_at is not None else ""]
-    return one_line(entry.text), ", ".join(filter(None, about))
+    return one_line(entry.text), one_line(", ".join(filter(None, about)))
 
 
 def _history(options: argparse.Namespace) -> int:
@@ -178,9 +178,8 @@ def _told(why: "Why") -> list[str]:
     for quote in why.evidence:
         lines += _quoted(quote)
     if why.origin is not None:
-        lines.append(
-            f"  read by {one_line(why.origin.model or 'nobody knows whom')}, run {why.origin.run_id}"
-        )
+        by = why.origin.model or "nobody knows whom"
+        lines.append(indented(f"read by {by}, run {why.origin.run_id}", "  "))
     lines += [f"  took the place of: {one_line(entry.text)}" for entry in why.supersedes]
     lines += [f"  its place was taken by: {one_line(entry.text)}" for entry in why.superseded_by]
     return lines

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .configuration import configured, configured_url, is_configured
+from .output import one_line
 from .parsing import NotThereError, refuse
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def confirm(options: argparse.Namespace, question: str) -> bool:
         return True
     if not sys.stdin.isatty():
         refuse("this cannot be undone: say --yes to do it without being asked")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{one_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return True
     print("nothing was done", file=sys.stderr)

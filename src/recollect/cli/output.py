@@ -119,7 +119,7 @@ def tell_json(value: Any) -> None:
 
 def say(words: str) -> None:
     """Say something beside the output, which stays what was asked for."""
-    print(words, file=sys.stderr, flush=True)
+    print(visible(words), file=sys.stderr, flush=True)
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:

@@ -115,14 +115,15 @@ async def _get(options: argparse.Namespace) -> "Run | None":
 
 def _told(run: "Run") -> list[str]:
     lines = [
-        painted(f"{run.run_id}: {run.status}", "bold"),
+        painted(f"{one_line(run.run_id)}: {run.status}", "bold"),
         f"  messages {run.first_index} to {run.last_index} of conversation {one_line(run.conversation_id)}",
     ]
     for stage in run.stages:
         tokens = f"{stage.prompt_tokens + stage.completion_tokens:,} tokens"
-        lines.append(f"  {stage.finished_at:%Y-%m-%d %H:%M}  {stage.stage} by {stage.model}, {tokens}")
+        by = f"{stage.stage} by {one_line(stage.model)}"
+        lines.append(f"  {stage.finished_at:%Y-%m-%d %H:%M}  {by}, {tokens}")
     for failure in run.failures:
-        what = f"try {failure.attempt}, {failure.stage}: {one_line(failure.error)}"
+        what = one_line(f"try {failure.attempt}, {failure.stage}: {failure.error}")
         lines.append(painted(f"  {failure.failed_at:%Y-%m-%d %H:%M}  {what}", "red"))
     if run.failures:
         lines.append("  --json shows what the model said")

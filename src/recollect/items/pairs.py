@@ -115,8 +115,9 @@ def _program_parts(items: Sequence[Item]) -> dict[int, list[int]]:
     parts: defaultdict[int, list[int]] = defaultdict(list)
     for index, item in enumerate(items):
         caller = item.get("caller")
-        if isinstance(caller, dict) and caller.get("caller_id") in programs:
-            parts[programs[caller["caller_id"]]].append(index)
+        caller_id = caller.get("caller_id") if isinstance(caller, dict) else None
+        if isinstance(caller_id, str) and caller_id in programs:
+            parts[programs[caller_id]].append(index)
     return dict(parts)
 
 

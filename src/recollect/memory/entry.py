@@ -1,6 +1,6 @@
 """What is known about a user: entries, each with its evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -75,3 +75,18 @@ class Entry:
             "supersedes": list(self.supersedes),
             "evidence": [vars(each).copy() for each in self.evidence],
         }
+
+
+def by_succession(history: Iterable[Entry]) -> list[Entry]:
+    """Entries, the oldest first: each before the one that took its place, whatever the clocks said."""
+    held = {entry.content_id: entry for entry in history}
+
+    def place(entry: Entry) -> tuple[datetime, int]:
+        time, successors = entry.learned_at, 0
+        later = held.get(entry.superseded_by or "")
+        while later is not None and successors < len(held):
+            time, successors = min(time, later.learned_at), successors + 1
+            later = held.get(later.superseded_by or "")
+        return time, -successors
+
+    return sorted(held.values(), key=place)

@@ -9,6 +9,16 @@ from .entry import Entry
 
 
 @dataclass(frozen=True)
+class ConversationsFound:
+    """A page of conversations, and where the next one goes on."""
+
+    conversations: list[dict[str, Any]]
+    """What is told about each without its messages."""
+    position: str | None
+    """What the next page comes `before`; `None` if there is none. It may be there on a page that is empty."""
+
+
+@dataclass(frozen=True)
 class MemoryHit:
     """An entry that was found."""
 

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from ..sessions.sql.columns import time_to_column
 from .times import tell_time
 
 RunStatus = Literal["pending", "running", "done", "failed"]
@@ -51,6 +52,11 @@ class Run:
     model: str | None
     stages: tuple[RunStage, ...] = ()
     failures: tuple[RunFailure, ...] = ()
+
+    @property
+    def position(self) -> str:
+        """Where it stands among others, for the page after it."""
+        return f"{time_to_column(self.created_at)}/{self.run_id}"
 
     def to_dict(self) -> dict[str, Any]:
         """The run as JSON tells it."""

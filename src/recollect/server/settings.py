@@ -26,6 +26,7 @@ ALIASES = {"RECOLLECT_URL": ("database", "url")}
 OTHERS = ("RECOLLECT_AGENT", "RECOLLECT_USER", "RECOLLECT_LOCOMO")
 """Variables of commands, which are no settings of the service."""
 OTHER_PREFIXES = ("RECOLLECT_TEST_", "RECOLLECT_BENCH_")
+_DEEPEST = 2  # tables above a table of settings: `tenants` has the most
 
 
 class SettingsError(RecollectError, ValueError):
@@ -248,12 +249,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(f"the configuration {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"the configuration {path} is not UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, and lists in lists
         # The parser's own words may quote a value; the place is enough.
         raise SettingsError(f"the configuration {path} is not TOML{_place_of(error)}") from None
 
 
-def _place_of(error: tomllib.TOMLDecodeError) -> str:
+def _place_of(error: Exception) -> str:
     _, found, place = str(error).rpartition("(at ")
     return f", at {place.rstrip(')')}" if found else ""
 
@@ -261,7 +262,7 @@ def _place_of(error: tomllib.TOMLDecodeError) -> str:
 def _places(found: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterable[tuple[str, ...]]:
     for name, value in found.items():
         yield (*before, name)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and len(before) < _DEEPEST:
             yield from _places(value, (*before, name))
 
 

@@ -12,6 +12,8 @@ from ..items import Item, decode_item, encode_items
 from .protocol import Rewritable, Session, require_ability
 from .sql.tables import Tables
 
+# A damaged file may have SQLite ask for more memory than there is, or quote what is no text any more.
+_FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
 _PLAIN = 'SELECT id, CAST(message_data AS BLOB) FROM "{messages}" WHERE session_id = ? ORDER BY id'
 # On the main branch also what has no structure: a plain session wrote it, and it must not disappear.
 _BRANCH = """
@@ -106,12 +108,13 @@ class _SDKFile:
     def names(self) -> list[tuple[str, str | None]]:
         """Each session, with each of its branches where the file has any."""
         with self._connection() as connection:
-            sessions = [
-                row[0] for row in connection.execute(f'SELECT session_id FROM "{self._tables.sessions}"')
-            ]
+            rows = connection.execute(f'SELECT session_id FROM "{self._tables.sessions}"')
+            sessions = [session_id for (session_id,) in rows if isinstance(session_id, str)]
             if not self._is_advanced(connection):
                 return [(session_id, None) for session_id in sessions]
-            branches = connection.execute("SELECT DISTINCT session_id, branch_id FROM message_structure")
+            pairs = connection.execute("SELECT DISTINCT session_id, branch_id FROM message_structure")
+            # Columns of SQLite hold anything, and in a damaged file they do.
+            branches = (pair for pair in pairs if all(isinstance(name, str) for name in pair))
             return sorted({*((session_id, "main") for session_id in sessions), *branches})
 
     def items(self, session_id: str, branch_id: str | None) -> tuple[list[Item], int]:
@@ -130,7 +133,7 @@ class _SDKFile:
             uri = f"{self._path.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 yield connection
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             raise ImportFormatError(f"{self._path} is not a file of the Agents SDK: {error}") from error
 
     @staticmethod

@@ -12,6 +12,8 @@ DEFAULT_SUMMARY_PREFIX = (
 
 Mode: TypeAlias = Literal["trim", "summarize", "compact"]
 
+_MOST = 2**53  # turns or tokens: more than there will ever be, and what floating-point numbers still count
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Budget:
@@ -147,6 +149,8 @@ def _check_count(field: str, value: Any, *, least: int = 1, optional: bool = Fal
         raise TypeError(f"{field} must be a whole number, not {value!r}")
     if value < least:
         raise ValueError(f"{field} must be at least {least}, and it is {value}")
+    if value > _MOST:
+        raise ValueError(f"{field} must be at most {_MOST}")
 
 
 def _check_percentage(field: str, value: Any) -> None:

@@ -92,6 +92,10 @@ def test_a_chat_leaves_events_and_usage(client: httpx2.Client, path: str, user: 
     numbers = [event["sequence_number"] for event in rest["items"]]
     assert numbers == list(range(1, len(numbers) + 1))
     assert rest["items"][-1]["text"] == answer.json()["text"]
+    later = client.get(f"{path}/events", params={"from_sequence": 2}).json()["items"]
+    assert later == rest["items"][1:]
+    both = client.get(f"{path}/events", params={"from_sequence": 2, "cursor": first["next_cursor"]})
+    assert (both.status_code, both.json()["errors"][0]["field"]) == (422, "query.from_sequence")
 
 
 def test_a_branch_is_made_chosen_and_deleted(client: httpx2.Client, path: str) -> None:

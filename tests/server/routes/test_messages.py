@@ -69,3 +69,26 @@ def test_messages_of_a_conversation_that_is_not_there_are_not_found(client: http
         client.delete(f"{path}/m"),
     ):
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_a_page_can_begin_anywhere_or_stand_around_a_message(client: httpx2.Client, user: str) -> None:
+    said = [{"role": "user", "content": f"This is {n}.", "message_id": f"m/{n}"} for n in range(11)]
+    path = f"/v1/conversations/{save(client, user, messages=said)['conversation_id']}/messages"
+
+    def places(**query: str | int) -> list[int]:
+        page = client.get(path, params={"limit": 3, **query}).json()
+        return [each["message_index"] for each in page["items"]]
+
+    assert places(from_index=4) == [4, 5, 6]
+    assert places(from_index=11) == []
+    assert places(around="m/5") == [3, 4, 5]
+    assert places(around="m/0") == [0, 1, 2]
+    assert places(around="m/10") == [8, 9, 10]
+    around = client.get(path, params={"limit": 3, "around": "m/5"}).json()
+    assert places(cursor=around["next_cursor"]) == [6, 7, 8]
+    assert client.get(path, params={"around": "nowhere"}).json()["code"] == "not_found"
+
+
+def test_a_page_begins_in_one_way(client: httpx2.Client, user: str) -> None:
+    answer = client.get(path_of(client, user), params={"from_index": 1, "around": "m"})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "query.from_index")

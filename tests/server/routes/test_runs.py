@@ -47,3 +47,35 @@ def test_coverage_counts_conversations(keyed_service: Running, tenant: str) -> N
         keyed_service.learn()
         told = client.get("/v1/coverage").json()
     assert told == {"remembered": 2, "pending": 0, "failed": 0, "share": 1.0}
+
+
+def test_the_newest_runs_come_first_if_that_is_asked_for(
+    client: httpx2.Client, user: str, service: Running
+) -> None:
+    saved = [str(save(client, user)["conversation_id"]) for _ in range(3)]
+    service.learn()
+    newest = client.get("/v1/runs", params={"order": "newest", "limit": 3}).json()["items"]
+    assert [run["conversation_id"] for run in newest] == saved[::-1]
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    while len(seen) < 3:
+        query = {"order": "newest", "status": "done", "limit": 1, **cursor}
+        page = client.get("/v1/runs", params=query).json()
+        seen += [run["conversation_id"] for run in page["items"]]
+        cursor = {"cursor": page["next_cursor"]}
+    assert seen == saved[::-1]
+    assert client.get("/v1/runs", params={"order": "newest", "status": "failed"}).json()["items"] == []
+    one = {"order": "newest", "conversation_id": saved[0]}
+    (run,) = client.get("/v1/runs", params=one).json()["items"]
+    assert run["conversation_id"] == saved[0]
+
+
+def test_a_cursor_of_one_order_is_refused_in_the_other(
+    client: httpx2.Client, user: str, service: Running
+) -> None:
+    save(client, user)
+    save(client, user)
+    service.learn()
+    cursor = client.get("/v1/runs", params={"order": "newest", "limit": 1}).json()["next_cursor"]
+    answer = client.get("/v1/runs", params={"cursor": cursor})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "query.cursor")

@@ -1,6 +1,7 @@
 """A session is in the order in which its batches became visible, whatever the clock says."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from itertools import pairwise
@@ -50,6 +51,28 @@ async def test_an_append_waits_for_the_one_before_it(postgres_url: str, tables: 
             slow.commit()
             await quick
         assert texts(await session.get_items()) == ["first", "slow", "quick"]
+
+
+@in_event_loop
+async def test_who_pops_before_a_session_is_made_takes_nothing_of_it(
+    postgres_url: str, tables: dict[str, str]
+) -> None:
+    """There is no row to lock yet: two poppers might go for the same item, and one of them find it gone."""
+    sessions, messages = f'"{tables["sessions_table"]}"', f'"{tables["messages_table"]}"'
+    async with SQLAlchemySession.from_url("s", url=postgres_url, create_tables=True, **tables) as session:
+        await session.get_items()
+        with psycopg.connect(postgres_url) as maker:
+            maker.execute(f"LOCK TABLE {messages} IN ACCESS EXCLUSIVE MODE".encode())
+            popping = [asyncio.create_task(session.pop_item()) for _ in range(2)]
+            await asyncio.sleep(0.2)  # they have looked for the session, and may wait for its items
+            maker.execute(f"INSERT INTO {sessions} (session_id) VALUES ('s')".encode())
+            for text in ("old", "new"):
+                data = f"INSERT INTO {messages} (session_id, message_data) VALUES ('s', %s)"
+                maker.execute(data.encode(), [json.dumps(message(text))])
+            maker.commit()
+        popped = await asyncio.gather(*popping)
+        left = texts(await session.get_items())
+        assert None not in popped or left == ["old", "new"], "nobody found nothing where there was something"
 
 
 @in_event_loop

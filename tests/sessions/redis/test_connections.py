@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import threading
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,53 @@ def test_an_event_loop_that_is_ended_and_goes_on(redis_url: str, prefix: str, wa
     loop.run_until_complete(session.close())
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
+
+
+def test_an_event_loop_may_end_just_when_its_connections_do(
+    redis_url: str,
+    prefix: str,
+    watch: Watch,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("recollect.sessions.redis.connections._LINGER", 0.01)
+
+    async def use() -> None:
+        options: dict[str, Any] = {"url": redis_url, "redis_kwargs": watch.options, "key_prefix": prefix}
+        async with RedisSession.from_url("s", **options) as session:
+            await session.add_items([message("here")])
+
+    with asyncio.Runner() as runner:
+        runner.run(use())
+        time.sleep(0.02)  # the connections are due to be closed as soon as the loop runs, which is to end
+    gc.collect()
+    assert caplog.records == [], "no task was lost, and none failed"
+    watch.wait_for(0)
+
+
+def test_connections_that_are_closed_late_do_not_take_new_ones_with_them(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.sessions.redis.connections._LINGER", 0.0)
+
+    async def use(name: str) -> RedisSession:
+        session = RedisSession.from_url(name, url=redis_url, key_prefix=prefix)
+        for number in range(20):
+            await session.add_items([message(number)])
+            await session.get_items()
+        return session
+
+    async def use_and_close() -> None:
+        for session in await asyncio.gather(use("s"), use("t")):
+            await session.close()
+
+    with asyncio.Runner() as one, asyncio.Runner() as other:
+        last = other.run(use("last"))
+        one.run(use_and_close())
+        other.run(
+            last.close()
+        )  # now nobody uses any: one hears of it when it runs again, and has new sessions
+        one.run(use_and_close())
 
 
 def test_event_loops_in_threads_have_connections_of_their_own(

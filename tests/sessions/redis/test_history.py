@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -349,3 +350,30 @@ async def test_a_batch_of_nothing_is_remembered_too(redis_url: str, prefix: str)
 
 def test_the_first_position_of_the_sdks_sessions_is_after_the_start() -> None:
     assert PositionedItem(positions_of([0], b"")[0], {}).position > 0
+
+
+@in_event_loop
+async def test_what_was_cleared_while_it_was_being_rewritten_does_not_come_back(
+    redis_url: str, prefix: str
+) -> None:
+    """An empty session is filled, read by a rewriting and cleared, and is then empty as it was before."""
+    session = RedisSession.from_url("s", url=redis_url, key_prefix=prefix)
+    other = RedisSession.from_url("s", url=redis_url, key_prefix=prefix)
+    handle, server = session._handle, redis.Redis.from_url(redis_url)
+
+    async def fill_after_state() -> bytes:
+        state = await type(handle).state(handle)
+        await other.add_items([message("old"), message("new")])
+        return state
+
+    def clear_and_keep_the_newest(items: list[Any]) -> list[Any]:
+        if items:
+            server.delete(*handle.keys)
+        return items[-1:]
+
+    handle.state = fill_after_state  # type: ignore[method-assign]
+    await session.transform_items(clear_and_keep_the_newest)
+    assert texts(await other.get_items()) in ([], ["old", "new"])
+    server.close()
+    await session.close()
+    await other.close()

@@ -164,6 +164,7 @@ STEPS = [
     "create_batches",
     "create_leases",
     "create_notes",
+    "number_batch_times",
 ]
 
 

@@ -25,6 +25,8 @@ class Dialect:
     """The field {1} of a JSON object {0}, as text."""
     element: str
     """The element {1} of a JSON array {0}, as text."""
+    holds: str
+    """Whether a text {0} is like the pattern {1}, in small letters of ASCII: capital ones count as those."""
 
 
 SQLITE = Dialect(
@@ -37,6 +39,7 @@ SQLITE = Dialect(
     among="IN ({})",
     field="json_extract({}, '$.{}')",
     element="json_extract({}, '$[{}]')",
+    holds="{} LIKE {} ESCAPE '!'",
 )
 POSTGRESQL = Dialect(
     # Asked for once in a statement, so that an index can serve what is compared with it.
@@ -49,6 +52,7 @@ POSTGRESQL = Dialect(
     among="= ANY (ARRAY({}))",
     field="(CAST({} AS JSON) ->> '{}')",
     element="(CAST({} AS JSON) ->> {})",
+    holds="lower({} COLLATE \"C\") LIKE {} ESCAPE '!'",
 )
 
 

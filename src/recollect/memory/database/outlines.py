@@ -81,6 +81,11 @@ def read_position(given: str | None) -> Edge | None:
     return Edge(created_at, conversation_id)
 
 
+def position_from(rows: Sequence[Row]) -> str | None:
+    """The position of the conversation that a row begins with the time and the id of; `None` without one."""
+    return f"{rows[0][0]}{_BETWEEN}{rows[0][1]}" if rows else None
+
+
 def counts_from(rows: Sequence[Row]) -> dict[str, int]:
     """How many messages there are, by the ids of conversations."""
     return dict(map(tuple, rows))

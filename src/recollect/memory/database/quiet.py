@@ -3,7 +3,8 @@
 `waiting_from` is the first message that no run was made for, and `learn_at` the time from which one is due.
 Whoever makes runs holds the queue first, as everybody does, and then the row of the conversation; whoever
 adds messages that are to wait holds the memory and then that row. So nobody waits in a ring, and each message
-is given to one run.
+is given to one run. Nobody waits for more than a day: a time that is later was set by a clock that was fast
+and has been set right since, and has come.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ from ..conversation import Message
 from . import conversations, memories
 from .dialect import Dialect
 from .schema import CONVERSATIONS
+
+_LONGEST = 86_400.0  # seconds of quiet
+_IMPOSSIBLE = _LONGEST + 60  # seconds from now, until which nothing can be waiting
 
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
 OWNER = f"SELECT conversation_id, tenant, memory_id FROM {CONVERSATIONS.name} WHERE {_OWNED}"
@@ -38,13 +42,13 @@ class QuietQueries:
 
     def __init__(self, dialect: Dialect) -> None:
         name, now = CONVERSATIONS.name, dialect.now
-        due = f"SELECT conversation_id, tenant, memory_id FROM {name} WHERE learn_at <= {now} AND"
-        page = "ORDER BY learn_at LIMIT ?2"
-        self.due = f"{due} tenant = ?1 {page}"
-        self.due_anywhere = f"{due} CAST(?1 AS VARCHAR) IS NULL {page}"
+        due, impossible = f"learn_at <= {now}", f"learn_at > {now} + {_IMPOSSIBLE}"
+        self.due = tuple(_due(when, "tenant = ?1") for when in (due, impossible))
+        anybody = "CAST(?1 AS VARCHAR) IS NULL"
+        self.due_anywhere = tuple(_due(when, anybody) for when in (due, impossible))
         held = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
         self.hold = f"{held}{dialect.lock}"
-        self.hold_if_due = f"{held} AND learn_at <= {now}{dialect.lock}"
+        self.hold_if_due = f"{held} AND ({due} OR {impossible}){dialect.lock}"
         place = "next_index = next_index + ?3, updated_at = ?4"
         at_open = f"WHERE {_OWNED}{_OPEN} RETURNING next_index"
         # Whoever appends takes the row, so that indexes have no gaps and no doubles.
@@ -53,6 +57,13 @@ class QuietQueries:
             f"UPDATE {name} SET {place}, learn_at = {now} + ?5,"
             f" waiting_from = coalesce(waiting_from, next_index) {at_open}, waiting_from"
         )
+
+
+def _due(when: str, whose: str) -> str:
+    return (
+        f"SELECT conversation_id, tenant, memory_id FROM {CONVERSATIONS.name} WHERE {when} AND {whose}"
+        " ORDER BY learn_at LIMIT ?2"
+    )
 
 
 def due_from(rows: Sequence[Row]) -> list[Due]:
@@ -74,7 +85,7 @@ def append(
     """
     key = (owner.conversation_id, owner.tenant, len(messages), now)
     sql = queries.append if learn_after is None else queries.append_and_wait
-    waiting = () if learn_after is None else (learn_after,)
+    waiting = () if learn_after is None else (min(learn_after, _LONGEST),)
     rows = yield Statement(sql.replace(_OPEN, "") if even_if_closed else sql, (*key, *waiting))
     if not rows:
         raise ConflictError("the conversation is closed, or it is not there any more")

@@ -6,7 +6,16 @@ from typing import Any
 from ...sessions.sql.scripts import Row
 from .dialect import Dialect
 from .runs import COLUMNS, STAGE_COLUMNS
-from .schema import CONVERSATIONS, FAILURES, QUEUE, RUNS, STAGES, WAITING_CONVERSATIONS
+from .schema import (
+    CONVERSATIONS,
+    FAILURES,
+    MEMORIES,
+    QUEUE,
+    RUNS,
+    SPENT_TOKENS,
+    STAGES,
+    WAITING_CONVERSATIONS,
+)
 
 STATUSES = ("pending", "running", "done", "failed")
 
@@ -40,6 +49,24 @@ class RunQueries:
         ]
         return f"{' UNION ALL '.join(some)} ORDER BY run_id LIMIT ?3"
 
+    def newest(self, status: str | None, *, of_conversation: bool, has_edge: bool) -> str:
+        """A page of a tenant's runs, the newest first; parameters are tenant, conversation, edge, length."""
+        within, next_ = "tenant = ?1", 2
+        if of_conversation:
+            within += f" AND conversation_id = ?{next_}"
+            next_ += 1
+        if has_edge:
+            within += f" AND (created_at, run_id) < (?{next_}, ?{next_ + 1})"
+            next_ += 2
+        order = f"ORDER BY created_at DESC, run_id DESC LIMIT ?{next_}"
+        some = [
+            f"SELECT * FROM (SELECT {COLUMNS} FROM {RUNS.name} WHERE {within} AND status = '{each}'"
+            f" {order}) AS {each}"
+            for each in STATUSES
+            if status in (None, each)
+        ]
+        return f"{' UNION ALL '.join(some)} {order}"
+
     def any_open(self, tenant: str | None) -> str:
         """Gives a row if something is to be learned now. Every memory with an open run is in the queue."""
         whose = _OF_ANYBODY if tenant is None else _OF_TENANT
@@ -70,6 +97,27 @@ class RunQueries:
             f" WHERE {whose} UNION ALL SELECT min(learn_at) FROM {CONVERSATIONS.name}"
             f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS times"
         )
+
+
+def spent_by_day(by: str) -> str:
+    """The tokens of a tenant's runs between two times, by day and by model or agent."""
+    name, stage_name, failure_name = ("agent_id", "owner.agent_id", "owner.agent_id")
+    if by == "model":
+        name, stage_name, failure_name = ("model", "part.model", "coalesce(run.model, '')")
+    parts = (
+        f"SELECT part.{time} AS time, {named} AS {name}, prompt_tokens, completion_tokens"
+        f" FROM {table} AS part JOIN {RUNS.name} AS run ON run.run_id = part.run_id"
+        f" JOIN {MEMORIES.name} AS owner ON owner.memory_id = run.memory_id"
+        f" WHERE part.tenant = ?1 AND {SPENT_TOKENS} AND part.{time} >= ?2 AND part.{time} < ?3"
+        for table, time, named in (
+            (STAGES.name, "finished_at", stage_name),
+            (FAILURES.name, "failed_at", failure_name),
+        )
+    )
+    return (
+        f"SELECT substr(time, 1, 10), {name}, count(*), sum(prompt_tokens), sum(completion_tokens)"
+        f" FROM ({' UNION ALL '.join(parts)}) AS spent GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?4"
+    )
 
 
 def by_run(rows: Sequence[Row]) -> dict[str, list[Any]]:

@@ -3,6 +3,8 @@
 A memory is worked on by whoever holds its lease, so it is changed by one run at a time, in the order in which
 runs were made. A lease is a time: the row of the queue may be taken again when it is over. Whoever writes for
 a run checks its lease in the same transaction, so a worker that was given up on writes nothing more.
+No lease and no wait is longer than an hour. What is to be taken later than that was queued by a clock that
+was fast and has been set right since: it is due at once, for else it would wait until that time comes again.
 Every transaction takes the row of the queue first, so that none waits for another that waits for it.
 """
 
@@ -22,6 +24,8 @@ from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
 
 _RUNS_AT_ONCE = 500
 _BEFORE = 6  # messages before those of a run, for what they refer to
+_LONGEST = 3600.0  # seconds of a lease, or of a wait
+_IMPOSSIBLE = _LONGEST + 60  # seconds from now, at which nothing can be due
 COLUMNS = (
     "run_id, tenant, memory_id, conversation_id, first_index, last_index, status, attempts, created_at,"
     " started_at, finished_at, error, model"
@@ -137,8 +141,8 @@ class QueueQueries:
             f"INSERT INTO {queue} (memory_id, tenant, available_at) VALUES (?1, ?2, {now})"
             " ON CONFLICT (memory_id) DO UPDATE SET tenant = excluded.tenant"
         )
-        self.take = self._take(dialect, "tenant = ?3")
-        self.take_any = self._take(dialect, "CAST(?3 AS VARCHAR) IS NULL")
+        self.take = self._takes(dialect, "tenant = ?3")
+        self.take_any = self._takes(dialect, "CAST(?3 AS VARCHAR) IS NULL")
         held = "WHERE memory_id = ?1 AND lease = ?2"
         self.extend = f"UPDATE {queue} SET available_at = {now} + ?3 {held} RETURNING 1"
         self.release = f"UPDATE {queue} SET available_at = {now} + ?3, lease = NULL {held} RETURNING 1"
@@ -152,16 +156,23 @@ class QueueQueries:
         )
         self.make_runs = _make_runs(dialect)
 
-    def _take(self, dialect: Dialect, whose: str) -> str:
-        """Takes the memory that has waited longest."""
-        due = (
-            f"SELECT memory_id FROM {QUEUE.name} WHERE {whose} AND available_at <= {dialect.now}"
-            f" ORDER BY available_at LIMIT 1{dialect.skip_locked}"
-        )
+    def _takes(self, dialect: Dialect, whose: str) -> tuple[str, str]:
+        """Takes the memory that has waited longest; and where none is due, one of a clock that was fast."""
+        now = dialect.now
         return (
-            f"UPDATE {QUEUE.name} SET lease = ?1, available_at = {dialect.now} + ?2"
-            f" WHERE memory_id = ({due}) RETURNING memory_id"
+            _take(dialect, f"{whose} AND available_at <= {now}"),
+            _take(dialect, f"{whose} AND available_at > {now} + {_IMPOSSIBLE}"),
         )
+
+
+def _take(dialect: Dialect, which: str) -> str:
+    found = (
+        f"SELECT memory_id FROM {QUEUE.name} WHERE {which} ORDER BY available_at LIMIT 1{dialect.skip_locked}"
+    )
+    return (
+        f"UPDATE {QUEUE.name} SET lease = ?1, available_at = {dialect.now} + ?2"
+        f" WHERE memory_id = ({found}) RETURNING memory_id"
+    )
 
 
 def _make_runs(dialect: Dialect) -> str:
@@ -222,8 +233,9 @@ def take(
 
     Without a tenant it may be anybody's.
     """
-    statement = queries.take_any if tenant is None else queries.take
-    while rows := (yield Statement(statement, (lease, seconds, tenant))):
+    due, impossible = queries.take_any if tenant is None else queries.take
+    values = (lease, min(seconds, _LONGEST), tenant)
+    while rows := (yield Statement(due, values)) or (yield Statement(impossible, values)):
         memory_id = rows[0][0]
         found = yield Statement(_START_OLDEST, (memory_id, now))
         if found:
@@ -254,7 +266,7 @@ def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Scr
 
 def extend(queries: QueueQueries, task: Task, seconds: float, alone: bool = False) -> Script[None]:
     """Hold the lease for longer; raises `LeaseLostError` if another has it, and then nothing is written."""
-    rows = yield Statement(queries.extend, (task.run.memory_id, task.lease, seconds), alone)
+    rows = yield Statement(queries.extend, (task.run.memory_id, task.lease, min(seconds, _LONGEST)), alone)
     if not rows:
         raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 
@@ -319,7 +331,7 @@ def give_back(queries: QueueQueries, task: Task, seconds: float = 0) -> Script[N
 
 def release(queries: QueueQueries, task: Task, seconds: float) -> Script[None]:
     """Give up the lease; the oldest open run of the memory may be taken in so many seconds."""
-    rows = yield Statement(queries.release, (task.run.memory_id, task.lease, seconds))
+    rows = yield Statement(queries.release, (task.run.memory_id, task.lease, min(seconds, _LONGEST)))
     if not rows:
         raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 

@@ -37,6 +37,7 @@ _INDEXED_DIMENSIONS = (384, 512, 1536)  # of the embedders that there are; other
 TOLD_ENTRIES = "retired_at IS NULL"
 SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
+SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
 # Of conversations; files that were made before get them in a step of their own.
 _ADDED_LATER = (
     Column("learn_at", "real", required=False),
@@ -175,7 +176,12 @@ RUNS = Table(
     ),
     key=("run_id",),
     unique=(("memory_id", "sequence"),),
-    indexes=(("memory_id", "is_open", "sequence"), ("conversation_id",), ("tenant", "status", "run_id")),
+    indexes=(
+        ("memory_id", "is_open", "sequence"),
+        ("conversation_id",),
+        ("tenant", "status", "run_id"),
+        ("tenant", "status", "created_at", "run_id"),
+    ),
 )
 
 STAGES = Table(
@@ -188,6 +194,7 @@ STAGES = Table(
         Column("completion_tokens", "integer"),
     ),
     key=("run_id", "stage"),
+    partial=(PartialIndex("spent", ("tenant", "finished_at"), SPENT_TOKENS),),
 )
 
 FAILURES = Table(
@@ -201,6 +208,7 @@ FAILURES = Table(
         Column("completion_tokens", "integer"),
     ),
     key=("run_id", "attempt"),
+    partial=(PartialIndex("spent", ("tenant", "failed_at"), SPENT_TOKENS),),
 )
 
 QUEUE = Table(
@@ -253,6 +261,14 @@ def add_quiet_conversations() -> Script[None]:
     yield from create_in_sqlite((CONVERSATIONS, RUNS))
 
 
+def add_times_of_runs() -> Script[None]:
+    """What a file of before lacks: the indexes that list runs by their age, and their tokens by day."""
+    yield from create_in_sqlite((RUNS, STAGES, FAILURES))
+
+
+_STEPS = (create_tables, add_quiet_conversations, add_times_of_runs)
+
+
 @dataclass(frozen=True)
 class MemorySchema(Schema):
     """The schema of long-term memory."""
@@ -264,7 +280,7 @@ class MemorySchema(Schema):
 
     def steps(self) -> Sequence[Step]:
         """The tables, and what was added to them."""
-        return [Step(step.__name__, step) for step in (create_tables, add_quiet_conversations)]
+        return [Step(step.__name__, step) for step in _STEPS]
 
     def columns(self) -> Mapping[str, Set[str]]:
         """All that were there from the beginning: nobody else makes these tables."""

@@ -22,13 +22,11 @@ class QuietConversations:
     async def step(self) -> int:
         """Make the runs of some conversations whose time has come; returns of how many."""
         queries = self._database.quiet
-        due = queries.due_anywhere if self._tenant is None else queries.due
-        found = await self._database.fetch(due, (self._tenant, _AT_ONCE), quiet.due_from)
-        made = [
-            await self._database.write(partial(learn_if_due, self._database, each, column_now()))
-            for each in found
-        ]
-        return sum(made)
+        made = 0
+        for due in queries.due_anywhere if self._tenant is None else queries.due:
+            for each in await self._database.fetch(due, (self._tenant, _AT_ONCE), quiet.due_from):
+                made += await self._database.write(partial(learn_if_due, self._database, each, column_now()))
+        return made
 
 
 # --- transactions ---

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from ...items import decode_item
@@ -91,10 +92,14 @@ async def _pages(
     """The rows of a memory, in the order of a column."""
     query = f"{select(table)} WHERE memory_id = ?1 AND {order} > ?2 ORDER BY {order} LIMIT ?3"
     last = -1
-    while rows := await database.fetch(query, (memory_id, last, _AT_ONCE), list[Row]):
-        page = [to_record(table, row) for row in rows]
+    # Told while the rows are decoded: that is done in a thread where there are many.
+    while page := await database.fetch(query, (memory_id, last, _AT_ONCE), partial(_records, table)):
         last = page[-1][order]
         yield page
+
+
+def _records(table: Table, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [to_record(table, row) for row in rows]
 
 
 async def _beneath(

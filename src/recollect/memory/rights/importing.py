@@ -228,7 +228,7 @@ def _read_run(reading: Reading, where: str, record: Mapping[str, Any]) -> None:
 def _check_user(reading: Reading, user_id: object) -> None:
     """An export of one user must not bring data of another."""
     named = {row["user_id"] for table in (MEMORIES, CONVERSATIONS) for row in reading.of(table)}
-    if len(named) > 1 or (user_id is not None and named - {user_id}):
+    if len(named) > 1 or (user_id is not None and any(each != user_id for each in named)):
         raise ImportFormatError("an export must hold the data of one user")
 
 

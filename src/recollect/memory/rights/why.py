@@ -10,7 +10,7 @@ from ...sessions.sql.scripts import Row
 from ..database import entries, runs
 from ..database.access import MemoryDatabase
 from ..database.schema import CONTENTS, EVIDENCE, MESSAGES
-from ..entry import Entry
+from ..entry import Entry, by_succession
 from ..times import tell_time
 
 _QUOTES = (
@@ -112,7 +112,7 @@ async def _precursors(database: MemoryDatabase, tenant: str, entry: Entry) -> tu
         for precursor in await _entries(database, tenant, new):
             found[precursor.content_id] = precursor
         waiting = [each for content_id in new if content_id in found for each in found[content_id].supersedes]
-    return tuple(sorted(found.values(), key=lambda each: each.learned_at, reverse=True))
+    return tuple(reversed(by_succession(found.values())))
 
 
 async def _successors(database: MemoryDatabase, tenant: str, entry: Entry) -> tuple[Entry, ...]:

@@ -13,6 +13,8 @@ _MONTHS = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905
 )
 _MONTH = "|".join(_MONTHS)
+# Where case does not matter, these count as "s" and "i": a month may be spelled with them.
+_FOLDED = str.maketrans("ſıİ", "sii")
 _LEAD = r"(?:\b(?:in|on|of|during|since|until|by|around|as of|the|early|late|mid)[\s-]+){0,3}"
 _ABSOLUTE = re.compile(
     rf"{_LEAD}\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})\b(?:,?\s*(?P<year>\d{{4}})\b)?"
@@ -88,10 +90,10 @@ def relative_stretches(text: str, today: date) -> tuple[Stretch, ...]:
 
 def _read(match: re.Match[str]) -> NamedDate | None:
     given = {name.rstrip("0123456789"): value for name, value in match.groupdict().items() if value}
-    month = given.get("month", "")
+    month = given.get("month", "").translate(_FOLDED).lower()
     named = NamedDate(
         int(given["year"]) if "year" in given else None,
-        _MONTHS.index(month.lower()) + 1 if month.lower() in _MONTHS else int(month) if month else None,
+        _MONTHS.index(month) + 1 if month in _MONTHS else int(month) if month else None,
         int(given["day"]) if "day" in given else None,
     )
     return named if named.days(named.year or 2024) else None

@@ -17,7 +17,7 @@ from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.outlines import entry_counts_from
 from ..database.removal import forget_quotes, remove_with_precursors
-from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
+from ..entry import CONTENT_TYPES, ContentType, Entry, by_succession, check_type
 from ..memory import Memory, MemoryOutline
 from ..similarity import say_the_same
 from ..times import read_date, read_time
@@ -142,7 +142,7 @@ class Knowledge(Part):
             if entry is not None and entry not in history:
                 history.append(entry)
                 waiting += entry.supersedes
-        return sorted(history, key=lambda entry: entry.learned_at)
+        return by_succession(history)
 
     async def add_entry(
         self,

@@ -7,8 +7,9 @@ from typing import Any
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id, time_from_column
 from ..conversation import Conversation, Message, summarize_words
-from ..database import conversations, outlines
+from ..database import conversations, finding, memories, outlines
 from ..database.conversations import ConversationRow
+from ..found import ConversationsFound
 from ..times import tell_time
 from .part import Part, check_owners
 
@@ -60,17 +61,83 @@ class Reading(Part):
         found = await self._database.fetch(sql, (*key, *(edge or ()), most), conversations.rows_from)
         return await self._outlines(found)
 
+    async def find_conversations(
+        self,
+        words: str | None = None,
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        look_through: int = finding.LOOKED_THROUGH,
+    ) -> ConversationsFound:
+        """A page of the conversations that hold some words, or are of one user or one agent, newest first.
+
+        Words are found as they stand in what was said and in the names of who said it; an id finds its
+        conversation. A page looks through so many conversations at most: it may not be full, or be empty, and
+        have a `position` to go on from all the same.
+        """
+        edge, most = outlines.read_position(before), check_limit(limit) or 0
+        scope, key = self._scope(agent_id, user_id)
+        wanted = finding.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
+        named = None if words is None else await self._named(words, wanted)
+        if named is not None:
+            return ConversationsFound(await self._outlines([named]) if edge is None else [], None)
+        sql, parameters = finding.statement_for(self._database.dialect, wanted, most + 1)
+        rows = await self._database.fetch(sql, parameters, conversations.rows_from)
+        shown = rows[:most]
+        if len(rows) > most:
+            position: str | None = outlines.tell_position(shown[-1])
+        else:
+            position = await self._database.fetch(*finding.last_looked_at(wanted), outlines.position_from)
+        return ConversationsFound(await self._outlines(shown), position)
+
     async def list_messages(
-        self, conversation_id: str, *, after: int | None = None, limit: int = 100
+        self, conversation_id: str, *, after: int | None = None, around: str | None = None, limit: int = 100
     ) -> list[Message] | None:
-        """A page of a conversation's messages, from after a `message_index` on; `None` if there is none."""
+        """A page of a conversation's messages, from after a `message_index` on; `None` if there is none.
+
+        With `around`, the id of a message, that stands in its middle; without such a message it is empty.
+        """
         if after is not None and (isinstance(after, bool) or not isinstance(after, int)):
             raise TypeError(f"after must be a whole number, not {type(after).__name__}")
         if await self._conversation(conversation_id) is None:
             return None
+        most = check_limit(limit) or 0
+        if around is not None:
+            after = await self._half_a_page_before(conversation_id, around, most)
         first = 0 if after is None else min(max(after, -1), _LAST) + 1
-        page = (conversation_id, first, check_limit(limit))
+        page = (conversation_id, first, most)
         return await self._database.fetch(conversations.LIST_MESSAGES, page, conversations.messages_from)
+
+    async def _half_a_page_before(self, conversation_id: str, message_id: str, limit: int) -> int:
+        key = (conversation_id, json.dumps([check_id("around", message_id)]))
+        found = await self._database.fetch(self._database.messages_by_id, key, conversations.messages_from)
+        return found[0].message_index - limit // 2 - 1 if found else _LAST
+
+    def _scope(self, agent_id: str | None, user_id: str | None) -> tuple[finding.Scope, str]:
+        """Within what conversations of an agent, of a user, or of both are looked for."""
+        agent = None if agent_id is None else check_id("agent_id", agent_id)
+        user = None if user_id is None else check_id("user_id", user_id)
+        if user is None:
+            return "tenant", self._tenant
+        if agent is None:
+            return "user", memories.user_key(self._tenant, user)
+        return "owner", memories.owner_key(self._tenant, agent, user)
+
+    async def _named(self, words: str, wanted: finding.Wanted) -> ConversationRow | None:
+        """The conversation of this very id, if it is among those that are looked for."""
+        row = await self._conversation(check_id("words", words))
+        if row is None:
+            return None
+        owned = self._scope(
+            row.agent_id if wanted.scope == "owner" else None,
+            row.user_id if wanted.scope != "tenant" else None,
+        )
+        fits = owned == (wanted.scope, wanted.key)
+        fits &= wanted.agent_id in (None, row.agent_id) and wanted.session_id in (None, row.session_id)
+        return row if fits else None
 
     async def _conversation(self, conversation_id: str) -> ConversationRow | None:
         owned = (check_id("conversation_id", conversation_id), self._tenant)

@@ -95,9 +95,9 @@ class Recording(Reading):
     ) -> list[Message]:
         """Go on with a conversation. A further run takes the messages that none has had.
 
-        With `learn_after` that run is made when nothing has been added for so many seconds, or when the
-        conversation is closed. The same messages under the same ids a second time change nothing; others
-        under ids that are taken are a `ConflictError`, and so is a conversation that is closed, unless
+        With `learn_after` that run is made when nothing has been added for so many seconds, a day at most, or
+        when the conversation is closed. The same messages under the same ids a second time change nothing;
+        others under ids that are taken are a `ConflictError`, and so is a conversation that is closed, unless
         `even_if_closed`: for an answer to what was said before.
         """
         check_id("conversation_id", conversation_id)

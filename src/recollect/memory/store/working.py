@@ -10,14 +10,17 @@ from ...errors import ConflictError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id, text_from_column, time_from_column
 from ...sessions.sql.scripts import Row
-from ..database import runs
-from ..database.run_queries import STATUSES, by_run
+from ..database import outlines, runs
+from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import KeptStage, RunRow
+from ..pipeline.stages import STAGES
 from ..run import Coverage, Run, RunFailure, RunStage, RunStatus
+from ..spending import Days, Spent, SpentBy, spent_from
 from .part import Part, check_after
 
 _SHORTEST_LOOK = 0.005  # seconds between two looks at whether all is done
 _LONGEST_LOOK = 0.1
+_ORDER: dict[str, int] = {stage: place for place, stage in enumerate(STAGES)}
 
 
 class Working(Part):
@@ -41,8 +44,7 @@ class Working(Part):
         limit: int = 50,
     ) -> list[Run]:
         """A page of runs, in the order of their ids; `after` is the last id on the page before."""
-        if status is not None and status not in STATUSES:
-            raise ValueError(f"status must be one of {', '.join(STATUSES)}")
+        _check_status(status)
         queries, edge = self._database.runs, check_after(after)
         if conversation_id is None:
             page: tuple[Any, ...] = (self._tenant, edge, check_limit(limit))
@@ -52,6 +54,26 @@ class Working(Part):
             page = (conversation_id, self._tenant, status, edge, check_limit(limit))
             found = await self._database.fetch(queries.of_conversation, page, runs.runs_from)
         return await self._whole(found)
+
+    async def list_newest_runs(
+        self,
+        status: RunStatus | None = None,
+        conversation_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[Run]:
+        """A page of runs, the newest first; `before` is the `position` of the last on the page before."""
+        _check_status(status)
+        edge, most = outlines.read_position(before), check_limit(limit)
+        whose = () if conversation_id is None else (check_id("conversation_id", conversation_id),)
+        sql = self._database.runs.newest(status, of_conversation=bool(whose), has_edge=edge is not None)
+        page = (self._tenant, *whose, *(edge or ()), most)
+        return await self._whole(await self._database.fetch(sql, page, runs.runs_from))
+
+    async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
+        """What learning has cost, by day and by model or agent, at most so many of them."""
+        page = (self._tenant, *days.bounds, check_limit(limit))
+        return await self._database.fetch(spent_by_day(by), page, spent_from)
 
     async def list_runs_of(self, conversation_id: str) -> list[Run]:
         """The runs over a conversation, in their order."""
@@ -102,6 +124,11 @@ class Working(Part):
         ]
 
 
+def _check_status(status: object) -> None:
+    if status is not None and status not in STATUSES:
+        raise ValueError(f"status must be one of {', '.join(STATUSES)}")
+
+
 def _run(row: RunRow, stages: tuple[RunStage, ...], failures: tuple[RunFailure, ...]) -> Run:
     return Run(
         row.run_id,
@@ -122,7 +149,7 @@ def _run(row: RunRow, stages: tuple[RunStage, ...], failures: tuple[RunFailure, 
 
 
 def _stages_from(rows: list[Row]) -> tuple[RunStage, ...]:
-    kept = sorted(runs.stages_from(rows), key=lambda stage: stage.finished_at)
+    kept = sorted(runs.stages_from(rows), key=lambda stage: _ORDER.get(stage.stage, len(STAGES)))
     return tuple(_told(stage) for stage in kept)
 
 

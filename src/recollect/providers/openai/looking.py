@@ -1,5 +1,6 @@
 """Looking at a chat: its branches, what it cost, what happened in it, and what a model would see."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -8,12 +9,14 @@ from typing import Any, cast
 from ...errors import ConflictError
 from ...items import Item
 from ...memory.conversation import Conversation
+from ...memory.spending import Days, Spent, SpentBy
 from ...memory.times import tell_time
 from ...sessions.advanced.scripts import MAIN
 from ...sessions.advanced.usage import COUNTS
 from ...sessions.events import ConversationEvent
 from ...sessions.in_memory import InMemorySession
 from ...strategies.configuration import resolve_memory_strategy
+from ...strategies.looking import in_thread_if_long
 from ...strategies.session import StrategySession
 from ...strategies.values import Strategy
 from .chat_session import ChatSession, made_from
@@ -25,13 +28,14 @@ from .parts import Parts
 from .settling import Settling
 
 _EVERYTHING = 2**31 - 1  # items
+_LONG = 200
 
 
 class Looking:
     """What there is to see of a conversation that the caller may see, also where nobody has chatted in it.
 
     What is asked about the items of a conversation that was recorded, and not chatted in, is answered from
-    its messages: it must be given with them.
+    its messages, which are read for that: it may be given without them.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -46,7 +50,8 @@ class Looking:
         async with self._session(conversation) as session:
             known, found = await session.known(), await session.list_branches()
         if not found:
-            return [_main_of(conversation)]
+            said = await self._parts.turns.count_said(conversation.conversation_id)
+            return [_main_of(conversation, *said)]
         return [_branch(conversation, known, branch) for branch in found]
 
     async def create_branch(
@@ -101,15 +106,23 @@ class Looking:
     async def view_of(
         self, conversation: Conversation, memory_strategy: Mapping[str, Any] | None = None
     ) -> list[Item]:
-        """The items that a model would see now, by a given strategy, else by the conversation's own."""
+        """The items that a model would see now, by the conversation's own strategy or by a given one.
+
+        One that is given is tried out: nothing of it is kept, and its summaries are made without a model.
+        """
+        own = await self._strategy(conversation, None)
         strategy = await self._strategy(conversation, memory_strategy)
         async with self._session(conversation) as session:
-            waiting = await self._waiting(session, conversation)
-            if waiting:
+            waiting, _ = await self._waiting(session, conversation)
+            if waiting or strategy != own:
                 items = [*await session.get_items(_EVERYTHING), *waiting]
                 return await _view(items, conversation.conversation_id, strategy)
             async with self._parts.sessions.viewed(session, strategy) as viewed:
                 return list(await viewed.get_items())
+
+    async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:
+        """What the chats of a tenant have cost, by day and by model or agent, at most so many of them."""
+        return await self._parts.turns.spent_by_day(tenant, days, by, limit)
 
     # --- how it is done ---
 
@@ -143,20 +156,20 @@ class Looking:
         agents = registry.get(conversation.agent_id).memory_strategy_defaults if is_known else None
         return resolve_memory_strategy(given, (await self._place(conversation)).memory_strategy, agents)
 
-    async def _waiting(self, session: ChatSession, conversation: Conversation) -> list[Item]:
-        """The messages that the session does not have yet, as items."""
-        first = await session.mirrored()
-        later = [message for message in conversation.messages if message.message_index >= first]
+    async def _waiting(self, session: ChatSession, conversation: Conversation) -> tuple[list[Item], range]:
+        """The messages that the session does not have yet, as items, and where they stand."""
+        turns, first = self._parts.turns, await session.mirrored()
+        later = await turns.said_since(conversation.conversation_id, first)
         if not later:
-            return []
-        answers = await self._parts.turns.answers_among(conversation.conversation_id, later)
-        return items_to_add(later, answers)
+            return [], range(first, first)
+        answers = await turns.answers_among(conversation.conversation_id, later)
+        items = await in_thread_if_long(len(later), lambda: items_to_add(later, answers))
+        return items, range(first, later[-1].message_index + 1)
 
     async def _bring_up_to_date(self, session: ChatSession, conversation: Conversation) -> None:
-        waiting, first = await self._waiting(session, conversation), await session.mirrored()
+        waiting, places = await self._waiting(session, conversation)
         if waiting:
-            after = conversation.messages[-1].message_index + 1
-            await session.mirror(waiting, first, after)
+            await session.mirror(waiting, places.start, places.stop)
 
     async def _branch_named(self, conversation: Conversation, name: str) -> dict[str, Any]:
         found = (each for each in await self.branches_of(conversation) if each["name"] == name)
@@ -171,7 +184,13 @@ async def _names(session: ChatSession) -> set[str]:
 
 
 async def _view(items: list[Item], session_id: str, strategy: Strategy | None) -> list[Item]:
-    """The view of items that are not stored as they stand here."""
+    """The view of items that are not stored as they stand here; of many in a thread, with a loop there."""
+    if len(items) < _LONG:
+        return await _shown(items, session_id, strategy)
+    return await asyncio.to_thread(lambda: asyncio.run(_shown(items, session_id, strategy)))
+
+
+async def _shown(items: list[Item], session_id: str, strategy: Strategy | None) -> list[Item]:
     copied = InMemorySession(session_id)
     if items:
         await copied.add_items(items)
@@ -179,10 +198,9 @@ async def _view(items: list[Item], session_id: str, strategy: Strategy | None) -
         return list(await session.get_items())
 
 
-def _main_of(conversation: Conversation) -> dict[str, Any]:
+def _main_of(conversation: Conversation, messages: int, users: int) -> dict[str, Any]:
     """The one branch of a conversation that is but recorded."""
-    users = sum(message.role == "user" for message in conversation.messages)
-    counted = {"branch_id": MAIN, "is_current": True, "message_count": conversation.turn_count}
+    counted = {"branch_id": MAIN, "is_current": True, "message_count": messages}
     return _branch(conversation, {}, {**counted, "user_turns": users, "created_at": None})
 
 

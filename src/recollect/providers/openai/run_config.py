@@ -59,14 +59,18 @@ class ModelEndpoint:
         return self.is_openai if self.api == "auto" else self.api == "responses"
 
 
-def make_client(endpoint: ModelEndpoint) -> "AsyncOpenAI":
-    """A client for the endpoint, which whoever asked for it closes."""
+def make_client(endpoint: ModelEndpoint, http_client: Any = None) -> "AsyncOpenAI":
+    """A client for the endpoint, which whoever asked for it closes, with what it asks over HTTP with."""
     openai = require_extra("openai", "openai", "a model")
     key = endpoint.api_key or os.environ.get("OPENAI_API_KEY") or (None if endpoint.is_openai else _NO_KEY)
     if key is None:
         raise ModelRefusedError("there is no key for the model: set chat.api_key or OPENAI_API_KEY")
     client: AsyncOpenAI = openai.AsyncOpenAI(
-        base_url=endpoint.url, api_key=key, timeout=endpoint.timeout, max_retries=endpoint.max_retries
+        base_url=endpoint.url,
+        api_key=key,
+        timeout=endpoint.timeout,
+        max_retries=endpoint.max_retries,
+        http_client=http_client,
     )
     return client
 

@@ -17,6 +17,7 @@ from .registry import AgentDescriptor, AgentRegistry
 from .run_config import make_client, make_model_provider, make_run_config
 from .streaming import EventReader
 from .tool_calls import tool_calls_of
+from .turnstile import Turnstile
 from .usage import usage_of
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class AgentRuntime:
     def __init__(self, registry: AgentRegistry, options: ChatOptions) -> None:
         self.registry = registry
         self._options = options
+        self.turnstile = Turnstile()
+        """What turns pass where they would hold up the event loop."""
         self._agents = require_extra("agents", "agents", "chat")
         self._client: AsyncOpenAI | None = None
         self._models: ModelProvider | None = None
@@ -133,7 +136,9 @@ class AgentRuntime:
     def client(self) -> "AsyncOpenAI":
         """The client of the endpoint, made when it is first needed."""
         if self._client is None:
-            self._client = make_client(self._options.endpoint)
+            from .pacing import paced_http_client
+
+            self._client = make_client(self._options.endpoint, paced_http_client(self.turnstile))
         return self._client
 
     def start(self, descriptor: AgentDescriptor, context: RunContext, session: StrategySession) -> Run:

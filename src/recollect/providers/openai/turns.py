@@ -60,6 +60,7 @@ class TurnRunner:
         """
         descriptor = self._parts.runtime.registry.get(turn.agent)
         check_message(turn.message)
+        await self._parts.runtime.turnstile()  # of many that come at once, each is begun by itself
         said = await self._said(turn)
         build_memory_strategy_config(turn, said, descriptor)  # a bad one is refused before anything is done
         is_injected(turn, said, descriptor)
@@ -164,6 +165,7 @@ class TurnRunner:
 
     async def _run(self, going: UnderWay, context: RunContext, tell: Tell) -> Run:
         assert going.session is not None
+        await self._parts.runtime.turnstile()
         run = self._parts.runtime.start(going.descriptor, context, going.session)
         going.run = run
         async for event in run.events():

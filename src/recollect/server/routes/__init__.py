@@ -14,6 +14,7 @@ from . import (
     operations,
     runs,
     searches,
+    usage,
     users,
 )
 
@@ -31,6 +32,7 @@ ROUTERS = tuple(
         runs,
         chat,
         users,
+        usage,
         audit,
         operations,
         dashboard,

@@ -11,7 +11,7 @@ from ..problems import Problem, refused_input
 from ..schemas import conversation_parts as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
-from .shared import ConversationId, allow_only, find_whole_conversation, note_target, refused
+from .shared import ConversationId, allow_only, find_conversation, note_target, refused
 
 if TYPE_CHECKING:
     from ...providers.openai.looking import Looking
@@ -36,7 +36,7 @@ allow_only(router, "PUT", _CURRENT_PATH)
 )
 async def list_branches(conversation_id: ConversationId, store: ReadStore, service: ServiceDep) -> Response:
     """Every chat has the branch `main`."""
-    conversation = await find_whole_conversation(store, conversation_id)
+    conversation = await find_conversation(store, conversation_id)
     with refused_input():
         branches = await service.provider.looking.branches_of(conversation)
     return answer_json({"items": [_tell(branch) for branch in branches]})
@@ -62,7 +62,7 @@ async def create_branch(
     note_target(request, "conversation", conversation_id)
     if body.name == _CURRENT:
         raise refused("body.name", f"must not be {_CURRENT!r}, which stands for the branch that is current")
-    conversation = await find_whole_conversation(store, conversation_id)
+    conversation = await find_conversation(store, conversation_id)
     looking = service.provider.looking
 
     async def make(ids: Ids) -> dict[str, Any]:
@@ -97,7 +97,7 @@ async def switch_branch(
 ) -> Response:
     """The branch becomes the current one, on which the next turn goes on."""
     note_target(request, "conversation", conversation_id)
-    conversation = await find_whole_conversation(store, conversation_id)
+    conversation = await find_conversation(store, conversation_id)
     with refused_input():
         branch = await service.provider.looking.switch_branch(conversation, body.name)
     return answer_json(_tell(branch))
@@ -116,7 +116,7 @@ async def delete_branch(
 ) -> Response:
     """No item goes that another branch shows. `main` and the current branch cannot be deleted."""
     note_target(request, "conversation", conversation_id)
-    conversation = await find_whole_conversation(store, conversation_id)
+    conversation = await find_conversation(store, conversation_id)
     with refused_input():
         if not await service.provider.looking.delete_branch(conversation, name):
             raise Problem("not_found", "there is no branch of this name")

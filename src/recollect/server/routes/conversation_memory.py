@@ -1,8 +1,8 @@
 """How a conversation is shown to a model: its settings, and what comes of them."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
 from ...memory.settings import ConversationSettings
@@ -12,6 +12,7 @@ from ..problems import refused_input
 from ..schemas import conversation_parts as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
+from ..schemas.strategies import StrategyQuery
 from .shared import (
     VERSIONED,
     ConversationId,
@@ -19,7 +20,7 @@ from .shared import (
     answer_long,
     changed_since,
     check_match,
-    find_whole_conversation,
+    find_conversation,
     found,
     note_target,
     tag_of,
@@ -97,16 +98,24 @@ def _answer(settings: ConversationSettings) -> Response:
     responses=problems("read", "not_found"),
 )
 async def view_conversation(
-    conversation_id: ConversationId, store: ReadStore, service: ServiceDep
+    conversation_id: ConversationId,
+    query: Annotated[StrategyQuery, Query()],
+    store: ReadStore,
+    service: ServiceDep,
 ) -> Response:
-    """The items of the chat under the strategy of the conversation, as the next turn would show them."""
-    conversation = await find_whole_conversation(store, conversation_id)
+    """The items of the chat under the strategy of the conversation, as the next turn would show them.
+
+    With a `mode` and its knobs, as they would be shown under that strategy: it is tried out, and nothing is
+    changed or kept, and no model is asked.
+    """
+    tried = query.to_config()
+    conversation = await find_conversation(store, conversation_id)
     with refused_input():
         settings = found(await store.get_conversation_settings(conversation_id), "conversation")
-        items = await service.provider.looking.view_of(conversation, settings.memory_strategy)
+        items = await service.provider.looking.view_of(conversation, tried)
     told = {
         "conversation_id": conversation_id,
-        "memory_strategy": settings.memory_strategy,
+        "memory_strategy": settings.memory_strategy if tried is None else tried,
         "items": items,
     }
     return await answer_long(lambda: told, len(items))

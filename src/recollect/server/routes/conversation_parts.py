@@ -14,7 +14,7 @@ from ..schemas import conversation_parts as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
 from ..schemas.runs import RunOfPage, RunPage
-from .shared import ConversationId, check_page_size, find_conversation, page_of
+from .shared import ConversationId, check_page_size, find_conversation, page_of, refused
 
 router = make_router("conversations")
 
@@ -34,11 +34,20 @@ async def list_events(
 ) -> Response:
     """Messages, calls of tools and their outputs, in their order; whatever becomes of the session."""
     limit = check_page_size(service, query.limit)
-    after = None if query.cursor is None else read_cursor("events", query.cursor, int)[0]
+    after = _after_of(query)
     conversation = await find_conversation(store, conversation_id)
     with refused_input():
         events = await service.provider.looking.events_of(conversation, after, limit + 1)
     return answer_json(page_of(events, limit, "events", lambda event: event.sequence_number, _tell_event))
+
+
+def _after_of(query: schemas.EventQuery) -> int | None:
+    """The sequence number that a page comes after."""
+    if query.cursor is not None and query.from_sequence is not None:
+        raise refused("query.from_sequence", "cannot be given together with cursor")
+    if query.cursor is not None:
+        return int(read_cursor("events", query.cursor, int)[0])
+    return query.from_sequence - 1 if query.from_sequence else None
 
 
 def _tell_event(event: ConversationEvent) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from fastapi import Query, Request, Response
 
 from ...memory.conversation import Conversation
 from ...memory.times import tell_time
-from ..cursors import read_cursor
+from ..cursors import make_cursor, read_cursor
 from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
 from ..problems import refused_input
@@ -109,15 +109,42 @@ async def list_conversations(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """The newest first: of an agent and a user, or, with the scope admin, of all."""
+    """The newest first: of an agent and a user, or, with the scope admin, of one of them or of all.
+
+    `q` narrows them to those that hold some words. With it, and of one agent alone, a page looks through
+    10,000 conversations at most: it may not be full, or be empty, and have a `next_cursor` all the same.
+    """
     need_admin_beyond_one_user(caller, query.agent_id, query.user_id)
     limit = check_page_size(service, query.limit)
     before = query.cursor and read_cursor("conversations", query.cursor, str)[0]
     with refused_input():
-        rows = await store.list_conversations(
-            query.agent_id, query.user_id, session_id=query.session_id, before=before, limit=limit + 1
-        )
-    return answer_json(page_of(rows, limit, "conversations", lambda row: row["position"], _tell_outline))
+        if query.q is None and (query.agent_id is None) == (query.user_id is None):
+            return answer_json(await _list(store, query, before, limit))
+        return answer_json(await _find(store, query, before, limit))
+
+
+async def _list(
+    store: ReadStore, query: schemas.ConversationQuery, before: str | None, limit: int
+) -> dict[str, Any]:
+    rows = await store.list_conversations(
+        query.agent_id, query.user_id, session_id=query.session_id, before=before, limit=limit + 1
+    )
+    return page_of(rows, limit, "conversations", lambda row: row["position"], _tell_outline)
+
+
+async def _find(
+    store: ReadStore, query: schemas.ConversationQuery, before: str | None, limit: int
+) -> dict[str, Any]:
+    page = await store.find_conversations(
+        query.q,
+        agent_id=query.agent_id,
+        user_id=query.user_id,
+        session_id=query.session_id,
+        before=before,
+        limit=limit,
+    )
+    next_cursor = None if page.position is None else make_cursor("conversations", page.position)
+    return {"items": list(map(_tell_outline, page.conversations)), "next_cursor": next_cursor}
 
 
 @router.get(
@@ -133,6 +160,20 @@ async def get_conversation(conversation_id: ConversationId, store: ReadStore) ->
         outline = found(await store.get_conversation_outline(conversation_id), "conversation")
         conversation = found(await store.get_conversation(conversation_id), "conversation")
     return await answer_long(partial(_tell_whole, outline, conversation), conversation.turn_count)
+
+
+@router.get(
+    "/v1/conversations/{conversation_id}/outline",
+    operation_id="conversations.outline",
+    summary="Read what a conversation is, without its messages",
+    response_model=schemas.ConversationOutline,
+    responses=problems("read", "not_found"),
+)
+async def get_outline(conversation_id: ConversationId, store: ReadStore) -> Response:
+    """Whose it is, how long, and how it begins: as cheap for a long one as for a short one."""
+    with refused_input():
+        outline = found(await store.get_conversation_outline(conversation_id), "conversation")
+    return answer_json(_tell_outline(outline))
 
 
 def _tell_whole(outline: dict[str, Any], conversation: Conversation) -> dict[str, Any]:

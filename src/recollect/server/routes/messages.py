@@ -20,6 +20,7 @@ from .shared import (
     found,
     note_target,
     page_of,
+    refused,
     tell_messages,
 )
 
@@ -92,12 +93,27 @@ async def list_messages(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """In the order in which they were said."""
+    """In the order in which they were said, from the first or a later one on, or around one."""
     limit = check_page_size(service, query.limit)
-    after = None if query.cursor is None else read_cursor("messages", query.cursor, int)[0]
+    after = _first_of(query) - 1
     with refused_input():
-        rows = found(await store.list_messages(conversation_id, after=after, limit=limit + 1), "conversation")
+        rows = found(
+            await store.list_messages(conversation_id, after=after, around=query.around, limit=limit + 1),
+            "conversation",
+        )
+    if query.around is not None and not rows:
+        raise Problem("not_found", "there is no message with this id")
     return answer_json(page_of(rows, limit, "messages", lambda row: row.message_index, Message.to_dict))
+
+
+def _first_of(query: schemas.MessageQuery) -> int:
+    """The place of the first message of a page."""
+    given = {name for name in ("cursor", "from_index", "around") if getattr(query, name) is not None}
+    if len(given) > 1:
+        raise refused(f"query.{max(given)}", f"cannot be given together with {min(given)}")
+    if query.cursor is not None:
+        return int(read_cursor("messages", query.cursor, int)[0]) + 1
+    return query.from_index or 0
 
 
 @router.delete(

@@ -1,5 +1,6 @@
 """Runs: how far the learning has come, and what went wrong."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated
 
@@ -16,6 +17,12 @@ from .shared import RunId, check_page_size, found, need_admin_beyond_one_user, n
 
 router = make_router("runs")
 
+# The kind of cursor of each order, and where a run stands in it.
+_ORDERS: dict[str, tuple[str, Callable[[Run], str]]] = {
+    "id": ("runs", lambda run: run.run_id),
+    "newest": ("newest runs", lambda run: run.position),
+}
+
 
 @router.get(
     "/v1/runs",
@@ -30,12 +37,12 @@ async def list_runs(
     """All of them, or those with a status. Without a `conversation_id` it needs the scope admin."""
     need_admin_beyond_one_user(caller, query.conversation_id)
     limit = check_page_size(service, query.limit)
-    after = query.cursor and read_cursor("runs", query.cursor, str)[0]
+    kind, place = _ORDERS[query.order]
+    edge = query.cursor and read_cursor(kind, query.cursor, str)[0]
+    read = store.list_newest_runs if query.order == "newest" else store.list_runs
     with refused_input():
-        runs = await store.list_runs(
-            status=query.status, conversation_id=query.conversation_id, after=after, limit=limit + 1
-        )
-    return answer_json(page_of(runs, limit, "runs", lambda run: run.run_id, Run.to_dict))
+        runs = await read(query.status, query.conversation_id, edge, limit + 1)
+    return answer_json(page_of(runs, limit, kind, place, Run.to_dict))
 
 
 @router.get(

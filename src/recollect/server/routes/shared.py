@@ -65,12 +65,6 @@ async def find_conversation(store: MemoryStore, conversation_id: str) -> Convers
     return Conversation.from_dict(found(told, "conversation"))
 
 
-async def find_whole_conversation(store: MemoryStore, conversation_id: str) -> Conversation:
-    """A conversation with its messages, as they are needed where some were recorded and not chatted."""
-    with refused_input():
-        return found(await store.get_conversation(conversation_id), "conversation")
-
-
 def need_admin_beyond_one_user(caller: Caller, *owner: str | None) -> None:
     """Lists over all users of a tenant are for those who may see all of them."""
     if None in owner and not caller.allows("admin"):

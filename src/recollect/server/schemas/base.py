@@ -16,7 +16,7 @@ PAGE_SIZE = 50
 HIT_LIMIT = 10
 """How many hits a search gives, if nobody says."""
 
-_NO_NUL = r"^[^\u0000]+$"
+NO_NUL = r"^[^\u0000]+$"
 _SOMETHING = r"\S"
 _LONGEST_ID = 4096  # characters
 _LONGEST_KEY = 255
@@ -99,11 +99,11 @@ OwnerId: TypeAlias = Annotated[
     Field(
         min_length=1,
         max_length=_LONGEST_ID,
-        pattern=_NO_NUL,
+        pattern=NO_NUL,
         description="Any text, as you name it yourself.",
     ),
 ]
-Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY, pattern=_NO_NUL)]
+Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY, pattern=NO_NUL)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT, pattern=_SOMETHING)]
 Time: TypeAlias = Annotated[
     str,

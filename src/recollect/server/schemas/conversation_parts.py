@@ -82,6 +82,10 @@ class EventTold(Answer):
 class EventQuery(Paged):
     """Which events are listed."""
 
+    from_sequence: (
+        Annotated[int, Field(ge=0, le=2**31, description="The sequence number of the first.")] | None
+    ) = None
+
 
 class EventPage(Answer):
     """Events in their order."""
@@ -170,7 +174,7 @@ class BranchMade(BranchTold):
 
 
 class ViewTold(Answer):
-    """The items that a model would be shown now, under the strategy of the conversation."""
+    """The items that a model would be shown now, under a strategy."""
 
     model_config = exampled(
         {

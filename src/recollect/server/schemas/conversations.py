@@ -7,6 +7,7 @@ from pydantic import Field
 from . import examples
 from .base import (
     MOST_ITEMS,
+    NO_NUL,
     Answer,
     Asked,
     Key,
@@ -159,10 +160,22 @@ class ConversationQuery(OwnedPaged):
     """Which conversations are listed."""
 
     session_id: Key | None = None
+    q: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=200,
+                pattern=NO_NUL,
+                description="Words as they stand in what was said, or in the names of who said it; or an id.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class ConversationPage(Answer):
-    """Conversations, the newest first."""
+    """Conversations, the newest first. With `q`, or `agent_id` alone, a page may be short and have a next."""
 
     model_config = exampled({"items": [_OUTLINE], "next_cursor": None})
 
@@ -193,6 +206,14 @@ class MessagesAdded(Answer):
 
 class MessageQuery(Paged):
     """Which messages are listed."""
+
+    from_index: (
+        Annotated[int, Field(ge=0, le=2**31, description="The place of the first in the conversation.")]
+        | None
+    ) = None
+    around: (
+        Annotated[Key, Field(description="The id of a message that is to stand in the middle.")] | None
+    ) = None
 
 
 class MessagePage(Answer):

@@ -83,10 +83,11 @@ class RunQuery(Paged):
 
     status: RunStatus | None = None
     conversation_id: Key | None = None
+    order: Literal["id", "newest"] = Field("id", description="By their ids, or the newest first.")
 
 
 class RunPage(Answer):
-    """Runs, in the order of their ids."""
+    """Runs, in the order of their ids, or the newest first."""
 
     model_config = exampled({"items": [_RUN], "next_cursor": None})
 

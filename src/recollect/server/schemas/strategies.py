@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from ...strategies.configuration import strategy_from_config
-from .base import Asked, exampled
+from .base import Asked, Filters, exampled
 
 _MOST_TOKENS = 10_000_000
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_TOKENS)]
@@ -87,3 +88,44 @@ class CompactStrategy(_Budgeted):
 MemoryStrategy: TypeAlias = Annotated[
     NoStrategy | TrimStrategy | SummarizeStrategy | CompactStrategy, Field(discriminator="mode")
 ]
+
+_ANY: TypeAdapter[MemoryStrategy] = TypeAdapter(MemoryStrategy)
+
+
+class StrategyQuery(Filters):
+    """A strategy as a query names it, to be tried out; with no mode there is none."""
+
+    mode: Literal["none", "trim", "summarize", "compact"] | None = Field(
+        None, description="Under which strategy to look; without one, under that of the conversation."
+    )
+    max_user_turns: _Count | None = None
+    keep_last_user_turns: Annotated[int, Field(ge=0, le=_MOST_TOKENS)] | None = None
+    summary_max_tokens: _Count | None = None
+    summary_prefix: Annotated[str, Field(min_length=1, max_length=10_000)] | None = None
+    compact_trigger_turns: _Count | None = None
+    compact_keep: _Count | None = None
+    compact_clear_tool_inputs: bool | None = None
+    compact_exclude_tools: _ToolNames | None = None
+    compact_include_tools: _ToolNames | None = None
+    token_budget: _Count | None = None
+    context_window_tokens: _Count | None = None
+    token_remaining_pct: Annotated[float, Field(ge=0, lt=100)] | None = None
+
+    def to_config(self) -> dict[str, Any] | None:
+        """The configuration, checked as that of a body is; `None` if none is named."""
+        given = self.model_dump(exclude_none=True)
+        if not given:
+            return None
+        try:
+            return _ANY.validate_python(given).to_config()
+        except ValidationError as error:
+            raise RequestValidationError([_of_query(each) for each in error.errors()]) from error
+
+
+def _of_query(error: Any) -> dict[str, Any]:
+    """An error where the query has it: without the mode, by which the shape was chosen.
+
+    What makes no sense together is told of the field that its words name first.
+    """
+    named = (word for word in error["msg"].split() if word in StrategyQuery.model_fields)
+    return {**error, "loc": ("query", *(error["loc"][1:] or (next(named, "mode"),)))}

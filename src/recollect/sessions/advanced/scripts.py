@@ -91,7 +91,8 @@ class BranchScripts(SQLSession):
         yield from self._add_structure(place, [(row[0], row[1]) for row in rows])
 
     def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
-        yield from self._lock()
+        if not (yield from self._lock()):
+            return None
         while (place := (yield from self._place())).last_id:
             rows = yield Statement(self._branch_queries.item, (self.session_id, place.last_id))
             item = decode_item(rows[0][0]) if rows else None
@@ -156,7 +157,8 @@ class BranchScripts(SQLSession):
             yield from self._add_structure(Place(branch, False, 0, 0, 0), [(row[0], row[1]) for row in rows])
 
     def _clear(self, all_branches: bool = False) -> Script[None]:
-        yield from self._lock()
+        if not (yield from self._lock()):
+            return
         scope = yield from self._scope_within()
         others = yield Statement(self._branch_queries.other_branches, (self.session_id,))
         if all_branches or not others:
@@ -167,7 +169,7 @@ class BranchScripts(SQLSession):
             yield Statement(self._usage_queries.forget_branch, scope)
 
     def _branch_off(self, turn: int, name: str | None) -> Script[str]:
-        yield from self._lock()
+        yield from self._lock(make=True)
         source = yield from self._scope_within()
         starts = yield Statement(self._branch_queries.turn_start, (*source, turn))
         if not starts:

@@ -61,7 +61,7 @@ class Connections:
         self.is_cluster = source.is_cluster
         self._source = source
         self._handles = 0
-        self._wires: dict[asyncio.AbstractEventLoop, tuple[Wire, AsyncGenerator[None, None] | None]] = {}
+        self._wires: dict[asyncio.AbstractEventLoop, tuple[Wire, _Lifetime | None]] = {}
         self._idle_since = 0.0
         self._winding_down: set[asyncio.AbstractEventLoop] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -95,19 +95,11 @@ class Connections:
             for other in [other for other in self._wires if other.is_closed()]:
                 self._forget(other)
             wire, is_ours = self._source.open()
-            lifetime = self._lifetime(loop, wire) if is_ours else None
+            lifetime = _Lifetime(wire, lambda: self._forget(loop, wire)) if is_ours else None
             self._wires[loop] = (wire, lifetime)
         if lifetime is not None:
-            await _begin(lifetime, loop)
+            await _begin(lifetime.lasting, loop)
         return wire
-
-    async def _lifetime(self, loop: asyncio.AbstractEventLoop, wire: Wire) -> AsyncGenerator[None, None]:
-        """Lasts until we end it, or the event loop does: it ends all generators before it closes."""
-        try:
-            yield
-        finally:
-            self._forget(loop)
-            await wire.aclose()
 
     def _close_if_unused(self, loop: asyncio.AbstractEventLoop) -> None:
         too_early = self._idle_since + _LINGER - time.monotonic()
@@ -118,12 +110,15 @@ class Connections:
         if not self._handles:
             lifetime = self._forget(loop)
             if lifetime is not None:
-                closing = loop.create_task(_end(lifetime))
+                closing = loop.create_task(lifetime.end())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
 
-    def _forget(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None] | None:
+    def _forget(self, loop: asyncio.AbstractEventLoop, wire: Wire | None = None) -> "_Lifetime | None":
+        """Let go of the wire of a loop, unless it is not this one: a new one may be in use by now."""
         with _lock:
+            if wire is not None and self._wires.get(loop, (None,))[0] is not wire:
+                return None
             self._winding_down.discard(loop)
             return self._wires.pop(loop, (None, None))[1]
 
@@ -132,6 +127,41 @@ class Connections:
         _inherited.append(self._wires)
         self._wires = {}
         self._winding_down = set()
+
+
+class _Lifetime:
+    """Lasts until we end it, or the event loop does: it ends all generators before it closes.
+
+    Both may happen at once. The wire is closed by whoever comes first, in a task that both wait for, so that
+    nobody meets a generator that another is just ending.
+    """
+
+    def __init__(self, wire: Wire, forget: Callable[[], object]) -> None:
+        self._wire = wire
+        self._forget = forget
+        self._closing: asyncio.Task[None] | None = None
+        self._is_ending = False
+        self.lasting = self._last()
+
+    async def _last(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            self._is_ending = True
+            self._forget()
+            await self._close()
+
+    async def end(self) -> None:
+        """Close the wire, and let the event loop forget the generator."""
+        await self._close()
+        if not self._is_ending:
+            await self.lasting.aclose()
+
+    async def _close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._wire.aclose())
+        if not self._closing.done():
+            await asyncio.wait([self._closing])
 
 
 _begun: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
@@ -152,10 +182,6 @@ async def _begin(lifetime: AsyncGenerator[None, None], loop: asyncio.AbstractEve
         warnings.simplefilter("ignore", ResourceWarning)
         beginning = anext(lifetime)
     await beginning
-
-
-async def _end(lifetime: AsyncGenerator[None, None]) -> None:
-    await lifetime.aclose()
 
 
 def _after_fork_in_child() -> None:

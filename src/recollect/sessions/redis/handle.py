@@ -53,7 +53,7 @@ class Handle:
         return await (await self.wire()).read(self.keys.session, "HGET", self.keys.session, name)
 
     async def state(self) -> bytes:
-        """What is another after any change to the history."""
+        """What is another after any change to the history, except that all that hold nothing may be alike."""
         state: bytes = await self.run(lua.STATE, self.keys[:2], writes=False)
         return state
 
@@ -68,3 +68,8 @@ class Handle:
 
     async def _read(self, *arguments: Argument) -> Any:
         return await self.run(lua.READ, self.keys[:2], *arguments, writes=False)
+
+
+def is_empty(state: bytes) -> bool:
+    """Whether a session in this state holds nothing."""
+    return state.startswith(b"0 ")

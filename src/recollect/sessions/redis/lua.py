@@ -88,7 +88,7 @@ local function push(first)
 end
 """
 
-# Whatever anybody does to a session changes one of these.
+# Whatever anybody does to a session changes one of these, save that a cleared one is as if it never was.
 _STATE = """
 local function state()
   local fields = redis.call(

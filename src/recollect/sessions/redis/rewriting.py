@@ -16,7 +16,7 @@ from ...items import Item
 from ..revising import revise
 from ..rewriting import rewrite
 from . import lua
-from .handle import Handle
+from .handle import Handle, is_empty
 from .reading import Window, positions_without
 
 T = TypeVar("T")
@@ -55,7 +55,8 @@ async def _until_undisturbed(attempt: Attempt[T]) -> T:
 
 
 async def _try_to_transform(handle: Handle, change: Callable[[list[Item]], list[Item]]) -> tuple[bool, None]:
-    state, before = await handle.state(), await handle.look("newest")
+    state = await handle.state()
+    before = await _look(handle, state)
     same, rest = await _decide(partial(rewrite, before.items, change), before)
     if same == len(before.items) and not rest:
         return True, None
@@ -65,7 +66,8 @@ async def _try_to_transform(handle: Handle, change: Callable[[list[Item]], list[
 async def _try_to_revise(
     handle: Handle, change: Callable[[list[Item]], list[Item | None]]
 ) -> tuple[bool, None]:
-    state, before = await handle.state(), await handle.look("newest")
+    state = await handle.state()
+    before = await _look(handle, state)
     revision = await _decide(partial(revise, before.items, change), before)
     if not revision.texts and not revision.removed:
         return True, None
@@ -84,13 +86,23 @@ async def _try_to_pop(handle: Handle, accept: Callable[[Item], bool]) -> tuple[b
     state = await handle.state()
     width = 1
     while True:
-        tail = await handle.look("newest", limit=width)
+        tail = await _look(handle, state, width)
         for index, item in zip(reversed(tail.indexes), reversed(tail.items), strict=True):
             if accept(item):
                 return await _cut(handle, state, index), item
         if len(tail.items) < width:
             return not tail.length or await _cut(handle, state, 0), None
         width *= _WIDER
+
+
+async def _look(handle: Handle, state: bytes, limit: int | None = None) -> Window:
+    """The newest items of a session that was in this state.
+
+    One that is empty is not looked at: it may be filled and cleared meanwhile, and is then as it was before.
+    """
+    if is_empty(state):
+        return Window([], (), 0, b"")
+    return await handle.look("newest", limit=limit)
 
 
 async def _decide(decide: Callable[[], T], about: Window) -> T:

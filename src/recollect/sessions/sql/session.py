@@ -226,7 +226,8 @@ class SQLSession(SDKCompaction, SessionABC):
         return True
 
     def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
-        yield from self._lock()
+        if not (yield from self._lock()):
+            return None
         while rows := (yield Statement(self._queries.pop_item, (self.session_id,))):
             item = decode_item(rows[0][1])
             if item is None:
@@ -236,7 +237,8 @@ class SQLSession(SDKCompaction, SessionABC):
         return None
 
     def _revise(self, change: Callable[[list[Item]], list[Item | None]]) -> Script[None]:
-        yield from self._lock()
+        if not (yield from self._lock()):
+            return
         rows = yield Statement(self._queries.history.all, (self.session_id,))
         _, before = decoded(rows)
         texts, removed = revise([row.item for row in before], change)
@@ -247,7 +249,8 @@ class SQLSession(SDKCompaction, SessionABC):
             yield Statement(self._queries.empty_notes, (self.session_id,))
 
     def _clear(self) -> Script[None]:
-        yield from self._lock()
+        if not (yield from self._lock()):
+            return
         yield Statement(self._queries.delete_items_after, (self.session_id, 0))
         yield Statement(self._queries.delete_session, (self.session_id,))
 
@@ -274,12 +277,16 @@ class SQLSession(SDKCompaction, SessionABC):
     def _remove_after(self, scope: tuple[Any, ...], position: int) -> Script[None]:
         yield Statement(self._queries.delete_items_after, (*scope, position))
 
-    def _lock(self, make: bool = False) -> Script[None]:
-        """Keep others from changing the session, where a transaction does not; `make` it to lock it."""
-        if self._queries.lock:
-            rows = yield Statement(self._queries.lock_session, (self.session_id,))
-            if not rows and make:
-                yield Statement(self._queries.touch_session, (self.session_id,))
+    def _lock(self, make: bool = False) -> Script[bool]:
+        """Keep others from changing the session, where a transaction does not; `make` it to lock it.
+
+        `False` if there is no session: it is empty, and whoever went on would meet others who make it now.
+        """
+        if not self._queries.lock or (yield Statement(self._queries.lock_session, (self.session_id,))):
+            return True
+        if make:
+            yield Statement(self._queries.touch_session, (self.session_id,))
+        return make
 
     def _describe(self, columns: tuple[Any, ...]) -> Script[None]:
         yield Statement(self._queries.touch_session, (self.session_id,))

@@ -153,6 +153,22 @@ def create_batches(tables: Tables) -> Script[None]:
     )
 
 
+def number_batch_times(tables: Tables) -> Script[None]:
+    """Times of batches as numbers: the first files have texts there, which never grew old."""
+    columns = yield Statement(f'PRAGMA table_info("{tables.batches}")')
+    if "TIMESTAMP" not in {column[2] for column in columns}:
+        return
+    first = f"{tables.batches}_first"
+    yield Statement(f'ALTER TABLE "{tables.batches}" RENAME TO "{first}"')
+    yield from create_batches(tables)
+    yield Statement(
+        f'INSERT INTO "{tables.batches}" (session_id, batch_id, created_at) SELECT session_id, batch_id,'
+        " CASE typeof(created_at) WHEN 'text' THEN (julianday(created_at) - 2440587.5) * 86400.0"
+        f' ELSE coalesce(created_at, 0) END FROM "{first}"'
+    )
+    yield Statement(f'DROP TABLE "{first}"')
+
+
 def create_leases(tables: Tables) -> Script[None]:
     """Who runs on a session now, and until when without a further word."""
     yield Statement(
@@ -178,6 +194,7 @@ MIGRATIONS: tuple[Callable[[Tables], Script[None]], ...] = (
     create_batches,
     create_leases,
     create_notes,
+    number_batch_times,
 )
 ADVANCED_MIGRATIONS: tuple[Callable[[Tables], Script[None]], ...] = (
     create_structure,

@@ -20,6 +20,9 @@ from ..sql.scripts import Row, Script, Statement
 
 T = TypeVar("T")
 
+FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
+"""What a database raises: a damaged file may ask for too much memory, or be quoted where it is no text."""
+
 _FIRST_WAIT = 0.0002
 _LONGEST_WAIT = 0.01
 
@@ -78,7 +81,7 @@ def run_script(connection: sqlite3.Connection, script: Script[T]) -> T:
         script.close()
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: Exception) -> bool:
     """Whether another connection holds what this one needs."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -111,6 +114,8 @@ def explain(error: BaseException, path: str) -> BaseException:
     """The error as one of ours, with SQLite's own as its cause; what is no database error stays."""
     if isinstance(error, OSError):
         explained: StorageError = NotADatabaseError(f"cannot open {path}: {error.strerror or error}")
+    elif isinstance(error, MemoryError | UnicodeDecodeError):
+        explained = StorageError(f"{path}: the file is damaged")
     elif not isinstance(error, sqlite3.Error):
         return error
     else:

@@ -20,6 +20,7 @@ from ..collector import collector_held_off
 from ..sql.schema import Schema
 from ..sql.scripts import Decode, MakeScript, Row
 from .connection import (
+    FAULTS,
     EngineOptions,
     connect,
     connect_writer,
@@ -60,7 +61,7 @@ class _Reading:
             if complete and time.perf_counter() < deadline:
                 return decode(rows)
             kept = False
-        except sqlite3.Error as error:
+        except FAULTS as error:
             if not is_busy(error):
                 raise explain(error, self._path) from error
         finally:
@@ -79,6 +80,8 @@ class _Reading:
             with collector_held_off():
                 try:
                     rows.extend(cursor.fetchall())
+                except FAULTS as error:
+                    raise explain(error, self._path) from error
                 finally:
                     cursor.close()
                     self.readers.give_back(connection)
@@ -108,13 +111,13 @@ class _Reading:
                 yield connection
             finally:
                 self.readers.give_back(connection)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self._path) from error
 
     def _take_nowait(self) -> sqlite3.Connection | None:
         try:
             return self.readers.take_nowait()
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self._path) from error
 
 
@@ -181,7 +184,7 @@ class FileEngine:
             with closing(connect_writer(self.path, self.options)) as connection:
                 wait_for_lock(lambda: connection.execute("VACUUM"), self.options.busy_timeout)
                 wait_for_lock(partial(_empty_log, connection), self.options.busy_timeout)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self.path) from error
         finally:
             self._writer.resume()
@@ -377,7 +380,7 @@ def _run_in_transaction(connection: sqlite3.Connection, make_script: MakeScript[
         result = run_script(connection, make_script())
         connection.execute("COMMIT")
         return result
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise explain(error, ":memory:") from error
     finally:
         if connection.in_transaction:

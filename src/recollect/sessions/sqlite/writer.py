@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..sql.scripts import MakeScript
 from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
+from .log import Log
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Writer:
     ) -> None:
         """`connection` gives the connection to use in place of the last; `try_retire` says whether to end."""
         self._path = path
+        self._log = Log(path)
         self._busy_timeout = options.busy_timeout
         self._connection_after = connection
         self._before_waiting = before_waiting
@@ -197,7 +199,13 @@ class Writer:
                 self._close_connection()
                 return _deliver([(job, None, explain(error, self._path)) for job in waiting])
             outcomes = self._run(connection, self._claim(waiting))
-        return _deliver(outcomes)
+        _deliver(outcomes)
+        return self._tend_log()
+
+    def _tend_log(self) -> None:
+        with self._working:
+            if self._connection is not None:
+                self._log.tend(self._connection)
 
     def _begin(self) -> sqlite3.Connection:
         """Take the write lock. While others hold it, a fork may go ahead."""

@@ -6,13 +6,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ....memory.conversation import Message
+from ....memory.database.conversations import READ_MESSAGES, messages_from
 from ....memory.database.dialect import dialect_of
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
+from ....memory.spending import Days, Spent, SpentBy, spent_from
 from ....sessions.sql.database import SQLStore
 from ....sessions.sql.scripts import Engine, MakeScript, Row, Script, Statement
 from .record import TurnRecord, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
 
+_LAST = 2**62  # no message has an index as high
 _COLUMNS = ", ".join(CHAT_TURNS.column_names)
 _SELECT = f"SELECT {_COLUMNS} FROM {CHAT_TURNS.name}"
 _READ = f"{_SELECT} WHERE turn_id = ?1"
@@ -23,6 +26,10 @@ _ANSWERS = (
     " WHERE conversation_id = ?1 AND assistant_message_id IN {each}"
 )
 _ANSWER = f"SELECT message_index FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2"
+_SAID = (
+    "SELECT count(*), count(CASE WHEN role = 'user' THEN 1 END)"
+    f" FROM {MESSAGES.name} WHERE conversation_id = ?1"
+)
 _IS_RUNNING = f"SELECT 1 FROM {CHAT_TURNS.name} WHERE turn_id = ?1 AND {RUNNING}"
 _CHANGED = (
     *("agent", "status", "error_code", "model", "finished_at"),
@@ -44,6 +51,11 @@ _BEGIN = (
 _PLACE = (
     "SELECT tenant, provider_conversation_id, memory_strategy"
     f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1"
+)
+_SPENT = (
+    "SELECT substr(started_at, 1, 10), {name}, sum(requests), sum(input_tokens), sum(output_tokens)"
+    f" FROM {CHAT_TURNS.name} WHERE tenant = ?1 AND started_at >= ?2 AND started_at < ?3"
+    " AND input_tokens + output_tokens > 0 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?4"
 )
 
 _PROVIDED = (
@@ -95,6 +107,11 @@ class ChatTurns(SQLStore):
         """The turns of a conversation that have not ended, as far as is recorded."""
         return await self._fetch(_RUNNING, (conversation_id,), records_from)
 
+    async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:
+        """What the turns of a tenant have cost, by the day on which they began and by model or agent."""
+        page = (tenant, *days.bounds, limit)
+        return await self._fetch(_SPENT.format(name=by), page, spent_from)
+
     async def answer_index(self, record: TurnRecord) -> int | None:
         """Where the answer of a turn stands in the conversation; `None` where there is none."""
         key = (record.conversation_id, record.assistant_message_id)
@@ -108,6 +125,15 @@ class ChatTurns(SQLStore):
             return frozenset()
         each = dialect_of(self._database.dialect).each.format("?2")
         return await self._fetch(_ANSWERS.format(each=each), (conversation_id, json.dumps(ids)), _ids_from)
+
+    async def said_since(self, conversation_id: str, first: int) -> list[Message]:
+        """The messages of a conversation from an index on."""
+        key = (conversation_id, first, _LAST)
+        return await self._fetch(READ_MESSAGES, key, messages_from)
+
+    async def count_said(self, conversation_id: str) -> tuple[int, int]:
+        """How many messages a conversation has, and how many of them are the user's."""
+        return await self._fetch(_SAID, (conversation_id,), _counts_from)
 
     async def place_of(self, conversation_id: str) -> Place | None:
         """Where a conversation belongs; `None` if it is gone."""
@@ -138,6 +164,10 @@ def _change(record: TurnRecord) -> Script[bool]:
 
 def _is_running(turn_id: str) -> Script[bool]:
     return bool((yield Statement(_IS_RUNNING, (turn_id,))))
+
+
+def _counts_from(rows: Sequence[Row]) -> tuple[int, int]:
+    return int(rows[0][0]), int(rows[0][1])
 
 
 def _ids_from(rows: Sequence[Row]) -> frozenset[str]:

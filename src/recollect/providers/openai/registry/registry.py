@@ -43,7 +43,7 @@ class AgentRegistry:
         """The agents of a file, each a table `[agents.NAME]` with the fields of a descriptor, all checked."""
         try:
             told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise AgentConfigError("*", f"the file {str(path)!r}", f"cannot be read: {error}") from error
         for field in told.keys() - {"agents"}:
             raise AgentConfigError("*", field, "is unknown; agents are tables [agents.NAME]")

@@ -15,13 +15,18 @@ import { View } from "./view.js";
 
 const EVERY = 3000; // milliseconds
 const AT_ONCE = 100; // messages
+const PAGE = 200; // rows that are asked for at once
+const MOST_EVENTS = 2000; // that are read for what is shown
 
 export function ConversationPage({ id, query }) {
   const path = `/v1/conversations/${part(id)}`;
   const [shown, show] = useState("said");
-  const pulse = useLive(async (signal) => ({ runs: (await get(`${path}/runs`, { limit: 100 }, signal)).items, usage: await get(`${path}/usage`, {}, signal) }), ["pulse", id], EVERY);
-  const sign = pulse.data ? [pulse.data.runs.length, pulse.data.usage.turns.map((turn) => turn.status)] : null;
-  const whole = useLive(async (signal) => (sign ? readWhole(path, signal) : null), ["conversation", id, sign]);
+  const [chosen, choose] = useState(null);
+  const span = chosen && chosen.target === query.message ? chosen : { target: query.message, first: null, most: AT_ONCE }; // of the messages that are shown
+  const before = useRef(null);
+  const pulse = useLive((signal) => readPulse(id, path, before, signal), ["pulse", id], EVERY);
+  const sign = pulse.data?.sign ?? null;
+  const whole = useLive(async (signal) => (sign ? readShown(path, span, pulse.data, signal) : null), ["conversation", id, span, sign]);
   const [latest, keep] = useState(null); // what is shown while it is read again
   useEffect(() => {
     if (whole.data) keep(whole.data);
@@ -31,43 +36,78 @@ export function ConversationPage({ id, query }) {
   }
   const data = whole.data ?? latest;
   if (!data || !pulse.data) return html`<${Failure} error=${pulse.error ?? whole.error} retry=${pulse.reload} />${!pulse.error && !whole.error && html`<${Loading} />`}`;
-  const { conversation, events, branches } = data;
-  const title = titleOf(conversation.summary) || t("conversation.empty");
+  const { outline, runs, usage } = pulse.data;
+  const title = titleOf(outline.summary) || t("conversation.empty");
   return html`
     <${Crumbs} />
     <div class="page-head">
       <${Heading} title=${title.slice(0, 60)}><${Name} value=${title} most=${120} /></${Heading}>
-      <${Facts} conversation=${conversation} path=${path} reload=${whole.reload} />
+      <${Facts} conversation=${outline} path=${path} reload=${pulse.reload} />
     </div>
     <div class="columns">
       <div class="column-main">
         <${Choice} label=${t("view.switch")} value=${shown} onChange=${show} options=${[["said", t("view.said")], ["seen", t("view.seen")]]} />
         ${shown === "said"
-          ? html`<${Said} messages=${conversation.conversation_data.messages} events=${events} turns=${pulse.data.usage.turns} target=${query.message} />`
-          : html`<${View} id=${id} sign=${sign} total=${branches.find((branch) => branch.is_current)?.item_count} />`}
+          ? html`<${Said} data=${data} total=${outline.turn_count} turns=${usage.turns} target=${query.message} setSpan=${(wider) => choose({ target: query.message, ...wider })} />`
+          : html`<${View} id=${id} sign=${sign} total=${data.branches.find((branch) => branch.is_current)?.item_count} />`}
       </div>
       <div class="column-side">
-        <${Learned} runs=${pulse.data.runs} memory=${conversation.memory_id} />
-        <${Branches} id=${id} branches=${branches} changed=${whole.reload} />
-        <${Tokens} usage=${pulse.data.usage} />
+        <${Learned} runs=${runs} memory=${outline.memory_id} />
+        <${Branches} id=${id} branches=${data.branches} changed=${whole.reload} />
+        <${Tokens} usage=${usage} />
       </div>
     </div>
   `;
 }
 
-async function readWhole(path, signal) {
-  const [conversation, events, branches] = await Promise.all([get(path, {}, signal), readEvents(path, signal), get(`${path}/branches`, {}, signal)]);
-  return { conversation, events, branches: branches.items };
+// What tells cheaply whether something has changed; the turns are read again only if it has, or one is running.
+async function readPulse(id, path, before, signal) {
+  const readUsage = () => get(`${path}/usage`, {}, signal);
+  const [outline, runs, first] = await Promise.all([
+    get(`${path}/outline`, {}, signal),
+    get("/v1/runs", { conversation_id: id, order: "newest", limit: 100 }, signal),
+    before.current ? null : readUsage(),
+  ]);
+  const mark = JSON.stringify([id, outline.updated_at, outline.turn_count, outline.closed_at]);
+  const isSame = before.current?.mark === mark && before.current.usage.turns.every((turn) => turn.status !== "running");
+  const usage = first ?? (isSame ? before.current.usage : await readUsage());
+  before.current = { mark: first ? null : mark, usage }; // what was read beside the outline may be older than it
+  return { outline, runs: runs.items, usage, sign: [mark, runs.items.length, usage.turns.length, usage.turns.at(-1)?.status] };
 }
 
-async function readEvents(path, signal) {
+async function readShown(path, span, { usage }, signal) {
+  const [{ messages, isGone }, branches] = await Promise.all([readMessages(path, span, signal), get(`${path}/branches`, {}, signal)]);
+  const events = usage.turns.length && messages.length ? await readEvents(path, messages, signal) : [];
+  return { messages, isGone, events, branches: branches.items };
+}
+
+async function readMessages(path, { target, first, most }, signal) {
+  let place = first === null && target ? { around: target } : { from_index: first ?? 0 };
   const found = [];
-  let cursor;
-  do {
-    const page = await get(`${path}/events`, { cursor, limit: 200 }, signal);
+  let isGone = false;
+  while (place && found.length < most) {
+    const query = { ...place, limit: Math.min(PAGE, most - found.length) };
+    const page = await get(`${path}/messages`, query, signal).catch((error) => {
+      if (error.status !== 404 || !place.around) throw error;
+      return null;
+    });
+    isGone = isGone || !page;
+    if (page) found.push(...page.items);
+    place = !page ? { from_index: 0 } : page.next_cursor && { cursor: page.next_cursor };
+  }
+  return { messages: found, isGone };
+}
+
+// Those of the messages that are shown: an event has no lower number than its message has.
+async function readEvents(path, messages, signal) {
+  const end = messages.at(-1).created_at;
+  const found = [];
+  let place = { from_sequence: messages[0].message_index };
+  while (place && found.length < MOST_EVENTS) {
+    const page = await get(`${path}/events`, { ...place, limit: PAGE }, signal);
     found.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor);
+    place = page.next_cursor && found.at(-1).created_at <= end ? { cursor: page.next_cursor } : null;
+  }
   return found;
 }
 
@@ -99,21 +139,25 @@ function Facts({ conversation, path, reload }) {
 
 // --- what was said ---
 
-function Said({ messages, events, turns, target }) {
-  const aim = messages.findIndex((message) => message.message_id === target);
-  const [most, setMost] = useState(Math.max(AT_ONCE, aim + 10));
+function Said({ data, total, turns, target, setSpan }) {
+  const { messages, events, isGone } = data;
   const turnOf = new Map();
   for (const turn of turns) {
     turnOf.set(turn.user_message_id, turn);
     turnOf.set(turn.assistant_message_id, turn);
   }
   const calls = callsByTurn(events, turns);
-  if (!messages.length) return html`<${Empty} title=${t("conversation.empty")} />`;
+  if (!total || !messages.length) return html`<${Empty} title=${t("conversation.empty")} />`;
+  const first = messages[0].message_index;
+  const left = total - messages.length; // a message that was erased leaves a gap in the places
+  const earlier = Math.min(first, left);
+  const widen = (by) => setSpan({ first: Math.max(0, first - by), most: messages.length + AT_ONCE });
   let branch = "main";
   return html`
-    ${target && aim < 0 && html`<p class="notice" role="status">${t("message.gone")}</p>`}
+    ${isGone && html`<p class="notice" role="status">${t("message.gone")}</p>`}
+    ${earlier > 0 && html`<div class="more"><button type="button" onClick=${() => widen(AT_ONCE)}>${t("messages.earlier", { n: number(earlier) })}</button></div>`}
     <ol class="messages">
-      ${messages.slice(0, most).map((message) => {
+      ${messages.map((message) => {
         const turn = turnOf.get(message.message_id);
         const isNewBranch = turn?.branch && turn.branch !== branch;
         if (isNewBranch) branch = turn.branch;
@@ -126,7 +170,7 @@ function Said({ messages, events, turns, target }) {
         `;
       })}
     </ol>
-    ${messages.length > most && html`<div class="more"><button type="button" onClick=${() => setMost(most + AT_ONCE)}>${t("messages.more", { n: number(messages.length - most) })}</button></div>`}
+    ${left - earlier > 0 && html`<div class="more"><button type="button" onClick=${() => widen(0)}>${t("messages.more", { n: number(left - earlier) })}</button></div>`}
   `;
 }
 

@@ -39,8 +39,7 @@ function Filters({ query }) {
 }
 
 function List({ q, agent, user, session }) {
-  // The service narrows by an agent and a user together; by one of them, what is loaded is narrowed here.
-  const asked = { ...(agent && user && { agent_id: agent, user_id: user }), session_id: session };
+  const asked = { q, agent_id: agent, user_id: user, session_id: session };
   const pages = usePages(
     (cursor, signal) => get("/v1/conversations", { ...asked, cursor, limit: 50 }, signal),
     ["conversations", asked],
@@ -48,19 +47,15 @@ function List({ q, agent, user, session }) {
     EVERY,
   );
   if (pages.isLoading) return html`<${Loading} />`;
-  const isLocal = Boolean(q || !agent !== !user);
-  const shown = pages.items.filter((item) => holds(item.summary, q) && (!user || item.user_id === user) && (!agent || item.agent_id === agent));
+  const isNarrowed = Boolean(q || agent || user || session);
   return html`
     <${Failure} error=${pages.error} retry=${pages.reload} />
     ${pages.error?.status === 403 && html`<p class="hint">${t("conversations.name_owner")}</p>`}
-    ${isLocal && pages.data && html`<p class="hint">${t("conversations.loaded_only", { n: pages.items.length })}</p>`}
-    ${pages.data && !shown.length && html`<${Nothing} isNarrowed=${Boolean(q || agent || user || session)} />`}
-    ${shown.length > 0 && html`<ul class="rows">${shown.map((item) => html`<${Row} key=${item.conversation_id} item=${item} />`)}</ul>`}
+    ${pages.data && !pages.items.length && (pages.hasMore ? html`<${Empty} title=${t("conversations.none_so_far")}>${t("conversations.none_so_far.why")}</${Empty}>` : html`<${Nothing} isNarrowed=${isNarrowed} />`)}
+    ${pages.items.length > 0 && html`<ul class="rows">${pages.items.map((item) => html`<${Row} key=${item.conversation_id} item=${item} />`)}</ul>`}
     <${MoreButton} pages=${pages} />
   `;
 }
-
-const holds = (text, words) => text.toLowerCase().includes(words.toLowerCase());
 
 function Nothing({ isNarrowed }) {
   if (isNarrowed) return html`<${Empty} title=${t("conversations.none_found")}>${t("conversations.none_found.why")}</${Empty}>`;

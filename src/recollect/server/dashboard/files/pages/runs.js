@@ -18,13 +18,11 @@ export function RunStatus({ status }) {
 export function RunsPage({ query }) {
   const status = STATUSES.includes(query.status) ? query.status : "";
   const pages = usePages(
-    (cursor, signal) => get("/v1/runs", { status, cursor, limit: 50 }, signal),
+    (cursor, signal) => get("/v1/runs", { status, order: "newest", cursor, limit: 50 }, signal),
     ["runs", status],
     (run) => run.run_id,
     EVERY,
   );
-  const urgency = (run) => STATUSES.indexOf(run.status);
-  const sorted = [...pages.items].sort((one, other) => urgency(one) - urgency(other) || (one.created_at < other.created_at ? 1 : -1));
   return html`
     <div class="page-head"><${Heading} title=${t("nav.runs")}>${t("nav.runs")}</${Heading}><p class="lead">${t("runs.lead")}</p></div>
     <${Coverage} />
@@ -32,7 +30,7 @@ export function RunsPage({ query }) {
     ${pages.isLoading && html`<${Loading} />`}
     <${Failure} error=${pages.error} retry=${pages.reload} />
     ${pages.data && !pages.items.length && html`<${Empty} title=${t(status === "failed" ? "runs.none_failed" : "runs.none")}>${t("runs.none.why")}</${Empty}>`}
-    ${pages.items.length > 0 && html`<ul class="rows">${sorted.map((run) => html`<${Run} key=${run.run_id} run=${run} changed=${pages.reload} />`)}</ul>`}
+    ${pages.items.length > 0 && html`<ul class="rows">${pages.items.map((run) => html`<${Run} key=${run.run_id} run=${run} changed=${pages.reload} />`)}</ul>`}
     <${MoreButton} pages=${pages} />
   `;
 }

@@ -1,30 +1,38 @@
 // The tokens that models cost, over time: for chats, and for learning.
 import { html } from "../lib.js";
-import { get, part } from "../api.js";
+import { get } from "../api.js";
 import { number, t } from "../i18n.js";
 import { useLive } from "../live.js";
-import { Empty, Failure, Heading, Loading, Panel } from "../parts.js";
+import { Choice, Empty, Failure, Heading, Loading, Name, Panel } from "../parts.js";
 import { Plot } from "../plot.js";
+import { go } from "../routes.js";
 import { state } from "../store.js";
 
 const EVERY = 60000; // milliseconds
-const CONVERSATIONS = 30; // the newest, whose chats are counted
-const RUN_PAGES = 2; // of 200
-const AT_ONCE = 4;
-const HOURS_SHOWN = 48;
+const SPANS = ["7", "30", "90", "365"]; // days
+const DAY = 86400000; // milliseconds
 
-export function UsagePage() {
+export function UsagePage({ query }) {
+  const days = SPANS.includes(query.days) ? query.days : "30";
+  const by = query.by === "agent" ? "agent" : "model";
   const who = useLive((signal) => get("/v1/whoami", {}, signal), ["whoami of usage"], EVERY);
-  const spent = useLive(readSpent, ["spent"], EVERY);
+  const spent = useLive((signal) => get("/v1/usage", { since: dayBefore(days - 1), by }, signal), ["spent", days, by], EVERY);
   return html`
     <div class="page-head"><${Heading} title=${t("nav.usage")}>${t("nav.usage")}</${Heading}><p class="lead">${t("usage.lead")}</p></div>
     <${Failure} error=${who.error ?? spent.error} retry=${spent.reload} />
     ${who.data && html`<${Today} who=${who.data} />`}
+    <div class="choices">
+      <${Choice} label=${t("usage.span")} value=${days} onChange=${(name) => go(["usage"], { days: name, by })} options=${SPANS.map((name) => [name, t("usage.days", { n: name })])} />
+      <${Choice} label=${t("usage.by")} value=${by} onChange=${(name) => go(["usage"], { days, by: name })} options=${[["model", t("usage.by_model")], ["agent", t("usage.by_agent")]]} />
+    </div>
     ${spent.isLoading && html`<${Loading} />`}
-    ${spent.data && html`
-      <${Spent} title=${t("usage.chat")} rows=${spent.data.chats} note=${t("usage.chat.note", { n: number(spent.data.conversations) })} />
-      <${Spent} title=${t("usage.learning")} rows=${spent.data.learning} note=${t("usage.learning.note", { n: number(spent.data.runs) })} />`}
+    ${spent.data && ["chat", "learning"].map((kind) => html`<${Spent} key=${kind} title=${t(`usage.${kind}`)} spent=${spent.data} kind=${kind} by=${by} />`)}
   `;
+}
+
+// Days are those of UTC, as budgets are.
+function dayBefore(days) {
+  return new Date(Date.now() - days * DAY).toISOString().slice(0, 10);
 }
 
 function Today({ who }) {
@@ -41,77 +49,41 @@ function Today({ who }) {
   </${Panel}>`;
 }
 
-function Spent({ title, rows, note }) {
-  const buckets = inBuckets(rows);
+function Spent({ title, spent, kind, by }) {
+  const items = spent.items.filter((item) => item.kind === kind);
+  if (!items.length) return html`<${Panel} title=${title}><${Empty} title=${t("usage.none")}>${t("usage.none.why")}</${Empty}></${Panel}>`;
   return html`<${Panel} title=${title}>
-    ${buckets.length ? html`<${Plot} title=${title} rows=${buckets} names=${[t("tokens.input"), t("tokens.output")]} head=${t("usage.when")} />` : html`<${Empty} title=${t("usage.none")}>${t("usage.none.why")}</${Empty}>`}
-    <p class="hint">${note}</p>
+    <${Plot} title=${title} rows=${byDay(items, spent)} names=${[t("tokens.input"), t("tokens.output")]} head=${t("usage.when")} />
+    <${Names} title=${title} items=${items} by=${by} />
   </${Panel}>`;
 }
 
-// --- what was spent: [time, input, output] ---
-
-async function readSpent(signal) {
-  const page = await get("/v1/conversations", { limit: CONVERSATIONS }, signal);
-  const [chats, runs] = await Promise.all([readChats(page.items, signal), readRuns(signal)]);
-  const learning = runs.flatMap((run) => [...run.stages, ...run.failures].map((each) => [each.finished_at ?? each.failed_at, each.prompt_tokens, each.completion_tokens]));
-  return { chats, learning: learning.filter(costs), conversations: page.items.length, runs: runs.length };
-}
-
-const costs = ([, input, output]) => input + output > 0;
-
-async function readChats(conversations, signal) {
-  const waiting = [...conversations];
-  const found = [];
-  const work = async () => {
-    for (let each = waiting.pop(); each; each = waiting.pop()) {
-      const usage = await get(`/v1/conversations/${part(each.conversation_id)}/usage`, {}, signal).catch(goneSince);
-      for (const turn of usage.turns) found.push([turn.finished_at ?? turn.started_at, turn.input_tokens, turn.output_tokens]);
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return found.filter(costs);
-}
-
-function goneSince(error) {
-  if (error.status === 404) return { turns: [] };
-  throw error;
-}
-
-async function readRuns(signal) {
-  const found = [];
-  let cursor;
-  for (let count = 0; count < RUN_PAGES; count += 1) {
-    const page = await get("/v1/runs", { cursor, limit: 200 }, signal);
-    found.push(...page.items);
-    cursor = page.next_cursor;
-    if (!cursor) break;
+// Who has cost how much, those that cost most first.
+function Names({ title, items, by }) {
+  const sums = new Map();
+  for (const item of items) {
+    const name = (by === "agent" ? item.agent_id : item.model) || "–";
+    const [requests, input, output] = sums.get(name) ?? [0, 0, 0];
+    sums.set(name, [requests + item.requests, input + item.input_tokens, output + item.output_tokens]);
   }
-  return found;
+  const rows = [...sums].sort(([, one], [, other]) => other[1] + other[2] - one[1] - one[2]);
+  const head = [t(by === "agent" ? "filter.agent" : "usage.model"), t("usage.requests"), t("tokens.input"), t("tokens.output")];
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${`${title}: ${head[0]}`}><table>
+    <thead><tr>${head.map((cell) => html`<th scope="col">${cell}</th>`)}</tr></thead>
+    <tbody>${rows.map(([name, values]) => html`<tr key=${name}><th scope="row"><${Name} value=${name} most=${60} /></th>${values.map((value) => html`<td>${number(value)}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
 }
 
-// By hours if all is of the last days, else by days; empty ones between are shown, for time goes on.
-export function inBuckets(rows) {
-  if (!rows.length) return [];
-  const times = rows.map(([at]) => new Date(at).getTime());
-  const isShort = Math.max(...times) - Math.min(...times) < HOURS_SHOWN * 3600000;
-  const floor = (time) => {
-    const at = new Date(time);
-    if (isShort) at.setMinutes(0, 0, 0);
-    else at.setHours(0, 0, 0, 0);
-    return at;
-  };
-  const buckets = new Map();
-  const last = Math.max(...times);
-  for (let at = floor(Math.min(...times)); at <= last; isShort ? at.setHours(at.getHours() + 1) : at.setDate(at.getDate() + 1)) {
-    buckets.set(at.getTime(), [0, 0]);
+// [day, input, output] from the first day that cost something; empty ones between are shown, for time goes on.
+function byDay(items, { until }) {
+  const sums = new Map();
+  const last = Date.parse(until);
+  for (let at = Math.min(Date.parse(items[0].day), last - 6 * DAY); at <= last; at += DAY) sums.set(new Date(at).toISOString().slice(0, 10), [0, 0]);
+  for (const { day, input_tokens: input, output_tokens: output } of items) {
+    const sum = sums.get(day);
+    sum[0] += input;
+    sum[1] += output;
   }
-  rows.forEach(([, input, output], index) => {
-    const sums = buckets.get(floor(times[index]).getTime());
-    sums[0] += input;
-    sums[1] += output;
-  });
-  const parts = isShort ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
-  const told = new Intl.DateTimeFormat(state.language === "zh" ? "zh-CN" : "en-GB", parts);
-  return [...buckets].map(([at, sums]) => [told.format(at), ...sums]);
+  const told = new Intl.DateTimeFormat(state.language === "zh" ? "zh-CN" : "en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+  return [...sums].map(([day, sum]) => [told.format(new Date(day)), ...sum]);
 }

@@ -1,5 +1,5 @@
-// What the model sees of a conversation under its strategy, and which strategy that is.
-import { html, useState } from "../lib.js";
+// What the model sees of a conversation under its strategy, or would see under another.
+import { html, useEffect, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
 import { useLive } from "../live.js";
@@ -17,32 +17,45 @@ const AT_FIRST = { max_user_turns: 20, keep_last_user_turns: 5, compact_trigger_
 
 export function View({ id, sign, total }) {
   const path = `/v1/conversations/${part(id)}`;
-  const view = useLive(async (signal) => ({ ...(await get(`${path}/view`, {}, signal)), settings: await get(`${path}/memory`, {}, signal) }), ["view", id, sign]);
-  if (view.isLoading) return html`<${Loading} />`;
+  const [tried, tryOut] = useState(null); // a strategy to look under, without giving it to the conversation
+  const settings = useLive((signal) => get(`${path}/memory`, {}, signal), ["memory settings", id, sign]);
+  const view = useLive((signal) => get(`${path}/view`, tried ?? {}, signal), ["view", id, sign, tried]);
+  const reload = () => {
+    tryOut(null);
+    settings.reload();
+    view.reload();
+  };
   return html`
+    <${Failure} error=${settings.error} retry=${settings.reload} />
+    ${settings.data && html`<${Strategy} path=${path} settings=${settings.data} key=${settings.data.version} tried=${tried} tryOut=${tryOut} changed=${reload} />`}
+    ${tried && settings.data && html`<p class="notice" role="status">${t("strategy.tried")} <button type="button" class="small" onClick=${() => tryOut(null)}>${t("strategy.own")}</button></p>`}
     <${Failure} error=${view.error} retry=${view.reload} />
-    ${view.data && html`
-      <${Strategy} path=${path} settings=${view.data.settings} key=${view.data.settings.version} changed=${view.reload} />
-      <p class="hint" role="status">${seen(view.data.items.length, total)}</p>
-      <${Items} items=${view.data.items} />`}
+    ${view.isLoading && html`<${Loading} />`}
+    ${view.data && html`<p class="hint" role="status">${seen(view.data, total)}</p><${Items} items=${view.data.items} />`}
   `;
 }
 
-function seen(shown, total) {
-  return t(total > shown ? "view.some" : "view.all", { n: number(shown), of: number(total ?? shown) });
+// Also where none is missing, some of them may be shortened.
+function seen({ items, memory_strategy: strategy }, total) {
+  const isWhole = (total ?? 0) <= items.length;
+  const words = !isWhole ? "view.some" : strategy && strategy.mode !== "none" ? "view.items" : "view.all";
+  return t(words, { n: number(items.length), of: number(total ?? items.length) });
 }
 
-function Strategy({ path, settings, changed }) {
+function Strategy({ path, settings, tried, tryOut, changed }) {
   const stored = settings.memory_strategy;
   const [mode, setMode] = useState(stored?.mode ?? "");
   const [values, setValues] = useState({ ...AT_FIRST, ...stored });
   const [error, setError] = useState(null);
-  const apply = async (event) => {
+  const knobs = Object.fromEntries((KNOBS[mode] ?? []).map((name) => [name, Number(values[name])]));
+  const chosen = mode ? { mode, ...knobs } : null;
+  const look = (event) => {
     event.preventDefault();
-    const knobs = Object.fromEntries((KNOBS[mode] ?? []).map((name) => [name, Number(values[name])]));
-    const body = { memory_strategy: mode ? { mode, ...knobs } : null };
+    tryOut(chosen);
+  };
+  const keep = async () => {
     try {
-      await call("PATCH", `${path}/memory`, { body, headers: { "If-Match": `"${settings.version}"` } });
+      await call("PATCH", `${path}/memory`, { body: { memory_strategy: chosen }, headers: { "If-Match": `"${settings.version}"` } });
       setError(null);
       announce(t("strategy.changed"));
       changed();
@@ -50,7 +63,10 @@ function Strategy({ path, settings, changed }) {
       setError(problem);
     }
   };
-  return html`<form class="strategy" aria-label=${t("strategy.title")} onSubmit=${apply}>
+  useEffect(() => {
+    if (!tried) setMode(stored?.mode ?? "");
+  }, [tried]);
+  return html`<form class="strategy" aria-label=${t("strategy.title")} onSubmit=${look}>
     <${Field} label=${t("strategy.title")}>
       <select value=${mode} onChange=${(event) => setMode(event.target.value)}>
         ${["", "none", "trim", "summarize", "compact"].map((name) => html`<option value=${name} selected=${name === mode}>${t(`strategy.${name || "agent"}`)}</option>`)}
@@ -59,7 +75,10 @@ function Strategy({ path, settings, changed }) {
     ${(KNOBS[mode] ?? []).map(
       (name) => html`<${Field} label=${t(`knob.${name}`)}><input type="number" min=${name === "keep_last_user_turns" ? 0 : 1} required value=${values[name]} onInput=${(event) => setValues({ ...values, [name]: event.target.value })} /></${Field}>`,
     )}
-    <div class="filter-buttons"><button type="submit" class="primary">${t("strategy.apply")}</button></div>
+    <div class="filter-buttons">
+      <button type="submit" class="primary">${t("strategy.try")}</button>
+      <button type="button" onClick=${keep}>${t("strategy.apply")}</button>
+    </div>
     <p class="hint">${t("strategy.note")}</p>
     <${Failure} error=${error} />
   </form>`;

@@ -1,0 +1,114 @@
+"""What the doctor finds out about what works on a database: keys, learning and vectors."""
+
+from collections.abc import Collection
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from .doctor_database import Finding, existing, guarded, steps_in
+from .opening import file_of
+from .output import plural
+
+if TYPE_CHECKING:
+    from ..memory.search.embedders import Embedder
+    from ..server.settings import Settings
+
+_LONG_WAIT = 600.0  # seconds that something to learn from may wait before somebody should look
+_OPEN = "none: the service is open to this machine"
+
+
+async def look_at_memory(url: str, settings: "Settings | None", embedder: "Embedder | None") -> list[Finding]:
+    """How memory is. Of a file, only tables that are there are looked at: nothing is made by looking."""
+    there = _scopes(url)
+    findings = [await guarded("keys", lambda: _keys(url, settings, "service" in there))]
+    if "memory" not in there:
+        return [*findings, Finding("learning", "off", "there is nothing to learn from")]
+    findings.append(await guarded("learning", lambda: _learning(url)))
+    if embedder is not None:
+        findings.append(await guarded("vectors", lambda: _vectors(url, embedder)))
+    return findings
+
+
+def _scopes(url: str) -> Collection[str]:
+    path = file_of(url)
+    if path is None:
+        return ("memory", "service")  # migrations make all of them
+    if not path.exists():
+        return ()
+    with closing(existing(path)) as held:
+        return steps_in(held)
+
+
+async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Finding:
+    from ..server.access.keys import KeyStore
+    from ..server.addresses import is_loopback
+
+    valid = 0
+    if is_there:
+        async with KeyStore(url) as keys:
+            valid = sum(key.is_valid(datetime.now(UTC)) for key in await keys.list())
+    if valid:
+        return Finding("keys", "ok", f"{plural(valid, 'valid key')}")
+    host = "127.0.0.1" if settings is None else settings.server.host
+    if is_loopback(host):
+        return Finding("keys", "off", _OPEN)
+    fix = "make one: recollect keys create --tenant NAME --scope admin"
+    return Finding("keys", "wrong", f"none, and the service is to listen on {host}", fix)
+
+
+async def _learning(url: str) -> Finding:
+    from ..memory.database.schema import QUEUE
+    from ..memory.store import MemoryStore
+
+    async with MemoryStore(url, workers=0, embedder=None, all_tenants=True) as store:
+        now = await store.coverage()
+        waited = await store._database.fetch(
+            f"SELECT {store._database.dialect.now} - min(available_at) FROM {QUEUE.name}",
+            (),
+            lambda rows: float(rows[0][0] or 0),
+        )
+    remembered = plural(now.remembered, "conversation")
+    told = f"{remembered} remembered, {now.pending:,} pending, {now.failed:,} failed"
+    return learning_finding(told, now.failed, waited)
+
+
+def learning_finding(told: str, failed: int, waited: float) -> Finding:
+    """How learning goes: what failed, and how many seconds the oldest of the rest has waited for a worker."""
+    if waited > _LONG_WAIT:
+        told += f"; the oldest has waited for {waited / 60:,.0f} minutes"
+        return Finding(
+            "learning", "warning", told, "nobody learns: start recollect serve or recollect worker"
+        )
+    if failed:
+        return Finding("learning", "warning", told, "see why: recollect runs list --status failed")
+    return Finding("learning", "ok", told)
+
+
+async def _vectors(url: str, embedder: "Embedder") -> Finding:
+    """Whether what is stored has vectors of the embedder that is configured, in all tenants."""
+    from ..memory.database.access import MemoryDatabase
+    from ..memory.database.schema import EMBEDDERS
+    from ..memory.database.vectors import Vectors, model_of
+
+    model = model_of(embedder)
+    async with MemoryDatabase(url) as database:
+        others = await database.fetch(
+            f"SELECT DISTINCT vector_model FROM {EMBEDDERS.name} WHERE vector_model <> ?1",
+            (model,),
+            lambda rows: sorted(str(name) for (name,) in rows),
+        )
+        vectors = Vectors(database)
+        tenants = await vectors.tenants_pending(model)
+        missing = sum([await vectors.of(tenant).count_pending(model) for tenant in tenants])
+    return vectors_finding(model, others, missing)
+
+
+def vectors_finding(model: str, others: Collection[str], missing: int) -> Finding:
+    """How many texts have no vector of a model, and which other models theirs may be of."""
+    if not missing:
+        return Finding("vectors", "ok", f"all texts have one of {model}")
+    told = f"{plural(missing, 'text')} without one of {model}"
+    if others:
+        told += f"; there are some of {', '.join(others)}, which are not compared with it"
+    fix = "recollect serve or recollect worker make them; until then these are found by words"
+    return Finding("vectors", "warning", told, fix)

@@ -1,0 +1,40 @@
+"""What models have cost, day by day."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Literal
+
+from ..items import ModelUsage
+from ..sessions.sql.columns import text_from_column
+from ..sessions.sql.scripts import Row
+
+SpentBy = Literal["model", "agent"]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a model, or all models for an agent, have cost on a day of UTC."""
+
+    day: str
+    name: str
+    """Of the model or the agent."""
+    usage: ModelUsage
+
+
+@dataclass(frozen=True)
+class Days:
+    """Whole days of UTC, the first and the last of which are among them."""
+
+    first: date
+    last: date
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The first moment and the one after the last, as columns compare them."""
+        return self.first.isoformat(), (self.last + timedelta(days=1)).isoformat()
+
+
+def spent_from(rows: Sequence[Row]) -> list[Spent]:
+    """What rows tell: a day, a name, and the numbers of requests and of tokens in and out."""
+    return [Spent(day, text_from_column(name), ModelUsage(*map(int, usage))) for day, name, *usage in rows]

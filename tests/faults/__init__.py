@@ -1,0 +1,1 @@
+"""The promises, proven: seeded work under faults, and what must hold afterwards."""

@@ -1,0 +1,63 @@
+"""What a part of the proof did and found, kept as JSON for the page of results."""
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much a part is to do.
+
+    A part spreads these over its places (backends, targets) as it sees fit; `seed` decides everything random,
+    so that the same plan does the same again.
+    """
+
+    seed: int
+    operations: int
+    faults: int
+    only: str | None = None
+    """The one place to do, where not all."""
+
+
+@dataclass
+class Account:
+    """What was done in one place: checked operations and injected faults by kind, with the seeds used.
+
+    `findings` are the promises that did not hold, each with the seed that shows it; an honest campaign may
+    have some, and `make faults` then fails. `measures` are figures such as bytes of memory.
+    """
+
+    part: str
+    place: str
+    operations: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    seeds: list[int] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    measures: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def save(self, folder: Path = RESULTS) -> None:
+        """Keep it beside the others, in place of an earlier one of the same part and place."""
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(asdict(self), indent=1, sort_keys=True)
+        (folder / f"{self.part}-{self.place}.json").write_text(text + "\n")
+
+
+class Part(Protocol):
+    """A module `tests.faults.<part>.campaign` has this function; `python -m tests.faults` calls it."""
+
+    def run(self, plan: Plan) -> list[Account]: ...
+
+
+def load_accounts(folder: Path = RESULTS) -> list[Account]:
+    """All accounts that are kept, in the order of their names."""
+    read = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    return [
+        Account(**{**each, "operations": Counter(each["operations"]), "faults": Counter(each["faults"])})
+        for each in read
+    ]

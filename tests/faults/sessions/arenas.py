@@ -1,0 +1,231 @@
+"""Where a campaign takes place: a file on a disk, a small disk, or a server with a proxy before it."""
+
+import errno
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol, Self, TypeAlias
+
+from recollect.testing.servers.postgres import PostgresServer
+from recollect.testing.servers.redis import RedisServer
+
+from ..disk import small_disk
+from ..leaks import left_in_postgres, left_in_redis, left_in_sqlite
+from ..proxy import CuttingProxy
+from .model import Follower, History
+from .places import Place
+from .stored import check_file, check_postgres, check_redis
+
+_SMALL = 48 << 20  # bytes of a small disk
+_PATIENCE = 5.0  # seconds that a fault waits for its victims
+_TRIES = 100  # to take the room of a disk before others do
+
+
+class Arena(Protocol):
+    """A place made ready: where it is, what can be done to it, and what is found in it afterwards."""
+
+    @property
+    def where(self) -> str:
+        """The path or URL, without a driver, by which clients reach it."""
+        ...
+
+    @property
+    def faults(self) -> "Faults":
+        """What can be done to it, beside killing clients."""
+        ...
+
+    @property
+    def followers(self) -> dict[str, Follower]:
+        """What its sessions must hold, by their names."""
+        ...
+
+    def check(self, found: Mapping[str, History]) -> list[str]:
+        """What is wrong beneath, and what was left behind, in words."""
+        ...
+
+
+class Watch(Protocol):
+    """What a fault can see of the clients."""
+
+    def failures(self) -> int:
+        """How many calls have not been done so far."""
+        ...
+
+
+Fault: TypeAlias = Callable[[random.Random, Watch], None]
+Faults: TypeAlias = Mapping[str, Fault]
+Server: TypeAlias = PostgresServer | RedisServer
+
+
+class FileArena:
+    """A SQLite file, on a disk that can be filled where it is small."""
+
+    def __init__(self, place: Place, folder: Path, is_small: bool) -> None:
+        self._place = place
+        self._folder = folder
+        self._path = folder / "sessions.db"
+        self.where = str(self._path)
+        self.faults: Faults = {"disk full": self._fill} if is_small else {}
+        self.followers: dict[str, Follower] = {}
+
+    def check(self, found: Mapping[str, History]) -> list[str]:
+        """What is wrong with the file, and locks on it."""
+        return left_in_sqlite(self._path) + check_file(self._path, self._place.advanced, found)
+
+    def _fill(self, chance: random.Random, watch: Watch) -> None:
+        before = watch.failures()
+        ballast = self._folder / "ballast"
+        _take_room(ballast, leaving=chance.randrange(100_000))
+        try:
+            enough = before + chance.randint(1, 20)
+            _wait_for(lambda: watch.failures() > enough)
+        finally:
+            ballast.unlink()
+
+
+def _take_room(ballast: Path, leaving: int) -> None:
+    """Take the room of a disk, but for some bytes, at once: others write there, and free some, meanwhile."""
+    if not ballast.parent.is_mount():  # somebody has unmounted it, and this is the disk of the machine
+        raise RuntimeError("the small disk has gone")
+    with ballast.open("wb") as file:
+        for _ in range(_TRIES):
+            disk = os.statvfs(ballast.parent)
+            try:
+                os.posix_fallocate(file.fileno(), 0, max(1, disk.f_bavail * disk.f_frsize - leaving))
+                return
+            except OSError as error:  # they have taken it first
+                if error.errno != errno.ENOSPC:
+                    raise
+
+
+class ServerArena:
+    """A server, reached directly or by a proxy that does harm; the kind of it is that of the place."""
+
+    def __init__(
+        self,
+        place: Place,
+        server: Server,
+        proxy: CuttingProxy | None,
+        followers: dict[str, Follower],
+    ) -> None:
+        self._place = place
+        self._server = server
+        self._url = server.url if isinstance(server, RedisServer) else _database(server, place)
+        self._proxy = proxy
+        self.followers = followers
+        self.faults: Faults = {"server killed": self._kill} if proxy is None else _harm(proxy)
+
+    @property
+    def where(self) -> str:
+        """The URL of the server, or of the proxy before it."""
+        if self._proxy is None:
+            return self._url
+        return self._url.replace(f":{self._server.port}/", f":{self._proxy.port}/")
+
+    def check(self, found: Mapping[str, History]) -> list[str]:
+        """What is wrong in the server, and what it still holds of its clients."""
+        if isinstance(self._server, RedisServer):
+            return left_in_redis(self._server.command) + check_redis(self._server.command, found)
+        return left_in_postgres(self._url) + check_postgres(self._url, self._place.advanced, found)
+
+    def _kill(self, chance: random.Random, watch: Watch) -> None:  # noqa: ARG002
+        self._server.kill()
+        time.sleep(chance.uniform(0, 0.05))
+        self._server.start()
+
+
+def _harm(proxy: CuttingProxy) -> Faults:
+    def cut(chance: random.Random, watch: Watch) -> None:  # noqa: ARG001
+        proxy.cut(refuse=chance.random() < 0.5)
+        time.sleep(chance.uniform(0, 0.1))
+
+    def delay(chance: random.Random, watch: Watch) -> None:  # noqa: ARG001
+        proxy.delay(chance.uniform(0.001, 0.03))
+        time.sleep(chance.uniform(0.05, 0.2))
+
+    def truncate(chance: random.Random, watch: Watch) -> None:  # noqa: ARG001
+        proxy.truncate_after(chance.randrange(1, 5000))
+        _wait_for(lambda: proxy.has_truncated)
+
+    faults: Faults = {"connections cut": cut, "answers delayed": delay, "answers truncated": truncate}
+    return {name: _mended(proxy, fault) for name, fault in faults.items()}
+
+
+def _mended(proxy: CuttingProxy, fault: Fault) -> Fault:
+    def do(chance: random.Random, watch: Watch) -> None:
+        fault(chance, watch)
+        proxy.mend()
+
+    return do
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    """Wait for the effect of a fault; where nobody meets with it, it has none."""
+    deadline = time.monotonic() + _PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+@contextmanager
+def arenas_of(place: Place, server: Server | None) -> Iterator[list[Arena]]:
+    """The arenas of a place, for as long as they are needed; `server` is the one that keeps it, if any."""
+    if server is None:
+        with TemporaryDirectory(prefix="recollect-faults-") as folder, _small_disk() as disk:
+            folders = [Path(folder), *disk]
+            yield [FileArena(place, each, is_small=each is not folders[0]) for each in folders]
+    else:
+        with CuttingProxy(server.port) as proxy:
+            known: dict[str, Follower] = {}
+            yield [ServerArena(place, server, None, known), ServerArena(place, server, proxy, known)]
+
+
+class Servers:
+    """The servers that places are kept in, each started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._started: dict[str, Server] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stack.close()
+
+    def of(self, place: Place) -> Server | None:
+        """The server of a place; `None` where it is kept in a file."""
+        if place.is_served and place.kept_in not in self._started:
+            self._started[place.kept_in] = self._start(place.kept_in)
+        return self._started.get(place.kept_in)
+
+    def _start(self, kind: str) -> Server:
+        if kind == "redis":
+            return self._stack.enter_context(RedisServer(durable=True))
+        return self._stack.enter_context(PostgresServer())
+
+
+def _database(server: PostgresServer, place: Place) -> str:
+    """The URL of a database of the place's own."""
+    import psycopg
+
+    name = place.name.replace("-", "_")
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
+        if known is None:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+    return f"{server.url.rpartition('/')[0]}/{name}"
+
+
+@contextmanager
+def _small_disk() -> Iterator[list[Path]]:
+    """A small disk, or none where we may not mount one: no account then tells of a full disk."""
+    with ExitStack() as stack:
+        try:
+            disks = [stack.enter_context(small_disk(_SMALL))]
+        except PermissionError:
+            disks = []
+        yield disks

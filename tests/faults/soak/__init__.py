@@ -1,0 +1,1 @@
+"""The soak: a day of mixed traffic in minutes, in which nothing may grow that should not."""

@@ -1,0 +1,1 @@
+"""Upgrades: databases of every released schema, migrations that are killed, backups while serving."""

@@ -1,0 +1,207 @@
+"""Backups that are made while others write, and what is in them once they are restored."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import httpx2
+
+from recollect import ConversationManager
+from recollect.memory.store import MemoryStore
+from recollect.migrations import migrate
+from recollect.testing.servers.postgres import PostgresServer
+from recollect.testing.servers.service import ServiceServer
+
+from ..account import Account
+from .kept import new_database
+from .postgres_tools import folder_of_tools, run_tool
+
+Record: TypeAlias = Callable[[dict[str, Any]], object]
+
+_CLIENTS = 3
+_AGENT = "assistant"
+_SETTINGS = {"memory": {"embedder": "none", "workers": 1, "own_process": False}}
+
+
+@dataclass
+class Written:
+    """What the clients have asked for and what was acknowledged, by client, in their order."""
+
+    asked: list[int] = field(default_factory=lambda: [0] * _CLIENTS)
+    acknowledged: list[int] = field(default_factory=lambda: [0] * _CLIENTS)
+
+
+class Writers:
+    """Clients, each of which records one conversation after the other, until they are stopped."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._stopping = threading.Event()
+        self._changed = threading.Condition()
+        self._threads = [threading.Thread(target=self._write, args=(each,)) for each in range(_CLIENTS)]
+        self.written = Written()
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, count: int) -> list[int]:
+        """Wait until each client has so many acknowledged; how many they have by then."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: min(self.written.acknowledged) >= count, 300)
+            return list(self.written.acknowledged)
+
+    def _write(self, client: int) -> None:
+        while not self._stopping.is_set():
+            number = self.written.asked[client]
+            self.written.asked[client] += 1
+            self._record(_conversation(client, number))
+            with self._changed:
+                self.written.acknowledged[client] += 1
+                self._changed.notify_all()
+
+
+@contextmanager
+def serving(url: str) -> Iterator[Record]:
+    """A service on a database, and how something is recorded with it."""
+    with ServiceServer(url, _SETTINGS) as service, httpx2.Client(base_url=service.url, timeout=60) as http:
+        yield lambda said: http.post("/v1/conversations", json=said).raise_for_status()
+
+
+@contextmanager
+def recording(url: str) -> Iterator[Record]:
+    """The same without the service: a program that records, which starts sooner."""
+    with closing(ConversationManager(url, workers=0, embedder=None)) as manager:
+        yield lambda said: manager.record_conversation(**said)
+
+
+def _conversation(client: int, number: int) -> dict[str, Any]:
+    texts = [f"I sail boat {number}.", f"Part two of {number}."]
+    messages = [{"role": "user", "content": text} for text in texts]
+    return {"agent_id": _AGENT, "user_id": f"client-{client}", "messages": messages}
+
+
+# --- what is in a copy ---
+
+
+async def wrong_with_copy(url: str, before: list[int], written: Written) -> list[str]:
+    """What does not hold of a copy: it has what was acknowledged before, whole, and is of one moment."""
+    wrong: list[str] = []
+    async with MemoryStore(url, workers=0, embedder=None) as store:
+        for client in range(_CLIENTS):
+            exported = await store.export_user(f"client-{client}")
+            recorded = sorted(exported["conversations"], key=lambda each: each["created_at"])
+            found = [[part["content"] for part in each["conversation_data"]["messages"]] for each in recorded]
+            expected = [_texts(client, number) for number in range(len(found))]
+            if found != expected:
+                wrong.append(f"client {client}: not the first conversations, each whole and in order")
+            if not before[client] <= len(found) <= written.asked[client]:
+                wrong.append(f"client {client}: {len(found)} conversations, {before[client]} acknowledged")
+            if {run["conversation_id"] for run in exported["runs"]} != {
+                each["conversation_id"] for each in exported["conversations"]
+            }:
+                wrong.append(f"client {client}: a conversation without its run")
+    return wrong
+
+
+def _texts(client: int, number: int) -> list[str]:
+    return [message["content"] for message in _conversation(client, number)["messages"]]
+
+
+def can_be_served(url: str) -> bool:
+    """Whether a service starts on a restored copy and records there."""
+    with ServiceServer(url, _SETTINGS) as service:
+        answer = httpx2.post(f"{service.url}/v1/conversations", json=_conversation(0, 0), timeout=60)
+    return answer.status_code == 201
+
+
+# --- making one while others write ---
+
+
+@dataclass(frozen=True)
+class Backups:
+    """Makes backups while others write, and looks at what comes back."""
+
+    account: Account
+    writes: int
+    used: Callable[[str], AbstractContextManager[Record]] = serving
+    """How a database is used meanwhile."""
+
+    def of_file(self, folder: Path) -> str:
+        """A SQLite file by `recollect backup`; the copy."""
+        url, copy = str(folder / "served.db"), folder / "copy.db"
+        self._make(url, lambda: back_up_by_command(url, copy), lambda: str(copy))
+        return str(copy)
+
+    def by_dump(self, server: str, folder: Path) -> None:
+        """A PostgreSQL by `recollect backup`, which runs pg_dump, and pg_restore."""
+        dump = folder / "copy.dump"
+        with _migrated(server) as url, new_database(server) as empty:
+            self._make(url, lambda: back_up_by_command(url, dump), lambda: restore_dump(dump, empty))
+
+    def by_base_backup(self, server: PostgresServer) -> None:
+        """A PostgreSQL by pg_basebackup, which is what continuous archiving begins with."""
+        copied = CopiedServer()
+        try:
+            with _migrated(server.url) as url:
+                self._make(url, lambda: copied.copy(server), lambda: copied.start_for(url))
+        finally:
+            copied.__exit__()
+
+    def _make(self, url: str, back_up: Callable[[], None], restored: Callable[[], str]) -> None:
+        with self.used(url) as record, Writers(record) as writers:
+            before = writers.wait_for(max(1, self.writes // (2 * _CLIENTS)))
+            back_up()
+            writers.wait_for(max(self.writes // _CLIENTS, max(before) + 1))
+        wrong = asyncio.run(wrong_with_copy(restored(), before, writers.written))
+        self.account.operations["writes while a backup was made"] += sum(writers.written.acknowledged)
+        self.account.operations["backups"] += 1
+        self.account.findings += [f"a backup made meanwhile: {each}" for each in wrong]
+
+
+def back_up_by_command(url: str, target: Path) -> None:
+    """`recollect backup`, as an operator runs it."""
+    path = f"{folder_of_tools()}{os.pathsep}{os.environ['PATH']}"
+    command = [sys.executable, "-m", "recollect", "backup", str(target), "--url", url]
+    subprocess.run(command, env=os.environ | {"PATH": path}, check=True, capture_output=True)
+
+
+def restore_dump(dump: Path, url: str) -> str:
+    """Bring a dump back into an empty database."""
+    run_tool("pg_restore", url, "--exit-on-error", str(dump))
+    return url
+
+
+class CopiedServer(PostgresServer):
+    """A PostgreSQL that starts from a base backup of another, taken while that is written to."""
+
+    def copy(self, server: PostgresServer) -> None:
+        """Take the base backup."""
+        self._folder.chmod(0o777)  # the copy belongs to whoever runs the server
+        place = ("--host", "127.0.0.1", "--port", str(server.port), "--username", "postgres")
+        self._run("pg_basebackup", *place, "--pgdata", str(self._folder / "data"), "--checkpoint", "fast")
+
+    def start_for(self, url: str) -> str:
+        """Start it; where the copy of a database is then."""
+        self.start()
+        return f"{self.url.rpartition('/')[0]}/{url.rpartition('/')[2]}"
+
+
+@contextmanager
+def _migrated(server: str) -> Iterator[str]:
+    with new_database(server) as url:
+        asyncio.run(migrate(url))
+        yield url
