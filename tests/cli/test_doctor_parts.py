@@ -14,7 +14,7 @@ import pytest
 
 from recollect import SQLiteSession
 from recollect.cli.doctor_database import schema_finding
-from recollect.cli.doctor_memory import learning_finding, vectors_finding
+from recollect.cli.doctor_memory import learning_finding, look_at_memory, vectors_finding
 from recollect.cli.doctor_servers import clocks_finding, persistence_finding
 from recollect.memory.store import MemoryStore
 from recollect.testing.providers import ProviderServer, Refuse
@@ -240,6 +240,33 @@ def test_a_file_of_before_is_migrated_when_it_is_next_opened() -> None:
         "ok",
         "memory 1 of 2 steps; the rest is taken when it is next opened",
     )
+
+
+def test_looking_at_a_file_of_before_takes_no_step(run: Run, folder: Path) -> None:
+    learn()
+
+    def steps() -> list[tuple[str, str]]:
+        with closing(sqlite3.connect(folder / "recollect.db")) as connection:
+            return connection.execute(
+                "SELECT scope, step FROM recollect_migrations ORDER BY rowid"
+            ).fetchall()
+
+    *before, last = steps()
+    with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
+        connection.execute("DELETE FROM recollect_migrations WHERE scope = ? AND step = ?", last)
+    checks = found(run)
+    assert steps() == before
+    assert (checks["learning"]["state"], "older version" in checks["learning"]["found"]) == ("off", True)
+    assert "vectors" not in checks
+
+
+def test_steps_that_cannot_be_read_are_wrong(run: Run, folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
+        connection.execute("CREATE TABLE recollect_migrations (something)")
+    checks = found(run)
+    assert (checks["schema"]["state"], "no such column" in checks["schema"]["found"]) == ("wrong", True)
+    (told,) = asyncio.run(look_at_memory("recollect.db", None, None))
+    assert told.state == "wrong"
 
 
 def test_what_waits_too_long_for_a_worker_is_a_warning(run: Run, folder: Path) -> None:

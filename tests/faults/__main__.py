@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import signal
 import sys
 from importlib import import_module
 
@@ -12,12 +13,8 @@ from .page import PARTS, write_page
 def main() -> int:
     """Do the parts asked for, keep what they found, and say whether every promise held."""
     asked = _arguments()
-    accounts: list[Account] = []
-    for part in asked.parts or PARTS:
-        accounts += _do(part, asked)
-    if asked.keep:
-        write_page()
-    findings = [finding for account in accounts for finding in account.findings]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # so that what was started is ended
+    findings = [finding for part in asked.parts or PARTS for finding in _do(part, asked)]
     for finding in findings:
         print(f"  DID NOT HOLD: {finding}")
     return 1 if findings else 0
@@ -28,26 +25,43 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all, unless named")
     parser.add_argument("--seed", type=int, help="replays a campaign; made up unless given")
     parser.add_argument("--scale", type=float, default=1.0, help="0.01 does a hundredth of the long form")
+    parser.add_argument("--operations", type=int, help="in place of those of the long form")
+    parser.add_argument("--faults", type=int, help="likewise")
     parser.add_argument("--only", help="one place (backend, target) of the part")
     parser.add_argument("--keep", action="store_true", help="put the results into docs/reliability.md")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.keep and (asked.scale < 1 or asked.operations is not None or asked.faults is not None):
+        parser.error("--keep is for the long form alone")
+    return asked
 
 
-def _do(part: str, asked: argparse.Namespace) -> list[Account]:
-    seed = random.SystemRandom().randrange(2**32) if asked.seed is None else asked.seed
-    operations, faults = (int(PARTS[part][what] * asked.scale) for what in ("operations", "faults"))
-    print(f"{part}: {operations:,} operations, {faults:,} faults, --seed {seed}", flush=True)
-    campaign = import_module(f"tests.faults.{part}.campaign")
-    accounts: list[Account] = campaign.run(Plan(seed, operations, faults, asked.only))
+def _do(part: str, asked: argparse.Namespace) -> list[str]:
+    """What did not hold in one part."""
+    plan = _plan_of(part, asked)
+    print(f"{part}: {plan.operations:,} operations, {plan.faults:,} faults, --seed {plan.seed}", flush=True)
+    accounts: list[Account] = import_module(f"tests.faults.{part}.campaign").run(plan)
     for account in accounts:
-        if asked.keep:
-            account.save()
         print(
             f"  {account.place}: {account.operations.total():,} operations checked, "
             f"{account.faults.total():,} faults, {len(account.findings)} findings, {account.seconds:.0f} s",
             flush=True,
         )
-    return accounts
+        if asked.keep:
+            account.save()
+    if asked.keep:
+        write_page()
+    return [finding for account in accounts for finding in account.findings]
+
+
+def _plan_of(part: str, asked: argparse.Namespace) -> Plan:
+    seed = random.SystemRandom().randrange(2**32) if asked.seed is None else asked.seed
+    operations, faults = (int(PARTS[part][what] * asked.scale) for what in ("operations", "faults"))
+    return Plan(
+        seed,
+        operations if asked.operations is None else asked.operations,
+        faults if asked.faults is None else asked.faults,
+        asked.only,
+    )
 
 
 if __name__ == "__main__":

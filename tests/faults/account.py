@@ -1,8 +1,9 @@
 """What a part of the proof did and found, kept as JSON for the page of results."""
 
 import json
+import subprocess
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -40,12 +41,22 @@ class Account:
     findings: list[str] = field(default_factory=list)
     measures: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    commit: str = ""
+    """What was put to the test."""
 
     def save(self, folder: Path = RESULTS) -> None:
         """Keep it beside the others, in place of an earlier one of the same part and place."""
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(asdict(self), indent=1, sort_keys=True)
+        self.commit = _commit()
+        text = json.dumps(vars(self), indent=1, sort_keys=True)
         (folder / f"{self.part}-{self.place}.json").write_text(text + "\n")
+
+
+def _commit() -> str:
+    """The commit of the tree, marked where something differs from it."""
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    told = subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True, check=True)
+    return told.stdout.strip()
 
 
 class Part(Protocol):

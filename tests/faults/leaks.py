@@ -21,8 +21,8 @@ _OF_POSTGRES = {
 }
 
 
-# One thread of each that stays for as long as the process does: those that wait or work for all sessions of
-# SQLite files, and those that asyncio lends to whoever asks.
+# How threads are named that stay for as long as the process does, one of each name: those that wait or work
+# for all sessions of SQLite files, and those that asyncio lends to whoever asks.
 LASTING = ("recollect-waiting", "recollect-reader", "asyncio_")
 
 
@@ -65,8 +65,8 @@ def _open_files(folder: Path) -> list[str]:
 
 def more_than(before: Held, after: Held) -> list[str]:
     """What is held after and was not before, in words."""
-    threads = [name for name in after.threads - before.threads if not name.startswith(LASTING)]
-    found = [f"a thread {name}" for name in threads]
+    lasting = Counter({name: 1 for name in after.threads if name.startswith(LASTING)})
+    found = [f"a thread {name}" for name in after.threads - (before.threads | lasting)]
     if after.tasks > before.tasks:
         found.append(f"{after.tasks - before.tasks} tasks")
     return found + [f"{count} times open: {name}" for name, count in (after.open - before.open).items()]

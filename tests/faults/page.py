@@ -10,6 +10,12 @@ from .account import Account, load_accounts
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 FOUND = Path(__file__).parent / "found.toml"
 
+_HEADLINES = {
+    "operations checked": ("sessions", "memory", "linearizability", "upgrades"),
+    "calls and requests of the soak": ("soak",),
+    "inputs fuzzed": ("fuzzing",),
+}
+_CANCELLED = "calls cancelled"  # too many and too small to be counted as faults
 PARTS = tomllib.loads((Path(__file__).parent / "parts.toml").read_text())
 
 
@@ -38,11 +44,13 @@ def _opening(accounts: Sequence[Account]) -> Iterator[str]:
     yield ""
     yield "| | |"
     yield "|---|--:|"
-    work = [account for account in accounts if account.part != "fuzzing"]
-    yield f"| operations checked | {_total(account.operations for account in work):,} |"
-    yield f"| faults injected | {_total(account.faults for account in accounts):,} |"
-    fuzzed = (account.operations for account in accounts if account.part == "fuzzing")
-    yield f"| inputs fuzzed | {_total(fuzzed):,} |"
+    for told, parts in _HEADLINES.items():
+        done = (account.operations for account in accounts if account.part in parts)
+        yield f"| {told} | {_total(done):,} |"
+    faults = sum((account.faults for account in accounts), Counter[str]())
+    cancelled = faults.pop(_CANCELLED, 0)
+    yield f"| faults injected | {faults.total():,} |"
+    yield f"| calls cancelled in the middle | {cancelled:,} |"
     yield f"| promises that did not hold | {sum(len(account.findings) for account in accounts):,} |"
 
 
@@ -51,13 +59,13 @@ def _table(accounts: Sequence[Account]) -> Iterator[str]:
         yield from ("", "Not run yet.")
         return
     yield ""
-    yield "| where | checked | faults | did not hold | seeds | time |"
-    yield "|---|---|---|--:|---|--:|"
+    yield "| where | checked | faults | did not hold | seeds | time | commit |"
+    yield "|---|---|---|--:|---|--:|---|"
     for each in accounts:
         seeds = ", ".join(str(seed) for seed in each.seeds[:3]) + (" …" if len(each.seeds) > 3 else "")
         yield (
             f"| {each.place} | {_kinds(each.operations)} | {_kinds(each.faults)} | {len(each.findings)} "
-            f"| {seeds} | {each.seconds:.0f} s |"
+            f"| {seeds} | {each.seconds:.0f} s | {each.commit} |"
         )
     for each in accounts:
         yield from _details(each)

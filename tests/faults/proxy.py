@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Self, cast
 
@@ -106,12 +107,9 @@ class CuttingProxy:
         if is_answer and self._left is not None:
             data = data[: self._left]
             self._left -= len(data)
-        if self._delay:
-            self._loop.call_later(self._delay, to.send, data)
-        else:
-            to.send(data)
-        if self._left == 0:
-            self._loop.call_later(self._delay, self._cut, False)
+        to.send(data, self._delay)
+        if self._left == 0:  # at once, lest something passes after the bytes that are missing
+            self._cut(refuse=False)
 
     def connect(self, client: "_End") -> None:
         """Connect to the server for a client that has come."""
@@ -145,6 +143,8 @@ class _End(asyncio.Protocol):
         self.connecting: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._waiting: list[bytes] = []  # what a client said before its server was reached
+        self._late: deque[bytes] = deque()  # what is held up
+        self._due = 0.0  # when the last of it is sent
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -175,7 +175,17 @@ class _End(asyncio.Protocol):
         if self.other is not None and self.other._transport is not None:
             self.other._transport.close()
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, delay: float) -> None:
+        """Send it after a while, and after all that was to be sent before it."""
+        if not delay and not self._late:
+            self._write(data)
+            return
+        loop = asyncio.get_running_loop()
+        self._due = max(self._due, loop.time() + delay)
+        self._late.append(data)
+        loop.call_at(self._due, lambda: self._write(self._late.popleft()))
+
+    def _write(self, data: bytes) -> None:
         """Send it, unless this end was cut meanwhile."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)

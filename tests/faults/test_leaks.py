@@ -7,13 +7,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import psycopg
 
 from recollect.testing.servers.redis import RedisServer
 
-from .leaks import held, left_behind, left_in_postgres, left_in_redis, left_in_sqlite, more_than
+from .leaks import Held, held, left_behind, left_in_postgres, left_in_redis, left_in_sqlite, more_than
 
 
 def test_a_file_a_socket_and_a_thread_are_seen_until_they_are_let_go(tmp_path: Path) -> None:
@@ -29,6 +30,17 @@ def test_a_file_a_socket_and_a_thread_are_seen_until_they_are_let_go(tmp_path: P
         ["a thread somebody", f"1 times open: {tmp_path}/file", "1 times open: a socket"]
     )
     assert more_than(before, held()) == []
+
+
+def test_of_threads_that_stay_there_may_be_one_of_each_name() -> None:
+    def holding(*threads: str) -> Held:
+        return Held(Counter(threads), 0, Counter())
+
+    one = holding("recollect-reader_0", "asyncio_0", "asyncio_1")
+    assert more_than(holding(), one) == []
+    assert more_than(one, one) == []
+    assert more_than(holding(), holding("asyncio_0", "asyncio_0")) == ["a thread asyncio_0"]
+    assert more_than(one, holding(*one.threads, "recollect-reader_0")) == ["a thread recollect-reader_0"]
 
 
 def test_a_task_is_seen_until_it_ends() -> None:

@@ -1,6 +1,7 @@
 """The page of results says what the campaigns kept, and names tests that exist."""
 
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ def test_the_page_is_what_was_kept() -> None:
 def test_a_test_that_is_named_exists(test: str) -> None:
     file, _, name = test.partition("::")
     assert f"def {name}(" in (ROOT / file).read_text()
+
+
+def test_an_account_is_kept_as_it_is(tmp_path: Path) -> None:
+    account = Account("sessions", "sqlite", Counter(add=3), Counter(kill=1), [7], ["x"], {"bytes": 1.5}, 2.0)
+    account.save(tmp_path)
+    assert load_accounts(tmp_path) == [account]
+    assert account.commit
 
 
 def test_what_did_not_hold_is_on_the_page() -> None:

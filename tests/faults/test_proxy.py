@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -92,6 +93,18 @@ def test_what_is_delayed_comes_whole_and_in_order(echo: int) -> None:
         proxy.delay(0.01)
         assert ask(connection, b"one") == b"one"
         assert ask(connection, b"two" * 1000) == b"two" * 1000
+
+
+def test_what_comes_after_the_mending_does_not_overtake_what_was_held_up(echo: int) -> None:
+    with CuttingProxy(echo) as proxy, connect(proxy.port) as connection:
+        proxy.delay(0.3)
+        connection.sendall(b"one")
+        while proxy.passed < 3:
+            time.sleep(0.001)
+        proxy.mend()
+        connection.sendall(b"two")
+        with connection.makefile("rb") as heard:
+            assert heard.read(6) == b"onetwo"
 
 
 def test_a_server_that_is_down_is_down_through_the_proxy_too() -> None:

@@ -1,7 +1,7 @@
 """Whether what we depend on is known to be unsound: `python -m tests.security.audit`.
 
 It ends with 0 only when every locked package was looked up. Where the advisory service cannot be reached it
-says so and ends with 2: what could not be audited is never taken for sound.
+says so and ends with 2: what could not be audited is never taken for sound. Anything else ends with 1.
 """
 
 import importlib.metadata
@@ -9,8 +9,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,15 @@ _FORBIDDEN = re.compile(
 )
 
 
+_NOT_FOUND = "Dependency not found"  # what a service tells of all packages that knows none
+_UNREACHED = re.compile(
+    r"Could not connect to \w+'s vulnerability feed|not redirecting properly"
+    r"|^requests\.exceptions\.(Connection|SSL|Proxy|ChunkedEncoding)Error\b"
+    r"|^requests\.exceptions\.(Connect|Read)Timeout\b",
+    re.MULTILINE,
+)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What an audit found."""
@@ -32,16 +41,22 @@ class Verdict:
     audited: int
     skipped: tuple[str, ...]
     unsound: tuple[str, ...]
+    failures: tuple[str, ...] = ()
+    """Why the audit itself is not one of all that is locked, other than that nobody could be asked."""
 
     @property
     def code(self) -> int:
-        """The exit code: 0 all sound, 1 something unsound, 2 something not audited."""
-        return 1 if self.unsound else 2 if self.skipped or not self.audited else 0
+        """The exit code: 0 all sound, 1 something unsound or the audit failed, 2 nobody could be asked."""
+        if self.unsound or self.failures or not (self.audited or self.skipped):
+            return 1
+        return 2 if self.skipped else 0
 
     def tell(self) -> str:
         """What a person reads."""
         if self.unsound:
             return "UNSOUND: " + "; ".join(self.unsound)
+        if self.code == 1:
+            return "THE AUDIT FAILED: " + "; ".join(self.failures or ("there was nothing to look up",))
         if self.code:
             return f"COULD NOT BE AUDITED: {len(self.skipped)} packages were not looked up and may be bad."
         return f"{self.audited} packages were looked up; no advisory concerns them."
@@ -49,36 +64,47 @@ class Verdict:
 
 def main() -> int:
     """Ask the advisory service about every locked package, and look at those that are installed."""
-    faults = not_as_locked(locked(LOCK.read_text("utf-8")), installed()) + forbidden_licences(licences())
+    lock = locked(LOCK.read_text("utf-8"))
+    faults = not_as_locked(lock, installed()) + forbidden_licences(licences())
     for fault in faults:
         print(fault)
-    verdict = judge(_asked())
+    verdict = read(_asked(), lock)
     print(verdict.tell())
     return 1 if faults else verdict.code
 
 
-def _asked() -> Mapping[str, Any]:
+def _asked() -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--progress-spinner", "off"]
     command += ["--no-deps", "--disable-pip", "--requirement", str(LOCK)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def read(ended: "subprocess.CompletedProcess[str]", wanted: Collection[str]) -> Verdict:
+    """What an audit that has ended says of the packages that it was to look up."""
     try:
-        told: Mapping[str, Any] = json.loads(ended.stdout)
+        verdict = judge(json.loads(ended.stdout), wanted)
     except ValueError:
-        told = {"dependencies": []}
-        print(ended.stderr.strip()[-500:], file=sys.stderr)
-    return told
+        if _UNREACHED.search(ended.stderr):
+            return Verdict(0, tuple(wanted), ())
+        return Verdict(0, (), (), (f"pip-audit says {ended.stderr.strip()[-500:]}",))
+    if ended.returncode and not verdict.unsound:  # it ends with 1 where it found something
+        return replace(verdict, failures=(*verdict.failures, f"pip-audit ended with {ended.returncode}"))
+    return verdict
 
 
-def judge(report: Mapping[str, Any]) -> Verdict:
-    """What a report of pip-audit says."""
+def judge(report: Mapping[str, Any], wanted: Collection[str]) -> Verdict:
+    """What a report of pip-audit says of the packages that it was to look up."""
     packages = report["dependencies"]
-    skipped = tuple(each["name"] for each in packages if "skip_reason" in each)
+    reasons = {each["name"]: each["skip_reason"] for each in packages if "skip_reason" in each}
     unsound = tuple(
         f"{each['name']} {each['version']}: {', '.join(advisory['id'] for advisory in each['vulns'])}"
         for each in packages
         if each.get("vulns")
     )
-    return Verdict(len(packages) - len(skipped), skipped, unsound)
+    missing = sorted(set(wanted) - {_plain(each["name"]) for each in packages})
+    failures = [f"{name} is locked, and was not looked up" for name in missing]
+    failures += [why for why in reasons.values() if not why.startswith(_NOT_FOUND)]
+    return Verdict(len(packages) - len(reasons), tuple(reasons), unsound, tuple(failures))
 
 
 # --- what is installed ---

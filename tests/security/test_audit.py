@@ -1,14 +1,17 @@
 """The audit of what we depend on never takes for sound what it could not look up."""
 
+import json
+import subprocess
 from typing import Any
 
 import pytest
 
-from .audit import LOCK, forbidden_licences, installed, judge, licences, locked, not_as_locked
+from .audit import LOCK, forbidden_licences, installed, judge, licences, locked, not_as_locked, read
 
 SOUND: dict[str, Any] = {"name": "a", "version": "1", "vulns": []}
 UNSOUND: dict[str, Any] = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-1"}]}
-SKIPPED: dict[str, Any] = {"name": "c", "skip_reason": "the service did not answer"}
+SKIPPED: dict[str, Any] = {"name": "c", "skip_reason": "Dependency not found on PyPI: c (3)"}
+REFUSED: dict[str, Any] = {"name": "d", "skip_reason": "d has no version"}
 
 
 @pytest.mark.parametrize(
@@ -18,13 +21,37 @@ SKIPPED: dict[str, Any] = {"name": "c", "skip_reason": "the service did not answ
         ([SOUND, UNSOUND], 1, "UNSOUND: b 2: PYSEC-1"),
         ([SOUND, SKIPPED], 2, "COULD NOT BE AUDITED: 1 packages"),
         ([UNSOUND, SKIPPED], 1, "UNSOUND"),
-        ([], 2, "COULD NOT BE AUDITED"),
+        ([SOUND, REFUSED], 1, "THE AUDIT FAILED: d has no version"),
+        ([], 1, "THE AUDIT FAILED"),
     ],
 )
 def test_only_what_was_looked_up_counts_as_sound(packages: list[Any], code: int, said: str) -> None:
-    verdict = judge({"dependencies": packages})
+    verdict = judge({"dependencies": packages}, [package["name"] for package in packages])
     assert verdict.code == code
     assert said in verdict.tell()
+
+
+def test_what_is_locked_and_not_in_the_report_is_told() -> None:
+    verdict = judge({"dependencies": [SOUND]}, ["a", "b"])
+    assert verdict.code == 1
+    assert verdict.tell() == "THE AUDIT FAILED: b is locked, and was not looked up"
+
+
+@pytest.mark.parametrize(
+    ("out", "told", "ended", "code"),
+    [
+        ("", "Traceback\nrequests.exceptions.ConnectionError: no route\n", 1, 2),
+        ("", "ERROR: Could not connect to PyPI's vulnerability feed\n", 1, 2),
+        ("", "Traceback\nValueError: requests.exceptions.ConnectionError\n", 1, 1),
+        ("", "No module named pip_audit\n", 1, 1),
+        (json.dumps({"dependencies": [SOUND]}), "", 0, 0),
+        (json.dumps({"dependencies": [SOUND]}), "", 2, 1),
+    ],
+)
+def test_only_a_service_that_cannot_be_reached_excuses_an_audit(
+    out: str, told: str, ended: int, code: int
+) -> None:
+    assert read(subprocess.CompletedProcess([], ended, out, told), ["a"]).code == code
 
 
 def test_what_is_installed_is_what_the_lock_says() -> None:

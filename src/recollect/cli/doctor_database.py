@@ -93,11 +93,17 @@ def existing(path: Path) -> sqlite3.Connection:
 
 
 def _schema(path: Path) -> Finding:
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=3)) as held:
-        taken = steps_in(held)
-    return schema_finding(
-        taken, {schema.scope: [step.name for step in schema.steps()] for schema in _schemas()}
-    )
+    try:
+        with closing(existing(path)) as held:
+            taken = steps_in(held)
+    except sqlite3.Error as error:
+        return Finding("schema", "wrong", f"its steps cannot be read: {error}", "name another, or a backup")
+    return schema_finding(taken, known_steps())
+
+
+def known_steps() -> dict[str, list[str]]:
+    """The steps that this version knows, by what they belong to."""
+    return {schema.scope: [step.name for step in schema.steps()] for schema in _schemas()}
 
 
 def _schemas() -> "Sequence[Schema]":

@@ -1,11 +1,12 @@
 """What the doctor finds out about what works on a database: keys, learning and vectors."""
 
-from collections.abc import Collection
+import sqlite3
+from collections.abc import Collection, Mapping, Set
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from .doctor_database import Finding, existing, guarded, steps_in
+from .doctor_database import Finding, existing, guarded, known_steps, steps_in
 from .opening import file_of
 from .output import plural
 
@@ -19,24 +20,41 @@ _OPEN = "none: the service is open to this machine"
 
 async def look_at_memory(url: str, settings: "Settings | None", embedder: "Embedder | None") -> list[Finding]:
     """How memory is. Of a file, only tables that are there are looked at: nothing is made by looking."""
-    there = _scopes(url)
-    findings = [await guarded("keys", lambda: _keys(url, settings, "service" in there))]
-    if "memory" not in there:
+    try:
+        taken = _steps(url)
+    except sqlite3.Error as error:
+        return [Finding("learning", "wrong", f"cannot be looked at: {error}", "ask again")]
+    findings = [_not_looked_at("keys")]
+    if not _is_behind(taken, "service"):
+        findings = [await guarded("keys", lambda: _keys(url, settings, "service" in taken))]
+    if "memory" not in taken:
         return [*findings, Finding("learning", "off", "there is nothing to learn from")]
+    if _is_behind(taken, "memory"):
+        return [*findings, _not_looked_at("learning")]
     findings.append(await guarded("learning", lambda: _learning(url)))
     if embedder is not None:
         findings.append(await guarded("vectors", lambda: _vectors(url, embedder)))
     return findings
 
 
-def _scopes(url: str) -> Collection[str]:
+def _steps(url: str) -> Mapping[str, Set[str]]:
     path = file_of(url)
     if path is None:
-        return ("memory", "service")  # migrations make all of them
+        return {scope: set(steps) for scope, steps in known_steps().items()}  # migrations take all of them
     if not path.exists():
-        return ()
+        return {}
     with closing(existing(path)) as held:
         return steps_in(held)
+
+
+def _is_behind(taken: Mapping[str, Set[str]], scope: str) -> bool:
+    """Whether tables are of an older version: whoever opens them brings them up to this one."""
+    return scope in taken and not taken[scope] >= set(known_steps()[scope])
+
+
+def _not_looked_at(name: str) -> Finding:
+    told = "not looked at: that would change the tables, which are of an older version"
+    return Finding(name, "off", told, "they are brought up to this one when it is next opened")
 
 
 async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Finding:

@@ -11,6 +11,14 @@ from ..sessions.sql.scripts import Row
 
 SpentBy = Literal["model", "agent"]
 
+MOST_TOKENS = 2**40
+"""Tokens that anything can have cost at once: what is told beyond that is no count."""
+
+
+def sum_of_tokens(column: str) -> str:
+    """The SQL that adds up a column of tokens. A number that is no count must not spoil the sum of a day."""
+    return f"sum(CASE WHEN {column} > {MOST_TOKENS} THEN {MOST_TOKENS} ELSE {column} END)"
+
 
 @dataclass(frozen=True)
 class Spent:

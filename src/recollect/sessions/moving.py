@@ -11,6 +11,7 @@ from ..errors import ImportFormatError, InvalidItemError
 from ..items import Item, decode_item, encode_items
 from .protocol import Rewritable, Session, require_ability
 from .sql.tables import Tables
+from .sqlite.connection import quote_nothing
 
 # A damaged file may have SQLite ask for more memory than there is, or quote what is no text any more.
 _FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
@@ -134,6 +135,7 @@ class _SDKFile:
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 yield connection
         except _FAULTS as error:
+            quote_nothing(error)
             raise ImportFormatError(f"{self._path} is not a file of the Agents SDK: {error}") from error
 
     @staticmethod

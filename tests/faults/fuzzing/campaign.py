@@ -5,19 +5,22 @@ that takes too long or that ends the process is kept in the corpus, where a test
 """
 
 import hashlib
+import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from recollect.testing.servers.launching import _LAUNCHER
 from recollect.testing.servers.postgres import PostgresServer
 
 from ..account import Account, Plan
@@ -37,6 +40,8 @@ _FOUND = ("crash-*", "timeout-*", "oom-*")
 
 def run(plan: Plan) -> list[Account]:
     """Try every target, or the one that is asked for."""
+    if plan.only not in (None, *TARGETS):
+        raise ValueError(f"there is no target {plan.only}, only {', '.join(TARGETS)}")
     chosen = [target for name, target in TARGETS.items() if plan.only in (None, name)]
     with _folder() as folder, _postgres(chosen) as environment:
         # A process that a fuzzer ends clears nothing up: what it made goes with the folder.
@@ -79,27 +84,28 @@ class _Campaign:
     environment: dict[str, str]
 
     def try_target(self, target: Target) -> Account:
-        """Give a target its share; after an input that does not hold, go on with another seed."""
+        """Give a target its share; after an input that does not hold, go on without it, with another seed."""
         account = Account("fuzzing", target.name)
         began = time.monotonic()
-        left = max(_LEAST, self.plan.operations * target.inputs // _ALL)
+        left = share_of(target, self.plan.operations)
+        corpus = self.folder / target.name
+        shutil.copytree(CORPUS / target.name, corpus)
         for attempt in range(_MOST_FOUND):
             seed = (self.plan.seed + attempt) % 2**31 + 1  # of libFuzzer, to whom 0 means any
             done = self._fuzz(target, left, seed)
             account.seeds.append(seed)
             account.operations["inputs"] += done.inputs
-            account.findings += _findings(target, done, self.plan.seed)
+            account.findings += _findings(target, done, self.plan)
+            leave_out(corpus, [path.read_bytes() for path in done.found], target.longest)
             left -= done.inputs
             if left <= 0 or not done.failed:
                 break
-        account.findings = list(dict.fromkeys(account.findings))  # what is kept is tried first, by each
         account.seconds = time.monotonic() - began
         account.measures["inputs a second"] = round(account.operations.total() / account.seconds)
         return account
 
     def _fuzz(self, target: Target, runs: int, seed: int) -> _Done:
         corpus, found = self.folder / target.name, self.folder / f"{target.name}-{seed}"
-        shutil.copytree(CORPUS / target.name, corpus, dirs_exist_ok=True)
         found.mkdir()
         options = {
             "runs": runs,
@@ -114,7 +120,7 @@ class _Campaign:
         command = [sys.executable, "-m", "tests.faults.fuzzing", target.name]
         command += [f"-{name}={value}" for name, value in options.items()]
         ended = subprocess.run(
-            [*command, str(corpus)],
+            [*_ending_with_us(), *command, str(corpus)],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -126,18 +132,38 @@ class _Campaign:
         return _Done(count, kept, ended.stdout, ended.returncode != 0)
 
 
-def _findings(target: Target, done: _Done, seed: int) -> list[str]:
+def share_of(target: Target, inputs: int) -> int:
+    """How many of all inputs a target gets."""
+    return max(_LEAST, math.ceil(inputs * target.inputs / _ALL))
+
+
+def leave_out(corpus: Path, found: Collection[bytes], longest: int) -> None:
+    """Take inputs out of a corpus, however much of them the fuzzer left away."""
+    for path in corpus.iterdir():
+        if path.read_bytes()[:longest] in found:
+            path.unlink()
+
+
+def _ending_with_us() -> list[str]:
+    """What a command begins with whose process is to end when this one does, however that ends."""
+    numbers = (os.getpid(), int(signal.SIGKILL), -1, -1)  # as the user that we are
+    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, *map(str, numbers)]
+
+
+def _findings(target: Target, done: _Done, plan: Plan) -> list[str]:
     """What did not hold, in words; the inputs are kept in the corpus."""
     raised = _RAISED.search(done.output)
     why = raised[1].decode("utf-8", "replace")[:200] if raised else ""
     found = [
-        f"{target.name}: {path.name.partition('-')[0]} {why} (--seed {seed}): python -m tests.faults.fuzzing"
-        f" {target.name} {_kept(target, path)}"
+        f"{target.name}: {path.name.partition('-')[0]} {why} (--seed {plan.seed}):"
+        f" python -m tests.faults.fuzzing {target.name} {_kept(target, path)}"
         for path in done.found
     ]
     if done.failed and not found:
         last = done.output.decode("utf-8", "replace")[-300:]
-        return [f"{target.name}: the process ended by itself (--seed {seed}): {last}"]
+        numbers = f"--seed {plan.seed} --operations {plan.operations} --faults {plan.faults}"
+        replay = f"python -m tests.faults fuzzing {numbers} --only {target.name}"
+        return [f"{target.name}: the process ended by itself ({replay}): {last}"]
     return found
 
 

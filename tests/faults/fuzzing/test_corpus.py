@@ -10,6 +10,7 @@ from .targets import TARGETS
 from .targets.questions import POSTGRES
 from .trying import short_form, try_all
 
+pytestmark = pytest.mark.timeout(600)
 _IN_A_CHILD = ("files",)  # what breaks there may end the process
 _HERE = [name for name, target in TARGETS.items() if not target.needs_postgres and name not in _IN_A_CHILD]
 

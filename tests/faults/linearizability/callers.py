@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from .history import Operation, from_wire
@@ -69,15 +68,12 @@ class Callers:
             self._processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=_ROOT))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         with ExitStack() as stack:
             stack.callback(self._runner.close)
             for process in self._processes:
-                stack.enter_context(process)  # closes its input, and waits for it
-                if error is not None:
-                    process.kill()
+                stack.enter_context(process)  # waits for it
+                process.kill()  # it has told all it did; or it hangs
 
     def histories(self, target: Target, rounds: int) -> Iterator[list[list[Operation]]]:
         """The histories of each round; while they are looked at, the callers are at the next."""

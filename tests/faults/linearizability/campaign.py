@@ -16,6 +16,8 @@ _CROWD = Crowd()
 
 def run(plan: Plan) -> list[Account]:
     """Check so many operations, shared out among the places."""
+    if plan.only not in (None, *PLACES):
+        raise ValueError(f"there is no place {plan.only}, only {', '.join(PLACES)}")
     shares = {place: _share(place) for place in PLACES if plan.only in (None, place)}
     each = plan.operations // max(sum(shares.values()), 1)
     return [_run_at(place, plan.seed, share * each) for place, share in shares.items()]
@@ -36,6 +38,10 @@ def _run_at(place: str, seed: int, operations: int) -> Account:
     ):
         account = prove(callers, Target(place, url, seed), rounds)
     account.seconds = time.monotonic() - began
+    replay = (
+        f"python -m tests.faults {PART} --seed {seed} --operations {operations} --faults 0 --only {place}"
+    )
+    account.findings = [f"{finding} ({replay})" for finding in account.findings]
     return account
 
 
@@ -44,18 +50,24 @@ def prove(callers: Callers, target: Target, rounds: int) -> Account:
     account = Account(PART, target.place, seeds=[target.seed])
     for number, histories in enumerate(callers.histories(target, rounds)):
         for place, history in enumerate(histories):
-            _enter(account, f"session {place} of round {number}", history)
+            enter(account, f"session {place} of round {number}", history)
     return account
 
 
-def _enter(account: Account, name: str, history: list[Operation]) -> None:
+def enter(account: Account, name: str, history: list[Operation]) -> None:
+    """Check a history, and enter how much of it that was."""
     verdict = check(history)
     if verdict.decided:
-        account.operations.update(_told(each) for each in history)
+        account.operations.update(_told(each) for each in history if _is_checked(each))
         account.measures["histories"] = account.measures.get("histories", 0) + 1
+    account.faults.update("calls cancelled" for each in history if not each.is_known)
     if not verdict.linearizable:
-        replay = f"python -m tests.faults {PART} --only {account.place} --seed {account.seeds[0]}"
-        account.findings.append(f"{account.place}, {name}: {verdict} ({replay})")
+        account.findings.append(f"{account.place}, {name}: {verdict}")
+
+
+def _is_checked(operation: Operation) -> bool:
+    """A read that nobody saw the answer of says nothing; a write may be seen by others."""
+    return operation.is_known or operation.kind != "get"
 
 
 def _told(operation: Operation) -> str:

@@ -59,10 +59,12 @@ class Caller:
         """Make a call and tell what was seen, or that it was cancelled."""
         invoked = time.monotonic_ns()
         try:
-            async with asyncio.timeout(intent.patience):
+            async with asyncio.timeout(intent.patience) as patience:
                 seen = await _CALLS[intent.kind](session, intent)
             returned = time.monotonic_ns()
         except TimeoutError:
+            if not patience.expired():
+                raise  # nobody lost patience: the session itself gave up
             returned, seen = None, ()
         return Operation(intent.kind, invoked, returned, intent.written, intent.limit, seen, self._name)
 

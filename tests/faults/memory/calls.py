@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import msgspec
 
-from recollect.errors import ConflictError, StorageError
+from recollect.errors import ConflictError, ConnectionLostError, DiskFullError, TransientError
 from recollect.memory.store import MemoryStore
 
 from .model import SHARED, Operation, User
@@ -15,25 +16,35 @@ from .workload import Chooser
 AGENT = "agent"
 _ALL = 1_000  # hits: whether something is found is asked here, not how well
 _PAUSE = 0.05  # seconds until a database that failed is asked again
+_PASSING = (TransientError, ConnectionLostError, DiskFullError)
+"""What a caller is told to try again after; any other error is not to be had from the faults there are."""
+
+Refused: TypeAlias = Callable[[str], None]
+"""Is told the name of each error after which a call is made again."""
 
 
 class BrokenPromiseError(Exception):
     """Something was not as it must be."""
 
 
-async def acknowledged(store: MemoryStore, operation: Operation) -> str:
+async def acknowledged(store: MemoryStore, operation: Operation, refused: Refused) -> str:
     """Do an operation until it is acknowledged; returns the id of the entry that an edit made."""
     is_again = False
     while True:
         try:
             return await _do(store, operation)
-        except StorageError:
+        except _PASSING as error:
             is_again = True
-            await asyncio.sleep(_PAUSE)
+            await _pause(error, refused)
         except ConflictError as error:
             if operation.do != "edit_entry" or not is_again:
                 raise BrokenPromiseError(f"{operation.do} of {operation.user}: {error}") from error
-            return await _made_before(store, operation)
+            return await _made_before(store, operation, refused)
+
+
+async def _pause(error: Exception, refused: Refused) -> None:
+    refused(type(error).__name__)
+    await asyncio.sleep(_PAUSE)
 
 
 async def _do(store: MemoryStore, operation: Operation) -> str:
@@ -69,13 +80,13 @@ async def _talk(store: MemoryStore, operation: Operation) -> None:
         await store.append_messages(operation.talk, said, learn_after=operation.learn_after)
 
 
-async def _made_before(store: MemoryStore, operation: Operation) -> str:
+async def _made_before(store: MemoryStore, operation: Operation, refused: Refused) -> str:
     """The entry that an edit made whose answer was lost."""
     while True:
         try:
             old = await store.get_entry(operation.content_id)
-        except StorageError:
-            await asyncio.sleep(_PAUSE)
+        except _PASSING as error:
+            await _pause(error, refused)
             continue
         if old is None or old.superseded_by is None:
             raise BrokenPromiseError(f"edit_entry of {operation.user}: refused, and not done before")
@@ -85,7 +96,7 @@ async def _made_before(store: MemoryStore, operation: Operation) -> str:
 # --- reading ---
 
 
-async def look(store: MemoryStore, kind: str, user: User, chooser: Chooser) -> None:
+async def look(store: MemoryStore, kind: str, user: User, chooser: Chooser, refused: Refused) -> None:
     """Read something, as soon as the database answers; a `BrokenPromiseError` if it is not as it must be."""
     looks: dict[str, Callable[[], Awaitable[None]]] = {
         "conversation": lambda: _conversation(store, user, chooser.one_of([*user.talks])),
@@ -98,8 +109,8 @@ async def look(store: MemoryStore, kind: str, user: User, chooser: Chooser) -> N
     while True:
         try:
             return await call
-        except StorageError:
-            await asyncio.sleep(_PAUSE)
+        except _PASSING as error:
+            await _pause(error, refused)
             call = looks[kind]()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,22 +28,34 @@ from .provider import new_provider
 
 _CLIENTS = 2
 _LONGEST_EPISODE = 5_000  # operations
-_LEAST_FAULTS = 3  # of a place
+_LEAST_FAULTS = 3  # of an episode
 _SETTLING = 300.0  # seconds
-_POLL = 0.005
 _PATIENT = RunOptions(lease_seconds=30)
 
 
 def run(plan: Plan) -> list[Account]:
     """Do a plan, its operations and faults spread evenly over the databases."""
     names = [name for name in PLACES if plan.only in (None, name)]
-    return [_run_at(name, plan, len(PLACES)) for name in names]
+    return [run_at(name, *episodes_of(plan)) for name in names]
 
 
-def _run_at(name: str, plan: Plan, places: int) -> Account:
-    account = Account("memory", name)
-    operations, faults = plan.operations // places, max(plan.faults // places, _LEAST_FAULTS)
+def episodes_of(plan: Plan) -> tuple[range, int, int]:
+    """The seeds of the episodes in each place, and how many operations and faults each has."""
+    operations, faults = plan.operations // len(PLACES), plan.faults // len(PLACES)
     episodes = max(1, round(operations / _LONGEST_EPISODE))
+    seeds = range(plan.seed, plan.seed + episodes)
+    return seeds, operations // episodes, max(-(-faults // episodes), _LEAST_FAULTS)
+
+
+def replay_of(name: str, seed: int, operations: int, faults: int) -> str:
+    """What to type for the same episode again, and no other."""
+    each = f"--operations {operations * len(PLACES)} --faults {faults * len(PLACES)}"
+    return f"python -m tests.faults memory --seed {seed} {each} --only {name}"
+
+
+def run_at(name: str, seeds: Sequence[int], operations: int, faults: int) -> Account:
+    """Do an episode of that size for each seed, one after another, at a place."""
+    account = Account("memory", name)
     begun = time.monotonic()
     with ExitStack() as stack:
         logging.disable()  # faults are meant
@@ -50,9 +63,8 @@ def _run_at(name: str, plan: Plan, places: int) -> Account:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recollect-memory-faults-")))
         place = stack.enter_context(PLACES[name](folder))
         launcher = stack.enter_context(launcher_at(place))
-        for number in range(episodes):
-            size = (operations // episodes, -(-faults // episodes))
-            Episode(place, launcher, plan.seed + number, *size).run(account)
+        for seed in seeds:
+            Episode(place, launcher, seed, operations, faults).run(account)
     account.seconds = time.monotonic() - begun
     return account
 
@@ -77,15 +89,14 @@ class Episode:
         begun = time.monotonic()
         with ExitStack() as stack:
             provider = stack.enter_context(new_provider()) if self.seed % 2 else None
-            crew = self._crew(provider)
-            harm = Harm(self.place, crew, provider, Random(f"{self.seed}/faults"))
-            findings = self._harm(crew, harm)
-            findings += crew.end()
+            with self._crew(provider) as crew:
+                harm = Harm(self.place, crew, provider, Random(f"{self.seed}/faults"))
+                findings = self._harm(crew, harm) or crew.end()
             account.faults += harm.done
             _add(account, "seconds of clients", time.monotonic() - begun)
             findings += self._check(crew, provider, account)
-        replay = f"--seed {self.seed} --only {self.place.name}"
-        account.findings += [f"{finding} (memory {replay})" for finding in findings]
+        replay = replay_of(self.place.name, self.seed, self.operations, self.faults)
+        account.findings += [f"{finding} ({replay})" for finding in findings]
         account.seeds.append(self.seed)
         self.place.drop_database()
 
@@ -113,15 +124,19 @@ class Episode:
         return Crew(self.launcher, clients, worker)
 
     def _harm(self, crew: Crew, harm: Harm) -> list[str]:
-        """Do the faults, each when its share of the operations is done; then nothing more is in the way."""
+        """Do the faults, each when its share of the operations is done; then nothing more is in the way.
+
+        Returns why the operations do not come to their end, if they do not.
+        """
         due = sorted(harm.random.uniform(0.02, 0.95) * self.operations for _ in range(self.faults))
-        for at, kind in zip(due, harm.choose(self.faults), strict=True):
-            while crew.operations() < at and not crew.is_done():
-                if lost := crew.is_lost():
-                    return [f"clients {lost} ended by themselves"]
-                time.sleep(_POLL)
-            harm.do(kind)
-        harm.undo()
+        try:
+            for at, kind in zip(due, harm.choose(self.faults), strict=True):
+                if wrong := crew.wait_for(at):
+                    return wrong
+                if not crew.is_done():
+                    harm.do(kind)
+        finally:
+            harm.undo()
         return []
 
     def _check(self, crew: Crew, provider: ProviderServer | None, account: Account) -> list[str]:

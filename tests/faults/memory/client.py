@@ -3,8 +3,10 @@
 import asyncio
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from recollect.errors import RecollectError
 from recollect.memory.pipeline.runner import RunOptions
 from recollect.memory.store import MemoryStore
 
@@ -62,18 +64,21 @@ async def _task(
         except BrokenPromiseError as error:
             journal.wrong(str(error))
             return
+        except RecollectError as error:  # none that the faults there are may lead to
+            journal.wrong(f"a call was refused for good: {type(error).__name__}: {error}")
+            return
 
 
 async def _look(store: MemoryStore, chooser: Chooser, task: int, journal: Journal) -> None:
     kind, user = chooser.look()
-    await look(store, kind, user, chooser)
+    await look(store, kind, user, chooser, partial(journal.refused, task))
     journal.looked(task, f"look at {kind}")
 
 
 async def _write(store: MemoryStore, chooser: Chooser, task: int, journal: Journal) -> None:
     operation = chooser.write()
     journal.intend(task, operation)
-    content_id = await acknowledged(store, operation)
+    content_id = await acknowledged(store, operation, partial(journal.refused, task))
     journal.acknowledged(task, operation.do, content_id)
     if operation.do != SHARED:
         (user,) = (user for user in chooser.users if user.name == operation.user)

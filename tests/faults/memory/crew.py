@@ -1,12 +1,16 @@
 """The processes of an episode: clients that are replaced when they are killed, and a worker."""
 
+import math
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -15,7 +19,40 @@ from .orders import Order, write_order
 from .places import Place, wait_until
 
 _ROOT = Path(__file__).parents[3]
-_LAST_OF_A_CLIENT = 300.0  # seconds for what is under way when nothing more is done to it
+_PATIENCE = 120.0  # seconds in which some operation must come to its end, whatever is done to the clients
+_POLL = 0.005
+
+
+class Process:
+    """A process that was started, by a handle: unlike its number, that never becomes another's."""
+
+    def __init__(self, number: int) -> None:
+        self._handle = os.pidfd_open(number)
+        self._end = select.poll()
+        self._end.register(self._handle, select.POLLIN)
+
+    def is_there(self) -> bool:
+        """Whether it has not ended."""
+        return not self._end.poll(0)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal; to a process that has ended, nothing happens."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, number)
+
+    def kill(self) -> None:
+        """End it at once, if it has not ended."""
+        self.send(signal.SIGKILL)
+        self._end.poll(5_000)
+
+    def close(self) -> None:
+        """Let go of the handle."""
+        os.close(self._handle)
+
+    def tell_stacks(self) -> None:
+        """Have it say on standard error where its threads and tasks are."""
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            self.send(number)
 
 
 class Launcher:
@@ -24,12 +61,12 @@ class Launcher:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def start(self, order: Order) -> int:
-        """Have an order carried out; returns the number of the process."""
+    def start(self, order: Order) -> Process:
+        """Have an order carried out."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(write_order(order), file=self._process.stdin, flush=True)
-        return int(self._process.stdout.readline())
+        return Process(int(self._process.stdout.readline()))
 
 
 @contextmanager
@@ -43,7 +80,7 @@ def launcher_at(place: Place) -> Iterator[Launcher]:
 
 
 class Crew:
-    """The clients and the worker of one episode."""
+    """The clients and the worker of one episode; none is left when it is over."""
 
     def __init__(self, launcher: Launcher, orders: list[Order], worker: Order) -> None:
         self._launcher = launcher
@@ -51,11 +88,18 @@ class Crew:
         self._worker = worker
         self._tails: dict[int, Tail] = {}
         self._done: dict[int, int] = dict.fromkeys(self._orders, 0)
-        self._processes: dict[int, int] = {}
-        self._worker_process = 0
+        self._processes: dict[int, Process] = {}
         for client in self._orders:
             self._begin(client)
-        self._begin_to_learn()
+        self._worker_process = self._begin_to_learn()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for process in (*self._processes.values(), self._worker_process):
+            process.kill()
+            process.close()
 
     @property
     def journals(self) -> list[Path]:
@@ -71,47 +115,82 @@ class Crew:
         """How many operations have come to their end, in all lives."""
         return sum(self._done.values()) + sum(tail.look() for tail in self._tails.values())
 
+    def refusals(self) -> int:
+        """How many calls of the present lives of the clients have failed, and were made again."""
+        self.operations()
+        return sum(tail.refusals for tail in self._tails.values())
+
     def is_done(self) -> bool:
         """Whether all clients have ended."""
         self.operations()
         return all(tail.has_ended for tail in self._tails.values())
 
-    def is_lost(self) -> list[int]:
-        """The clients that ended though nobody killed them, and did not come to their end."""
-        gone = [client for client, process in self._processes.items() if not _is_there(process)]
+    def lost(self) -> list[str]:
+        """Who ended though nobody killed them, and did not come to their end."""
+        gone = [client for client, process in self._processes.items() if not process.is_there()]
         self.operations()
-        return [client for client in gone if not self._tails[client].has_ended]
+        lost = [f"client {client}" for client in gone if not self._tails[client].has_ended]
+        lost += [] if self._worker_process.is_there() else ["the worker"]
+        return [f"{who} ended by itself" for who in lost]
 
     def living(self) -> list[int]:
         """The clients that are not at their end."""
         self.operations()
         return [client for client, tail in self._tails.items() if not tail.has_ended]
 
-    def kill(self, client: int) -> None:
-        """Kill a client, and have another life do what it has left undone."""
-        _kill(self._processes[client])
+    def wait_for(self, operations: float) -> list[str]:
+        """Wait until so many operations, or all, have come to their end; returns why that will not be."""
+        seen, since = self.operations(), time.monotonic()
+        while self.operations() < operations and not self.is_done():
+            if lost := self.lost():
+                return lost
+            if self.operations() > seen:
+                seen, since = self.operations(), time.monotonic()
+            elif time.monotonic() - since > _PATIENCE:
+                return self._stuck(f"of clients {self.living()} no operation came to its end")
+            time.sleep(_POLL)
+        return []
+
+    def kill(self, client: int) -> bool:
+        """Kill a client, and have another life do what it has left undone; whether it was not at its end."""
+        if not self._processes[client].is_there():
+            return False
+        self._processes[client].kill()
+        if client not in self.living():
+            return False
+        self._processes[client].close()
         self._done[client] += self._tails.pop(client).look()
         order = self._orders[client]
         left = max(order.operations - self._done[client], 1)
         self._orders[client] = msgspec.structs.replace(order, life=order.life + 1)
         self._begin(client, left)
+        return True
 
-    def kill_worker(self) -> None:
-        """Kill the worker, and have another."""
-        _kill(self._worker_process)
+    def kill_worker(self) -> bool:
+        """Kill the worker, and have another; whether there was one."""
+        if not self._worker_process.is_there():
+            return False
+        self._worker_process.kill()
+        self._worker_process.close()
         self._worker = msgspec.structs.replace(self._worker, life=self._worker.life + 1)
-        self._begin_to_learn()
+        self._worker_process = self._begin_to_learn()
+        return True
 
     def end(self) -> list[str]:
-        """Wait for all to come to their end, the worker last; returns who did not."""
-        late = [] if wait_until(self.is_done, _LAST_OF_A_CLIENT) else [f"clients {self.living()} did not end"]
-        os.kill(self._worker_process, signal.SIGTERM)
-        if not wait_until(lambda: not _is_there(self._worker_process), _LAST_OF_A_CLIENT):
-            late.append("the worker did not end")
+        """Wait for all to come to their end, the worker last; returns why they did not."""
+        if wrong := self.wait_for(math.inf) or self.lost():
+            return wrong
+        self._worker_process.send(signal.SIGTERM)
+        processes = (*self._processes.values(), self._worker_process)
+        if not wait_until(lambda: not any(each.is_there() for each in processes), _PATIENCE):
+            return self._stuck("a process that was done, or told to end, did not")
+        return []
+
+    def _stuck(self, what: str) -> list[str]:
         for process in (*self._processes.values(), self._worker_process):
-            if not wait_until(lambda process=process: not _is_there(process), 2.0):  # type: ignore[misc]
-                _kill(process)
-        return late
+            process.tell_stacks()
+        time.sleep(1.0)  # they have to say it before they are killed
+        return [f"{what} in {_PATIENCE:.0f} seconds; where it is stuck stands on standard error"]
 
     def _begin(self, client: int, operations: int | None = None) -> None:
         order = self._orders[client]
@@ -122,18 +201,6 @@ class Crew:
             msgspec.structs.replace(order, journal=path, operations=left)
         )
 
-    def _begin_to_learn(self) -> None:
+    def _begin_to_learn(self) -> Process:
         path = f"{self._worker.journal}-{self._worker.life}"
-        self._worker_process = self._launcher.start(msgspec.structs.replace(self._worker, journal=path))
-
-
-def _kill(process: int) -> None:
-    try:
-        os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        return  # it has just ended by itself
-    wait_until(lambda: not _is_there(process), 5.0)
-
-
-def _is_there(process: int) -> bool:
-    return Path("/proc", str(process)).exists()
+        return self._launcher.start(msgspec.structs.replace(self._worker, journal=path))

@@ -1,4 +1,14 @@
-"""The faults of an episode: which there are at a place, and how each is done."""
+"""The faults of an episode: which there are at a place, and how each is done.
+
+A fault counts if it took effect on somebody who lives: a process was killed that was not at its end, there
+were connections to cut, a call was refused while the disk was full, a clock shows another time than before, a
+provider has answered as it was told to.
+
+A clock jumps forward by days, or back to what is right or some hours further, and is right in the end. What
+waits for a time goes on waiting when the clock is set back, until that time comes again: a run that is queued
+or leased, if it is set back by less than an hour, and a conversation that is to be quiet, if by less than a
+day. Learning is late by at most that. Set back by more, nothing waits: no jump forward is less than two days.
+"""
 
 import time
 from collections import Counter
@@ -32,7 +42,6 @@ _WEIGHTS = {
     "fail the model": 12,
     "fail the embedder": 6,
 }
-_OF_PROVIDER = ("fail the model", "fail the embedder")
 
 
 @dataclass
@@ -45,9 +54,9 @@ class Harm:
     random: Random
     done: Counter[str] = field(default_factory=Counter)
 
-    def kinds(self) -> dict[str, Callable[[], None]]:
-        """What can be done here."""
-        kinds: dict[str, Callable[[], None]] = {
+    def kinds(self) -> dict[str, Callable[[], bool]]:
+        """What can be done here; each says whether it took effect."""
+        kinds: dict[str, Callable[[], bool]] = {
             "kill a client": self._kill_client,
             "kill the worker": self.crew.kill_worker,
         }
@@ -59,7 +68,7 @@ class Harm:
             kinds |= {"fail the model": self._fail_model, "fail the embedder": self._fail_embedder}
         return kinds | (self._kinds_of_server() if self.place.server is not None else {})
 
-    def _kinds_of_server(self) -> dict[str, Callable[[], None]]:
+    def _kinds_of_server(self) -> dict[str, Callable[[], bool]]:
         kinds = {
             "kill PostgreSQL": self._kill_server,
             "cut connections": self._cut,
@@ -81,9 +90,8 @@ class Harm:
         return chosen
 
     def do(self, kind: str) -> None:
-        """Do it, and count it; what a provider is to do counts when it does it."""
-        self.kinds()[kind]()
-        if kind not in _OF_PROVIDER:
+        """Do it, and count it if it took effect; what a provider is to do counts when it does it."""
+        if self.kinds()[kind]():
             self.done[kind] += 1
 
     def undo(self) -> None:
@@ -101,48 +109,54 @@ class Harm:
     def _pause(self, longest: float) -> None:
         time.sleep(self.random.uniform(0, longest))
 
-    def _kill_client(self) -> None:
+    def _kill_client(self) -> bool:
         living = self.crew.living()
-        if living:
-            self.crew.kill(self.random.choice(living))
+        return bool(living) and self.crew.kill(self.random.choice(living))
 
-    def _fill(self) -> None:
+    def _fill(self) -> bool:
         assert self.place.disk is not None
+        before = self.crew.refusals()
         fill(self.place.disk, leaving=self.random.choice((0, 0, 65_536)))
         self._pause(0.4)
+        is_felt = wait_until(lambda: self.crew.refusals() > before, 1.0)
         make_room(self.place.disk)
         if not wait_until(self.place.is_answering, 2.0):
             self.place.restart()
+        return is_felt
 
-    def _forward(self) -> None:
-        self._jump_forward(self.place.clock)
+    def _forward(self) -> bool:
+        return self._jump_forward(self.place.clock)
 
-    def _back(self) -> None:
-        self._jump_back(self.place.clock)
+    def _back(self) -> bool:
+        return self._jump_back(self.place.clock)
 
-    def _server_forward(self) -> None:
-        self._jump_forward(self.place.server_clock)
+    def _server_forward(self) -> bool:
+        return self._jump_forward(self.place.server_clock)
 
-    def _server_back(self) -> None:
-        self._jump_back(self.place.server_clock)
+    def _server_back(self) -> bool:
+        return self._jump_back(self.place.server_clock)
 
-    def _jump_forward(self, clock: JumpingClock | None) -> None:
+    def _jump_forward(self, clock: JumpingClock | None) -> bool:
         """By more than a day: for less, what waits for quiet may wait until that time comes again."""
         assert clock is not None
         clock.jump(self.random.randint(2, 6) * _DAY - min(clock.wrong_by, 0))
+        return True
 
-    def _jump_back(self, clock: JumpingClock | None) -> None:
+    def _jump_back(self, clock: JumpingClock | None) -> bool:
         """As far as it was fast, and in half of all cases some hours more."""
         assert clock is not None
-        clock.jump(-max(clock.wrong_by, 0) - self.random.choice((0, self.random.randint(1, 20) * _HOUR)))
+        seconds = -max(clock.wrong_by, 0) - self.random.choice((0, self.random.randint(1, 20) * _HOUR))
+        clock.jump(seconds)
+        return seconds != 0
 
-    def _fail_model(self) -> None:
-        self._fail(CHAT, "fail the model")
+    def _fail_model(self) -> bool:
+        return self._fail(CHAT, "fail the model")
 
-    def _fail_embedder(self) -> None:
-        self._fail(EMBEDDINGS, "fail the embedder")
+    def _fail_embedder(self) -> bool:
+        return self._fail(EMBEDDINGS, "fail the embedder")
 
-    def _fail(self, pattern: str, kind: str) -> None:
+    def _fail(self, pattern: str, kind: str) -> bool:
+        """Have the next request fail; there is no effect until it comes."""
         assert self.provider is not None
         fault = FAULTS[self.random.choice(list(FAULTS))]
 
@@ -151,29 +165,39 @@ class Harm:
             return fault(app)
 
         self.provider.fail_next(pattern, counted)
+        return False
 
-    def _kill_server(self) -> None:
+    def _kill_server(self) -> bool:
         assert self.place.server is not None
+        assert self.place.proxy is not None
+        connections = self.place.proxy.connections
         self.place.server.kill()
         self._pause(0.2)
         self.place.restart()
+        return connections > 0
 
-    def _cut(self) -> None:
+    def _cut(self) -> bool:
         assert self.place.proxy is not None
-        self.place.proxy.cut(refuse=self.random.random() < 0.3)
+        connections = self.place.proxy.cut(refuse=self.random.random() < 0.3)
         self._pause(0.1)
         self.place.proxy.mend()
+        return connections > 0
 
-    def _cut_in_answer(self) -> None:
+    def _cut_in_answer(self) -> bool:
         proxy = self.place.proxy
         assert proxy is not None
         proxy.truncate_after(self.random.randrange(1, 20_000))
-        wait_until(lambda: proxy.has_truncated, 1.0)
+        is_felt = wait_until(lambda: proxy.has_truncated, 1.0)
         proxy.mend()
+        return is_felt
 
-    def _delay(self) -> None:
-        assert self.place.proxy is not None
-        self.place.proxy.delay(self.random.uniform(0.01, 0.1))
+    def _delay(self) -> bool:
+        proxy = self.place.proxy
+        assert proxy is not None
+        proxy.delay(self.random.uniform(0.01, 0.1))
+        before = proxy.passed
         self._pause(0.3)
-        self.place.proxy.cut()  # what is still on its way must not be overtaken
-        self.place.proxy.mend()
+        is_felt = proxy.passed > before
+        proxy.cut()  # what is still on its way must not be overtaken
+        proxy.mend()
+        return is_felt

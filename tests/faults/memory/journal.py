@@ -35,6 +35,10 @@ class Journal:
         """Say that something was read, and was as it must be."""
         self._write("looked", task, kind)
 
+    def refused(self, task: int, error: str) -> None:
+        """Say that a call failed, and is made again."""
+        self._write("refused", task, error)
+
     def wrong(self, what: str) -> None:
         """Say that something was not as it must be."""
         self._write("wrong", 0, what)
@@ -64,6 +68,8 @@ class Life:
 
     tasks: dict[int, Done] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    """The errors after which a call was made again."""
     wrong: list[str] = field(default_factory=list)
     left: list[str] | None = None
     """What was not let go of; `None` if the client was killed."""
@@ -83,6 +89,8 @@ def read_journal(path: Path) -> Life:
             life.counts[told[0]] += 1
         elif what == "looked":
             life.counts[told] += 1
+        elif what == "refused":
+            life.refused[told] += 1
         elif what == "wrong":
             life.wrong.append(told)
         else:
@@ -103,6 +111,7 @@ class Tail:
         self._path = path
         self._read = 0
         self.operations = 0
+        self.refusals = 0
         self.has_ended = False
 
     def look(self) -> int:
@@ -114,5 +123,6 @@ class Tail:
             whole = new[: new.rfind(b"\n") + 1]
             self._read += len(whole)
             self.operations += whole.count(b'["acknowledged"') + whole.count(b'["looked"')
+            self.refusals += whole.count(b'["refused"')
             self.has_ended = self.has_ended or b'["ended"' in whole
         return self.operations

@@ -2,14 +2,19 @@
 
 python -m tests.faults.memory.processes
 
-Reads orders, one in a line of JSON, and prints the number of the process that carries each out.
+Reads orders, one in a line of JSON, and prints the number of the process that carries each out. Until the
+next order that number is nobody else's, even if the process has ended, so that a handle on it can be had
+first. On SIGUSR1 a process says on standard error where its threads are, on SIGUSR2 where its tasks wait.
 """
 
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import asyncpg  # noqa: F401 - so that no fork has to load it
 import psycopg  # noqa: F401
@@ -23,7 +28,7 @@ from recollect.memory.pipeline.stages import Excerpt
 from recollect.memory.times import now
 
 from .client import carry_out
-from .orders import read_order
+from .orders import Order, read_order
 
 _NOBODY = "http://127.0.0.1:9/v1"
 
@@ -43,19 +48,37 @@ def main() -> None:
     """Carry out orders until there are no more, and take all that was started along."""
     logging.disable()  # faults are meant
     asyncio.run(warm_up())
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that are killed
-    children = []
+    faulthandler.register(signal.SIGUSR1)
+    children: list[int] = []
     for line in sys.stdin:
+        children = [child for child in children if os.waitpid(child, os.WNOHANG) == (0, 0)]
         child = os.fork()
         if child == 0:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            asyncio.run(carry_out(read_order(line)))
+            asyncio.run(_carry_out(read_order(line)))
             os._exit(0)
         children.append(child)
         print(child, flush=True)
-    for child in children:
-        if os.path.exists(f"/proc/{child}"):
-            os.kill(child, signal.SIGKILL)
+    for child in children:  # none was waited for, so these numbers are still theirs
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+async def _carry_out(order: Order) -> None:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, _tell_tasks)
+    await carry_out(order)
+
+
+def _tell_tasks() -> None:
+    for task in asyncio.all_tasks():
+        print(task.get_name(), *_waits(task.get_coro()), sep="\n  ", file=sys.stderr, flush=True)
+
+
+def _waits(awaited: Any) -> Iterator[str]:
+    """Where a coroutine waits for another, and so on."""
+    while frame := getattr(awaited, "cr_frame", None):
+        yield f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        awaited = awaited.cr_await
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, Self, TypeAlias
 
+from recollect import DiskFullError
 from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.redis import RedisServer
 
@@ -22,7 +23,9 @@ from .stored import check_file, check_postgres, check_redis
 
 _SMALL = 48 << 20  # bytes of a small disk
 _PATIENCE = 5.0  # seconds that a fault waits for its victims
+_LETTING_GO = 10.0  # seconds that a server has to notice that its clients have gone
 _TRIES = 100  # to take the room of a disk before others do
+_FULL = DiskFullError.__name__
 
 
 class Arena(Protocol):
@@ -51,12 +54,13 @@ class Arena(Protocol):
 class Watch(Protocol):
     """What a fault can see of the clients."""
 
-    def failures(self) -> int:
-        """How many calls have not been done so far."""
+    def failures(self, error: str) -> int:
+        """How many calls have ended with an error of this name so far."""
         ...
 
 
-Fault: TypeAlias = Callable[[random.Random, Watch], None]
+# Does harm, and says whether it took effect.
+Fault: TypeAlias = Callable[[random.Random, Watch], bool]
 Faults: TypeAlias = Mapping[str, Fault]
 Server: TypeAlias = PostgresServer | RedisServer
 
@@ -76,18 +80,20 @@ class FileArena:
         """What is wrong with the file, and locks on it."""
         return left_in_sqlite(self._path) + check_file(self._path, self._place.advanced, found)
 
-    def _fill(self, chance: random.Random, watch: Watch) -> None:
-        before = watch.failures()
+    def _fill(self, chance: random.Random, watch: Watch) -> bool:
+        before = watch.failures(_FULL)
         ballast = self._folder / "ballast"
-        _take_room(ballast, leaving=chance.randrange(100_000))
         try:
+            if not _take_room(ballast, leaving=chance.randrange(100_000)):
+                return False
             enough = before + chance.randint(1, 20)
-            _wait_for(lambda: watch.failures() > enough)
+            _wait_for(lambda: watch.failures(_FULL) > enough)
         finally:
-            ballast.unlink()
+            ballast.unlink(missing_ok=True)
+        return watch.failures(_FULL) > before
 
 
-def _take_room(ballast: Path, leaving: int) -> None:
+def _take_room(ballast: Path, leaving: int) -> bool:
     """Take the room of a disk, but for some bytes, at once: others write there, and free some, meanwhile."""
     if not ballast.parent.is_mount():  # somebody has unmounted it, and this is the disk of the machine
         raise RuntimeError("the small disk has gone")
@@ -96,10 +102,11 @@ def _take_room(ballast: Path, leaving: int) -> None:
             disk = os.statvfs(ballast.parent)
             try:
                 os.posix_fallocate(file.fileno(), 0, max(1, disk.f_bavail * disk.f_frsize - leaving))
-                return
+                return True
             except OSError as error:  # they have taken it first
                 if error.errno != errno.ENOSPC:
                     raise
+    return False
 
 
 class ServerArena:
@@ -129,54 +136,66 @@ class ServerArena:
     def check(self, found: Mapping[str, History]) -> list[str]:
         """What is wrong in the server, and what it still holds of its clients."""
         if isinstance(self._server, RedisServer):
-            return left_in_redis(self._server.command) + check_redis(self._server.command, found)
-        return left_in_postgres(self._url) + check_postgres(self._url, self._place.advanced, found)
+            return self._held() + check_redis(self._server.command, found)
+        return self._held() + check_postgres(self._url, self._place.advanced, found)
 
-    def _kill(self, chance: random.Random, watch: Watch) -> None:  # noqa: ARG002
+    def _kill(self, chance: random.Random, watch: Watch) -> bool:  # noqa: ARG002
+        somebody_is_there = bool(self._held(patience=0))
         self._server.kill()
         time.sleep(chance.uniform(0, 0.05))
         self._server.start()
+        return somebody_is_there
+
+    def _held(self, patience: float = _LETTING_GO) -> list[str]:
+        if isinstance(self._server, RedisServer):
+            return left_in_redis(self._server.command, patience)
+        return left_in_postgres(self._url, patience)
 
 
 def _harm(proxy: CuttingProxy) -> Faults:
-    def cut(chance: random.Random, watch: Watch) -> None:  # noqa: ARG001
-        proxy.cut(refuse=chance.random() < 0.5)
+    def cut(chance: random.Random, watch: Watch) -> bool:  # noqa: ARG001
+        were_cut = proxy.cut(refuse=chance.random() < 0.5)
         time.sleep(chance.uniform(0, 0.1))
+        return were_cut > 0
 
-    def delay(chance: random.Random, watch: Watch) -> None:  # noqa: ARG001
+    def delay(chance: random.Random, watch: Watch) -> bool:  # noqa: ARG001
         proxy.delay(chance.uniform(0.001, 0.03))
+        before = proxy.passed
         time.sleep(chance.uniform(0.05, 0.2))
+        return proxy.passed > before
 
-    def truncate(chance: random.Random, watch: Watch) -> None:  # noqa: ARG001
+    def truncate(chance: random.Random, watch: Watch) -> bool:  # noqa: ARG001
         proxy.truncate_after(chance.randrange(1, 5000))
-        _wait_for(lambda: proxy.has_truncated)
+        return _wait_for(lambda: proxy.has_truncated)
 
     faults: Faults = {"connections cut": cut, "answers delayed": delay, "answers truncated": truncate}
     return {name: _mended(proxy, fault) for name, fault in faults.items()}
 
 
 def _mended(proxy: CuttingProxy, fault: Fault) -> Fault:
-    def do(chance: random.Random, watch: Watch) -> None:
-        fault(chance, watch)
-        proxy.mend()
+    def do(chance: random.Random, watch: Watch) -> bool:
+        try:
+            return fault(chance, watch)
+        finally:
+            proxy.mend()
 
     return do
 
 
-def _wait_for(condition: Callable[[], bool]) -> None:
-    """Wait for the effect of a fault; where nobody meets with it, it has none."""
+def _wait_for(condition: Callable[[], bool]) -> bool:
+    """Wait for the effect of a fault; `False` where nobody meets with it."""
     deadline = time.monotonic() + _PATIENCE
-    while not condition() and time.monotonic() < deadline:
+    while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(0.002)
+    return met
 
 
 @contextmanager
 def arenas_of(place: Place, server: Server | None) -> Iterator[list[Arena]]:
     """The arenas of a place, for as long as they are needed; `server` is the one that keeps it, if any."""
     if server is None:
-        with TemporaryDirectory(prefix="recollect-faults-") as folder, _small_disk() as disk:
-            folders = [Path(folder), *disk]
-            yield [FileArena(place, each, is_small=each is not folders[0]) for each in folders]
+        with TemporaryDirectory(prefix="recollect-faults-") as folder, small_disk(_SMALL) as disk:
+            yield [FileArena(place, Path(folder), is_small=False), FileArena(place, disk, is_small=True)]
     else:
         with CuttingProxy(server.port) as proxy:
             known: dict[str, Follower] = {}
@@ -218,14 +237,3 @@ def _database(server: PostgresServer, place: Place) -> str:
         if known is None:
             connection.execute(f'CREATE DATABASE "{name}"'.encode())
     return f"{server.url.rpartition('/')[0]}/{name}"
-
-
-@contextmanager
-def _small_disk() -> Iterator[list[Path]]:
-    """A small disk, or none where we may not mount one: no account then tells of a full disk."""
-    with ExitStack() as stack:
-        try:
-            disks = [stack.enter_context(small_disk(_SMALL))]
-        except PermissionError:
-            disks = []
-        yield disks

@@ -2,10 +2,11 @@
 
 import math
 import time
+import traceback
 from collections.abc import Iterator
 
 from ..account import Account, Plan
-from .arenas import Server, Servers, arenas_of
+from .arenas import Servers, arenas_of
 from .clients import RoundPlan
 from .places import PLACES, Place
 from .rounds import Report, run_round
@@ -18,19 +19,36 @@ _WHOLE = 700_000, 700  # calls and faults of the long form, as the places share 
 
 def run(plan: Plan) -> list[Account]:
     """Do what is planned in all places, or in the only one."""
+    names = [place.name for place in PLACES]
+    if plan.only not in (None, *names):
+        raise ValueError(f"there is no place {plan.only}, only {', '.join(names)}")
+    accounts = []
     with Servers() as servers:
-        return [
-            run_place(place, plan, servers.of(place)) for place in PLACES if plan.only in (None, place.name)
-        ]
+        for place in PLACES:
+            if plan.only in (None, place.name):
+                accounts.append(run_place(place, plan, servers))
+                _tell(accounts[-1])
+    return accounts
 
 
-def run_place(place: Place, plan: Plan, server: Server | None) -> Account:
-    """Do what is planned for one place."""
+def _tell(account: Account) -> None:
+    """Print what is known, lest it is lost with a campaign that is ended before its time."""
+    did = f"{account.operations.total():,} operations checked, {dict(account.faults)}"
+    print(f"  {account.place} is done: {did}", *account.findings, sep="\n    ", flush=True)
+
+
+def run_place(place: Place, plan: Plan, servers: Servers) -> Account:
+    """Do what is planned for one place; where that cannot be done, it is a finding."""
     account = Account("sessions", place.name, seeds=[plan.seed])
     started = time.monotonic()
-    with arenas_of(place, server) as arenas:
-        for number, round_plan in enumerate(rounds_of(place, plan)):
-            _add(account, run_round(place, arenas[number % len(arenas)], round_plan), round_plan, plan)
+    try:
+        with arenas_of(place, servers.of(place)) as arenas:
+            for number, round_plan in enumerate(rounds_of(place, plan)):
+                _add(account, run_round(place, arenas[number % len(arenas)], round_plan), round_plan, plan)
+    except Exception as error:  # noqa: BLE001 - what was found here and elsewhere is not to be lost
+        traceback.print_exc()
+        (*_, last_line) = traceback.format_exception_only(error)
+        account.findings.append(f"the campaign itself broke: {last_line.strip()} ({_replay(account, plan)})")
     account.seconds = time.monotonic() - started
     return account
 
@@ -55,9 +73,14 @@ def rounds_of(place: Place, plan: Plan) -> Iterator[RoundPlan]:
 def _add(account: Account, report: Report, round_plan: RoundPlan, plan: Plan) -> None:
     account.operations += report.operations
     account.faults += report.faults
-    scale = plan.operations / _WHOLE[0]
-    replay = f"python -m tests.faults sessions --only {account.place} --seed {plan.seed} --scale {scale:g}"
-    account.findings += [f"{finding} (round {round_plan.seed}; {replay})" for finding in report.findings]
+    replay = _replay(account, plan)
+    account.findings += [f"{finding} (round {round_plan.number}; {replay})" for finding in report.findings]
     for outcome, count in report.outcomes.items():
         name = f"calls {outcome}"
         account.measures[name] = account.measures.get(name, 0) + count
+
+
+def _replay(account: Account, plan: Plan) -> str:
+    """The command that does the same again."""
+    much = f"--operations {plan.operations} --faults {plan.faults}"
+    return f"python -m tests.faults sessions --seed {plan.seed} {much} --only {account.place}"

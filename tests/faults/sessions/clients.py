@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import time
+from collections import Counter
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from .arenas import Arena
 from .client import Orders, run_client, stacks_beside
@@ -19,6 +21,8 @@ CANCELLED = 0.004  # of the calls
 _PATIENCE = 130.0  # seconds without any call being done, or for a client to end
 _GLANCE = 0.005
 _LOOKING = 1.0  # seconds to write down what all threads are doing
+_FAILED = re.compile(rb'"(?:failed|unknown)","(\w+)"')
+_ENDED = (0, -signal.SIGTERM)  # of its own accord, or told to before it was ready to be told
 _LIVES = 1000  # of a client in one round, at most: their calls have other numbers in each round
 _LOADED = (  # what sessions load when they are first used
     "recollect.sessions.advanced.sqlalchemy",
@@ -58,7 +62,7 @@ def forking() -> ForkServerContext:
 
 
 class Clients:
-    """The client processes of a round, and what they have said so far."""
+    """The client processes of a round, which do not outlive it, and what they have said so far."""
 
     def __init__(self, place: Place, arena: Arena, plan: RoundPlan, folder: Path) -> None:
         self._place = place
@@ -72,9 +76,19 @@ class Clients:
         self._resting: set[str] = set()
         self._open: dict[Path, BinaryIO] = {}
         self._ended = 0
-        self._failures = 0
+        self._failures: Counter[str] = Counter()
         self.shared = tuple(f"shared-{plan.number}-{n}" for n in range(plan.sessions))
         self.findings: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for process in self._processes.values():
+            _kill(process)
+            process.close()
+        for file in self._open.values():
+            file.close()
 
     def start(self) -> None:
         """Start all of them."""
@@ -93,11 +107,14 @@ class Clients:
     def _journal(self, client: int) -> Path:
         return self._folder / f"{client}-{self._lives[client]}"
 
-    def kill(self, client: int) -> None:
-        """Kill one and start another in its place."""
-        process = self._processes[client]
-        os.kill(process.pid or 0, signal.SIGKILL)
-        process.join()
+    def kill(self, client: int) -> bool:
+        """Kill one that is at work and start another in its place; `False` where it had ended by itself."""
+        self._wait_for_work(client)
+        process = self._processes.pop(client)
+        _kill(process)
+        is_killed = process.exitcode == -signal.SIGKILL
+        if not is_killed:
+            self.findings.append(f"client {client} ended by itself, with {process.exitcode}")
         process.close()
         if self._place.is_served:  # what it had sent may still happen
             said = read_journal(self._journal(client))
@@ -105,6 +122,15 @@ class Clients:
             self._resting.update(call.session for call in unknown if not call.only_reads)
         self._lives[client] += 1
         self._start(client)
+        return is_killed
+
+    def _wait_for_work(self, client: int) -> None:
+        """Wait for a client to have begun a call: there is nothing to harm before."""
+        journal, deadline = self._journal(client), time.monotonic() + _PATIENCE
+        while not (journal.exists() and journal.stat().st_size) and self._processes[client].is_alive():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"client {client} does not begin: {self.stacks()}")
+            time.sleep(_GLANCE)
 
     def progress(self) -> int:
         """How many calls have ended so far."""
@@ -112,10 +138,10 @@ class Clients:
             self._look(self._journal(client))
         return self._ended
 
-    def failures(self) -> int:
-        """How many of them have failed, or ended in the unknown."""
+    def failures(self, error: str) -> int:
+        """How many of them have ended with an error of this name."""
         self.progress()
-        return self._failures
+        return self._failures[error]
 
     def _look(self, journal: Path) -> None:
         if journal not in self._open:
@@ -124,7 +150,7 @@ class Clients:
             self._open[journal] = journal.open("rb")
         new = self._open[journal].read()
         self._ended += new.count(b'"done"') + new.count(b'"refused"')
-        self._failures += new.count(b'"failed"') + new.count(b'"unknown"')
+        self._failures.update(map(bytes.decode, _FAILED.findall(new)))
 
     def wait_until(self, operations: int) -> bool:
         """Wait for so many calls to have ended; `False` where nothing goes on."""
@@ -155,12 +181,9 @@ class Clients:
         for client, process in self._processes.items():
             process.join(_PATIENCE)
             if process.exitcode is None:
-                self.findings.append(f"client {client} did not end")
-                process.kill()
-                process.join()
-            process.close()
-        for file in self._open.values():
-            file.close()
+                self.findings.append(f"client {client} did not end: {self.stacks()}")
+            elif process.exitcode not in _ENDED:
+                self.findings.append(f"client {client} ended with {process.exitcode}")
 
     def said(self) -> list[Said]:
         """The journals of all, of each client in the order of its lives."""
@@ -179,3 +202,10 @@ class Clients:
             for task in range(self._plan.tasks)
             for number in range(self._plan.sessions)
         ]
+
+
+def _kill(process: ForkServerProcess) -> None:
+    """Kill it, if it lives: the number of one that does not may be that of another by now."""
+    if process.is_alive():
+        process.kill()
+    process.join()

@@ -34,10 +34,10 @@ def run_round(place: Place, arena: Arena, plan: RoundPlan) -> Report:
     """Do a round and check it."""
     report = Report()
     with TemporaryDirectory(prefix="recollect-journals-", dir=_IN_MEMORY) as folder:
-        clients = Clients(place, arena, plan, Path(folder))
-        clients.start()
-        _harm(arena, clients, plan, report)
-        clients.end()
+        with Clients(place, arena, plan, Path(folder)) as clients:
+            clients.start()
+            _harm(arena, clients, plan, report)
+            clients.end()
         report.findings += clients.findings
         _check(place, arena, clients, report)
     return report
@@ -56,10 +56,10 @@ def _harm(arena: Arena, clients: Clients, plan: RoundPlan, report: Report) -> No
         if moment == plan.operations:
             return
         if kind == KILLED:
-            clients.kill(chance.randrange(CLIENTS))
+            took_effect = clients.kill(chance.randrange(CLIENTS))
         else:
-            arena.faults[kind](chance, clients)
-        report.faults[kind] += 1
+            took_effect = arena.faults[kind](chance, clients)
+        report.faults[kind] += took_effect
 
 
 def _check(place: Place, arena: Arena, clients: Clients, report: Report) -> None:
@@ -79,7 +79,7 @@ def _check(place: Place, arena: Arena, clients: Clients, report: Report) -> None
     for name in shared:
         report.findings += [f"{name}: {wrong}" for wrong in check_shared(_on(calls, name), found[name].items)]
     asyncio.run(_clear(place, url, shared))
-    _count(calls, report)
+    count(calls, report)
 
 
 def _follow(arena: Arena, calls: list[Ended], shared: tuple[str, ...]) -> list[str]:
@@ -104,11 +104,12 @@ async def _clear(place: Place, url: str, names: tuple[str, ...]) -> None:
             await session.clear_session()
 
 
-def _count(calls: list[Ended], report: Report) -> None:
-    """A call is counted where its effect was checked: also that of one whose outcome was not known."""
+def count(calls: list[Ended], report: Report) -> None:
+    """A call is counted where its effect was checked: also that of a write whose outcome was not known."""
     for ended in calls:
         report.outcomes[ended.outcome] += 1
-        if ended.outcome is not Outcome.FAILED:
+        is_unseen = ended.outcome is Outcome.UNKNOWN and ended.call.only_reads
+        if ended.outcome is not Outcome.FAILED and not is_unseen:
             report.operations[ended.call.kind] += 1
-        if ended.value == "cancelled":
-            report.faults["call cancelled"] += 1
+        if ended.outcome is Outcome.UNKNOWN and ended.value == "cancelled":
+            report.faults["calls cancelled"] += 1

@@ -28,7 +28,7 @@ def written_in(calls: Sequence[Ended]) -> Written:
     written = Written(set(), {}, Counter(), 0)
     for ended in calls:
         call, known = ended.call, ended.outcome is Outcome.DONE
-        if call.kind in _ADDING and ended.outcome is not Outcome.FAILED:
+        if call.kind in _ADDING and ended.outcome in (Outcome.DONE, Outcome.UNKNOWN):
             codes = batch(call.writer, call.number, call.arguments[-1])
             if known:
                 written.added.update(codes)
@@ -56,7 +56,13 @@ def check_shared(calls: Sequence[Ended], final: Sequence[str]) -> list[str]:
             whole = ended.call.arguments[0] is None
             wrong = check_reading(written, list(map(unrevised, ended.value)), whole)
             found += [f"{each}, as {ended.call.writer} read in call {ended.call.number}" for each in wrong]
-    return found + check_own_writes(calls, written)
+    return found + check_refused(calls) + check_own_writes(calls, written)
+
+
+def check_refused(calls: Sequence[Ended]) -> list[str]:
+    """Whether each call was taken for one that makes sense, as all of them do."""
+    refused = [ended.call for ended in calls if ended.outcome is Outcome.REFUSED]
+    return [f"call {call.number} of {call.writer}, {call.kind}, was refused" for call in refused]
 
 
 def check_kept(written: Written, final: Sequence[str]) -> list[str]:
@@ -111,7 +117,7 @@ def _check_order(read: Sequence[str]) -> list[str]:
 
 
 def check_own_writes(calls: Sequence[Ended], written: Written) -> list[str]:
-    """Whether each writer reads what was acknowledged to it before, unless somebody popped it."""
+    """Whether each writer finds what was acknowledged to it before, unless somebody popped it."""
     found = []
     own: dict[str, set[str]] = {}
     for ended in calls:
@@ -120,8 +126,17 @@ def check_own_writes(calls: Sequence[Ended], written: Written) -> list[str]:
             continue
         if call.kind in _ADDING:
             own.setdefault(call.writer, set()).update(batch(call.writer, call.number, call.arguments[-1]))
-        elif call.kind == "get" and call.arguments[0] is None:
-            missing = own.get(call.writer, set()) - set(map(unrevised, ended.value)) - set(written.popped)
+        elif (seen := _seen_whole(ended)) is not None:
+            missing = own.get(call.writer, set()) - seen - set(written.popped)
             if len(missing) > written.unknown_pops:
-                found.append(f"{call.writer} did not read its own {min(missing)} in call {call.number}")
+                found.append(
+                    f"{call.writer} did not find its own {min(missing)} in call {call.number}, {call.kind}"
+                )
     return found
+
+
+def _seen_whole(ended: Ended) -> set[str] | None:
+    """All that a session held at a call, where it tells that; a pop of nothing tells that it is empty."""
+    if ended.call.kind == "get" and ended.call.arguments[0] is None:
+        return set(map(unrevised, ended.value))
+    return set() if ended.call.kind == "pop" and ended.value is None else None

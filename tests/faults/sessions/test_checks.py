@@ -7,6 +7,7 @@ import pytest
 from .items import batch, code_of, item_of, revised
 from .journal import Call, Ended, Journal, Outcome, read_journal
 from .model import MAIN, REFUSED, Follower, History, perform
+from .rounds import Report, count
 from .sharing import check_shared
 
 
@@ -178,6 +179,37 @@ def test_an_unknown_batch_is_whole_or_absent_and_an_unknown_pop_may_explain_one_
     assert check_shared([*TWO_WRITERS, unknown, popping], whole[:-2]) != []
 
 
+def test_a_call_that_is_refused_is_found_on_a_shared_session() -> None:
+    refused = ended(6, "pop", outcome=Outcome.REFUSED)
+    assert any("was refused" in wrong for wrong in check_shared([*TWO_WRITERS, refused], STORED))
+
+
+def test_a_pop_that_finds_nothing_where_something_must_be_is_found() -> None:
+    nothing, popping = ended(6, "pop"), ended(9, "pop", outcome=Outcome.UNKNOWN)
+    assert any("its own" in wrong for wrong in check_shared([*TWO_WRITERS, nothing], STORED))
+    assert check_shared([nothing, *TWO_WRITERS], STORED) == []  # before its writer wrote anything
+    assert check_shared([added(1, 1), nothing, popping], []) == []  # an unknown pop has taken it
+
+
 def test_a_writer_that_does_not_read_its_own_is_found() -> None:
     blind = ended(6, "get", None, value=STORED[:3])
     assert any("its own" in wrong for wrong in check_shared([*TWO_WRITERS, blind], STORED))
+
+
+# --- what is counted ---
+
+
+def test_calls_that_failed_and_readings_that_nobody_saw_are_not_counted_as_checked() -> None:
+    report = Report()
+    count(
+        [
+            added(1, 1),
+            added(2, 1, outcome=Outcome.FAILED),
+            ended(3, "add", 1, outcome=Outcome.UNKNOWN, value="cancelled"),
+            ended(4, "get", None, outcome=Outcome.UNKNOWN, value="cancelled"),
+            ended(5, "get", None, value=[]),
+        ],
+        report,
+    )
+    assert report.operations == {"add": 2, "get": 1}
+    assert report.faults == {"calls cancelled": 2}

@@ -56,6 +56,15 @@ class Workload:
         if session in self._own:
             self._own.remove(session)
 
+    def rests(self, session: str) -> bool:
+        """Whether a session is to be left alone."""
+        return session not in self._own and session not in self._shared
+
+    def last(self, step: int, session: str) -> Call:
+        """A call that a session must do when nothing is harmed any more."""
+        self._number += step
+        return Call(self._number, self._writer, session, "add_once", (1,))
+
     def next(self, step: int) -> Call:
         """The next call; numbers rise by `step`, so that all tasks of a client have their own."""
         self._number += step

@@ -32,6 +32,8 @@ _PLACES: dict[str, tuple[Do, float]] = {
 
 def run(plan: Plan) -> list[Account]:
     """Keep each place under traffic, for its part of the operations."""
+    if plan.only not in (None, *_PLACES):
+        raise ValueError(f"there is no place {plan.only}, only {', '.join(_PLACES)}")
     return [_run_at(place, plan) for place in _PLACES if plan.only in (None, place)]
 
 
@@ -42,4 +44,7 @@ def _run_at(place: str, plan: Plan) -> Account:
     with tempfile.TemporaryDirectory() as folder:
         do(account, Path(folder), int(plan.operations * part))
     account.seconds = time.monotonic() - began
+    numbers = f"--seed {plan.seed} --operations {plan.operations} --faults {plan.faults}"
+    replay = f"python -m tests.faults {PART} {numbers} --only {place}"
+    account.findings = [f"{finding} ({replay})" for finding in account.findings]
     return account

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from contextlib import closing
 
 import psycopg
@@ -44,9 +45,17 @@ class Postgres:
         return self._number("SELECT coalesce(sum(pg_total_relation_size(relid)), 0) FROM pg_stat_user_tables")
 
     def dead_part(self) -> float:
-        """The part of the rows that were deleted and wait to be vacuumed."""
-        dead = self._number("SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables")
-        return dead / max(dead + self._number("SELECT sum(n_live_tup) FROM pg_stat_user_tables"), 1)
+        """The part of the rows that were deleted, in tables that are due to be vacuumed."""
+        dead = self._number(f"SELECT coalesce(sum(n_dead_tup), 0) {_DUE}")
+        live = self._number("SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables")
+        return dead / max(dead + live, 1)
+
+    def dead_part_in_time(self, most: float, patience: float) -> float:
+        """The same, once it is no more than `most`; or as it is after so many seconds."""
+        until = time.monotonic() + patience
+        while (part := self.dead_part()) > most and time.monotonic() < until:
+            time.sleep(_BETWEEN_LOOKS)
+        return part
 
     def vacuums(self) -> int:
         """How often the server has vacuumed by itself."""
@@ -68,3 +77,9 @@ class Postgres:
 
 
 _COMPRESSED = {"autovacuum_naptime": "1s"}
+_BETWEEN_LOOKS = 0.5  # seconds
+# As the server decides it by itself: a small table may keep what was deleted.
+_DUE = (
+    "FROM pg_stat_user_tables JOIN pg_class ON oid = relid"
+    " WHERE n_dead_tup > 50 + 0.2 * greatest(reltuples, 0)"
+)

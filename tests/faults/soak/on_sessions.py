@@ -46,7 +46,10 @@ def worker(path: str, seed: int) -> Iterator[Worker]:
     command = [sys.executable, "-m", f"{__package__}.sessions", path, str(seed)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=_ROOT) as process:
-        yield Worker(process)
+        try:
+            yield Worker(process)
+        finally:
+            process.kill()  # it may be in the middle of a stretch
 
 
 def soak(account: Account, folder: Path, operations: int, stretches: int = _STRETCHES) -> None:
@@ -94,8 +97,9 @@ def _hold_a_snapshot(working: Worker, path: str, calls: int) -> tuple[int, int]:
 
 def measures_of(looks: list[Look]) -> dict[str, float]:
     """The figures of a soak."""
-    middle, last = looks[len(looks) // 2], looks[-1]
+    warm, middle, last = looks[len(looks) // 4], looks[len(looks) // 2], looks[-1]
     return {
+        "memory when warm, bytes": warm.memory,
         "memory at the half, bytes": middle.memory,
         "memory at the end, bytes": last.memory,
         "handles at the half": middle.handles,

@@ -1,6 +1,7 @@
 """Backups that are made while others write, and what is in them once they are restored."""
 
 import asyncio
+import math
 import os
 import subprocess
 import sys
@@ -45,6 +46,7 @@ class Writers:
         self._record = record
         self._stopping = threading.Event()
         self._changed = threading.Condition()
+        self._ended = False
         self._threads = [threading.Thread(target=self._write, args=(each,)) for each in range(_CLIENTS)]
         self.written = Written()
 
@@ -61,10 +63,20 @@ class Writers:
     def wait_for(self, count: int) -> list[int]:
         """Wait until each client has so many acknowledged; how many they have by then."""
         with self._changed:
-            assert self._changed.wait_for(lambda: min(self.written.acknowledged) >= count, 300)
-            return list(self.written.acknowledged)
+            self._changed.wait_for(lambda: self._ended or min(self.written.acknowledged) >= count, 300)
+            acknowledged = list(self.written.acknowledged)
+        assert min(acknowledged) >= count, f"{acknowledged} were acknowledged, and {count} each were awaited"
+        return acknowledged
 
     def _write(self, client: int) -> None:
+        try:
+            self._write_until_stopped(client)
+        finally:
+            with self._changed:
+                self._ended = True  # by itself, if one could not write: nobody need wait for it
+                self._changed.notify_all()
+
+    def _write_until_stopped(self, client: int) -> None:
         while not self._stopping.is_set():
             number = self.written.asked[client]
             self.written.asked[client] += 1
@@ -97,14 +109,18 @@ def _conversation(client: int, number: int) -> dict[str, Any]:
 # --- what is in a copy ---
 
 
-async def wrong_with_copy(url: str, before: list[int], written: Written) -> list[str]:
-    """What does not hold of a copy: it has what was acknowledged before, whole, and is of one moment."""
-    wrong: list[str] = []
+async def look_at_copy(url: str, before: list[int], written: Written) -> tuple[int, list[str]]:
+    """How many conversations a copy has, and what does not hold of it.
+
+    It has what was acknowledged before, whole, and is of one moment.
+    """
+    count, wrong = 0, list[str]()
     async with MemoryStore(url, workers=0, embedder=None) as store:
         for client in range(_CLIENTS):
             exported = await store.export_user(f"client-{client}")
             recorded = sorted(exported["conversations"], key=lambda each: each["created_at"])
             found = [[part["content"] for part in each["conversation_data"]["messages"]] for each in recorded]
+            count += len(found)
             expected = [_texts(client, number) for number in range(len(found))]
             if found != expected:
                 wrong.append(f"client {client}: not the first conversations, each whole and in order")
@@ -114,7 +130,7 @@ async def wrong_with_copy(url: str, before: list[int], written: Written) -> list
                 each["conversation_id"] for each in exported["conversations"]
             }:
                 wrong.append(f"client {client}: a conversation without its run")
-    return wrong
+    return count, wrong
 
 
 def _texts(client: int, number: int) -> list[str]:
@@ -137,6 +153,7 @@ class Backups:
 
     account: Account
     writes: int
+    """That are there when a backup begins; others follow while it is made."""
     used: Callable[[str], AbstractContextManager[Record]] = serving
     """How a database is used meanwhile."""
 
@@ -163,11 +180,11 @@ class Backups:
 
     def _make(self, url: str, back_up: Callable[[], None], restored: Callable[[], str]) -> None:
         with self.used(url) as record, Writers(record) as writers:
-            before = writers.wait_for(max(1, self.writes // (2 * _CLIENTS)))
+            before = writers.wait_for(math.ceil(self.writes / _CLIENTS))
             back_up()
-            writers.wait_for(max(self.writes // _CLIENTS, max(before) + 1))
-        wrong = asyncio.run(wrong_with_copy(restored(), before, writers.written))
-        self.account.operations["writes while a backup was made"] += sum(writers.written.acknowledged)
+            writers.wait_for(max(before) + 1)  # nobody had to stop for it
+        count, wrong = asyncio.run(look_at_copy(restored(), before, writers.written))
+        self.account.operations["writes found in a backup"] += count
         self.account.operations["backups"] += 1
         self.account.findings += [f"a backup made meanwhile: {each}" for each in wrong]
 

@@ -20,14 +20,22 @@ _FEWEST_WRITES = 60
 def run(plan: Plan) -> list[Account]:
     """Do it on a file and on a PostgreSQL; each gets half of the faults and of the writes."""
     places: dict[str, Callable[[Plan, Account], None]] = {"sqlite": _on_files, "postgres": _on_servers}
+    if plan.only not in (None, *places):
+        raise ValueError(f"there is no place {plan.only}, only {', '.join(places)}")
     accounts = []
     for place, work in places.items():
         if plan.only in (None, place):
             account, begun = Account("upgrades", place, seeds=[plan.seed]), time.monotonic()
             work(plan, account)
             account.seconds = time.monotonic() - begun
+            account.findings = [f"{finding} ({_replay(plan, place)})" for finding in account.findings]
             accounts.append(account)
     return accounts
+
+
+def _replay(plan: Plan, place: str) -> str:
+    numbers = f"--seed {plan.seed} --operations {plan.operations} --faults {plan.faults}"
+    return f"python -m tests.faults upgrades {numbers} --only {place}"
 
 
 def _on_files(plan: Plan, account: Account) -> None:

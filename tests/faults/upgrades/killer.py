@@ -1,6 +1,8 @@
 """Migrations that end where they are told to."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,12 +23,15 @@ class Killer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            process_group=0,  # so that the processes it forks can be ended with it
         )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
 
     def migrate(self, place: str, **how: Any) -> dict[str, Any]:

@@ -64,10 +64,17 @@ class _Child:
             print(json.dumps("paused"), flush=True)
             sys.stdin.readline()
             self.signal(signal.SIGCONT)
-            os.waitpid(self._process, 0)
+            _, status = os.waitpid(self._process, 0)
         with os.fdopen(self._told) as told:
-            ending: dict[str, Any] = json.loads(told.read() or '{"ended": "killed"}')
+            said = told.read()
+        code = os.waitstatus_to_exitcode(status)
+        ending: dict[str, Any] = json.loads(said) if said else silent_ending(code)
         return ending
+
+
+def silent_ending(code: int) -> dict[str, Any]:
+    """How one ended that said nothing: killed, as it was meant to be, or in a way that nobody meant."""
+    return {"ended": "killed"} if code == -signal.SIGKILL else {"ended": "died", "code": code}
 
 
 # --- in the process that migrates ---

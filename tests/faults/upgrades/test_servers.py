@@ -18,6 +18,7 @@ from .killed import KilledServers
 from .killer import Killer
 from .releases import ON_SERVERS
 
+pytestmark = pytest.mark.timeout(600)  # longer than anybody here waits for anything
 SEED = 20261116
 
 

@@ -201,6 +201,12 @@ def test_options_without_sense_are_refused(name: str, value: float) -> None:
         RunOptions(**{name: value})
 
 
+@pytest.mark.parametrize("name", ["lease_seconds", "longest_backoff_seconds"])
+def test_nobody_waits_for_more_than_an_hour(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be at most an hour"):
+        RunOptions(**{name: 3601})
+
+
 @in_event_loop
 async def test_contents_are_not_logged(file_place: Place, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="recollect")

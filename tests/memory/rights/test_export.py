@@ -170,6 +170,15 @@ async def test_what_is_here_already_is_not_brought_again() -> None:
         assert await store.export_user("ann") == exported
 
 
+FAILURE = {
+    "attempt": 1,
+    "stage": "mind",
+    "failed_at": "2026-03-01T12:00:00Z",
+    "error": "",
+    "raw_response": "",
+    "prompt_tokens": 2**40,
+    "completion_tokens": 2**40,
+}
 BROKEN = [
     ("entries", 0, {"content_type": "gossip"}, "content_type of entries"),
     ("entries", 0, {"content_text": 5}, "content_text of entries"),
@@ -210,6 +219,8 @@ BROKEN = [
     ("runs", 0, {"first_index": 5}, "first_index of runs"),
     ("runs", 0, {"created_at": "soon"}, "created_at of runs"),
     ("runs", 0, {"stages": [{"stage": "dream"}]}, "of stages"),
+    ("runs", 0, {"failures": [{**FAILURE, "prompt_tokens": 2**40 + 1}]}, "prompt_tokens of failures"),
+    ("runs", 0, {"failures": [{**FAILURE, "completion_tokens": 2**62}]}, "completion_tokens of failures"),
     ("runs", 0, {"conversation_id": "c0"}, "conversation_id in memory_runs"),
     ("runs", 0, {"run_id": None}, "run_id of runs"),
     ("runs", 0, {"conversation_id": "another"}, "conversation_id in memory_runs"),

@@ -107,3 +107,18 @@ def test_a_page_looks_through_only_so_many_and_says_where_to_go_on(service: Runn
                 return pages
 
     assert service.do(look()) == [(0, True), (1, True), (0, False)]
+
+
+def test_an_id_that_is_also_a_word_hides_nothing(service: Running, user: str) -> None:
+    async def look() -> int:
+        store: MemoryStore = service.service.memory.for_tenant("default")
+        word = f"lisbon-{user}"
+        for name in (word, None):
+            said = [{"role": "user", "content": f"I moved to {word}"}]
+            await store.record_conversation("assistant", user, said, conversation_id=name)
+        with pytest.raises(ValueError, match="at most 1,000 characters"):
+            await store.find_conversations("x" * 1001)
+        assert (await store.find_conversations(word, limit=0)).conversations == []
+        return len((await store.find_conversations(word)).conversations)
+
+    assert service.do(look()) == 2

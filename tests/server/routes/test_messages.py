@@ -81,11 +81,12 @@ def test_a_page_can_begin_anywhere_or_stand_around_a_message(client: httpx2.Clie
 
     assert places(from_index=4) == [4, 5, 6]
     assert places(from_index=11) == []
-    assert places(around="m/5") == [3, 4, 5]
+    assert places(around="m/5") == [4, 5, 6]
+    assert places(around="m/5", limit=1) == [5]
     assert places(around="m/0") == [0, 1, 2]
-    assert places(around="m/10") == [8, 9, 10]
+    assert places(around="m/10") == [9, 10]
     around = client.get(path, params={"limit": 3, "around": "m/5"}).json()
-    assert places(cursor=around["next_cursor"]) == [6, 7, 8]
+    assert places(cursor=around["next_cursor"]) == [7, 8, 9]
     assert client.get(path, params={"around": "nowhere"}).json()["code"] == "not_found"
 
 

@@ -87,12 +87,13 @@ def test_tokens_are_told_by_day_and_model(client: httpx2.Client, spent: str) -> 
 
 
 @pytest.mark.usefixtures("spent")
-def test_tokens_are_told_by_day_and_agent(client: httpx2.Client) -> None:
+def test_tokens_are_told_by_day_and_the_agent_of_the_conversation(client: httpx2.Client) -> None:
+    """Though another answered."""
     told = rows(client.get("/v1/usage", params={**DAYS, "by": "agent"}))
     assert {row[:4] for row in told} == {
-        ("2026-03-01", "chat", None, "concierge"),
+        ("2026-03-01", "chat", None, "assistant"),
         ("2026-03-01", "learning", None, "assistant"),
-        ("2026-03-02", "chat", None, "concierge"),
+        ("2026-03-02", "chat", None, "assistant"),
     }
 
 

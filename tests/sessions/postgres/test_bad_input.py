@@ -266,6 +266,7 @@ async def test_tables_of_another_shape_stay_as_they_are(
 ) -> None:
     sessions, messages = tables.values()
     sql(postgres_url, f"CREATE TABLE {sessions} (session_id VARCHAR PRIMARY KEY)")
+    sql(postgres_url, f"INSERT INTO {sessions} VALUES ('s')")
     sql(postgres_url, f"CREATE TABLE {messages} (id SERIAL, body TEXT)")
     session = SQLAlchemySession.from_url(
         "s", url=by(driver, postgres_url), create_tables=create_tables, **tables

@@ -16,9 +16,11 @@ from recollect import (
     NotADatabaseError,
     ReadOnlyError,
     SchemaMismatchError,
+    SessionManager,
     SQLiteSession,
     StorageError,
 )
+from recollect.items import Item
 from recollect.testing.contract import in_event_loop, message, texts
 
 from .test_processes import in_child
@@ -280,3 +282,29 @@ async def test_contents_never_reach_the_log(path: Path, caplog: pytest.LogCaptur
     assert "my-secret-word" not in caplog.text
     assert "my-secret-word" not in str(refused.value)
     session.close()
+
+
+@pytest.mark.parametrize(
+    "error", [UnicodeDecodeError("utf-8", b"", 0, 1, "mine"), MemoryError("mine"), OSError(5)]
+)
+@in_event_loop
+async def test_an_error_of_a_callers_function_stays_their_own(path: Path, error: Exception) -> None:
+    def change(_: list[Item]) -> list[Item]:
+        raise error
+
+    async with SQLiteSession("s", path) as session:
+        await session.add_items([message("a")])
+        with pytest.raises(type(error)) as raised:
+            await session.transform_items(change)
+        assert raised.value is error
+        assert texts(await session.get_items()) == ["a"]
+
+
+@in_event_loop
+async def test_a_text_that_is_damaged_is_not_quoted(path: Path) -> None:
+    async with SQLiteSession("s", path) as session:
+        await session.add_items([message("a")])
+    run_sql(path, "INSERT INTO agent_sessions (session_id) VALUES (CAST(x'6d79736563726574ff' AS TEXT))")
+    with pytest.raises(StorageError) as told:
+        await SessionManager(path).list_sessions()
+    assert "mysecret" not in str(told.value) + str(told.value.__cause__)

@@ -42,13 +42,13 @@ class QuietQueries:
 
     def __init__(self, dialect: Dialect) -> None:
         name, now = CONVERSATIONS.name, dialect.now
-        due, impossible = f"learn_at <= {now}", f"learn_at > {now} + {_IMPOSSIBLE}"
+        due, impossible = _times(now)
         self.due = tuple(_due(when, "tenant = ?1") for when in (due, impossible))
         anybody = "CAST(?1 AS VARCHAR) IS NULL"
         self.due_anywhere = tuple(_due(when, anybody) for when in (due, impossible))
         held = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
         self.hold = f"{held}{dialect.lock}"
-        self.hold_if_due = f"{held} AND ({due} OR {impossible}){dialect.lock}"
+        self.hold_if_due = f"{held} AND {due_at(now)}{dialect.lock}"
         place = "next_index = next_index + ?3, updated_at = ?4"
         at_open = f"WHERE {_OWNED}{_OPEN} RETURNING next_index"
         # Whoever appends takes the row, so that indexes have no gaps and no doubles.
@@ -57,6 +57,15 @@ class QuietQueries:
             f"UPDATE {name} SET {place}, learn_at = {now} + ?5,"
             f" waiting_from = coalesce(waiting_from, next_index) {at_open}, waiting_from"
         )
+
+
+def due_at(now: str) -> str:
+    """Whether a run of a conversation is due."""
+    return f"({' OR '.join(_times(now))})"
+
+
+def _times(now: str) -> tuple[str, str]:
+    return f"learn_at <= {now}", f"learn_at > {now} + {_IMPOSSIBLE}"
 
 
 def _due(when: str, whose: str) -> str:

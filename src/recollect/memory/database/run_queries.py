@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...sessions.sql.scripts import Row
+from ...sessions.sql.scripts import LongQuery, Row
+from ..spending import sum_of_tokens
 from .dialect import Dialect
+from .quiet import due_at
 from .runs import COLUMNS, STAGE_COLUMNS
 from .schema import (
     CONVERSATIONS,
@@ -73,13 +75,13 @@ class RunQueries:
         runs = f"SELECT 1 FROM {RUNS.name} WHERE {whose} AND status IN ('pending', 'running')"
         if tenant is None:
             runs = f"SELECT 1 FROM {QUEUE.name} WHERE {whose}"
-        due = f"SELECT 1 FROM {CONVERSATIONS.name} WHERE {whose} AND learn_at <= {self._now}"
+        due = f"SELECT 1 FROM {CONVERSATIONS.name} WHERE {whose} AND {due_at(self._now)}"
         return f"SELECT 1 WHERE EXISTS ({runs}) OR EXISTS ({due})"
 
-    def coverage(self, tenant: str | None) -> str:
+    def coverage(self, tenant: str | None) -> LongQuery:
         """Each conversation counts once: as failed if a run is, else as pending if one is open or to come."""
         whose = _OF_ANYBODY if tenant is None else _OF_TENANT
-        return (
+        return LongQuery(
             "SELECT state, count(*) FROM (SELECT CASE"
             " WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1 THEN 'failed'"
             " WHEN max(is_open) = 1 THEN 'pending' ELSE 'remembered' END AS state FROM"
@@ -99,7 +101,7 @@ class RunQueries:
         )
 
 
-def spent_by_day(by: str) -> str:
+def spent_by_day(by: str) -> LongQuery:
     """The tokens of a tenant's runs between two times, by day and by model or agent."""
     name, stage_name, failure_name = ("agent_id", "owner.agent_id", "owner.agent_id")
     if by == "model":
@@ -114,8 +116,9 @@ def spent_by_day(by: str) -> str:
             (FAILURES.name, "failed_at", failure_name),
         )
     )
-    return (
-        f"SELECT substr(time, 1, 10), {name}, count(*), sum(prompt_tokens), sum(completion_tokens)"
+    return LongQuery(
+        f"SELECT substr(time, 1, 10), {name}, count(*),"
+        f" {sum_of_tokens('prompt_tokens')}, {sum_of_tokens('completion_tokens')}"
         f" FROM ({' UNION ALL '.join(parts)}) AS spent GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?4"
     )
 

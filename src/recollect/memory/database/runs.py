@@ -24,8 +24,9 @@ from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
 
 _RUNS_AT_ONCE = 500
 _BEFORE = 6  # messages before those of a run, for what they refer to
-_LONGEST = 3600.0  # seconds of a lease, or of a wait
-_IMPOSSIBLE = _LONGEST + 60  # seconds from now, at which nothing can be due
+LONGEST = 3600.0
+"""Seconds of a lease, or of a wait."""
+_IMPOSSIBLE = LONGEST + 60  # seconds from now, at which nothing can be due
 COLUMNS = (
     "run_id, tenant, memory_id, conversation_id, first_index, last_index, status, attempts, created_at,"
     " started_at, finished_at, error, model"
@@ -234,7 +235,7 @@ def take(
     Without a tenant it may be anybody's.
     """
     due, impossible = queries.take_any if tenant is None else queries.take
-    values = (lease, min(seconds, _LONGEST), tenant)
+    values = (lease, min(seconds, LONGEST), tenant)
     while rows := (yield Statement(due, values)) or (yield Statement(impossible, values)):
         memory_id = rows[0][0]
         found = yield Statement(_START_OLDEST, (memory_id, now))
@@ -266,7 +267,7 @@ def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Scr
 
 def extend(queries: QueueQueries, task: Task, seconds: float, alone: bool = False) -> Script[None]:
     """Hold the lease for longer; raises `LeaseLostError` if another has it, and then nothing is written."""
-    rows = yield Statement(queries.extend, (task.run.memory_id, task.lease, min(seconds, _LONGEST)), alone)
+    rows = yield Statement(queries.extend, (task.run.memory_id, task.lease, min(seconds, LONGEST)), alone)
     if not rows:
         raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 
@@ -331,7 +332,7 @@ def give_back(queries: QueueQueries, task: Task, seconds: float = 0) -> Script[N
 
 def release(queries: QueueQueries, task: Task, seconds: float) -> Script[None]:
     """Give up the lease; the oldest open run of the memory may be taken in so many seconds."""
-    rows = yield Statement(queries.release, (task.run.memory_id, task.lease, min(seconds, _LONGEST)))
+    rows = yield Statement(queries.release, (task.run.memory_id, task.lease, min(seconds, LONGEST)))
     if not rows:
         raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypedDict
 from ...errors import ModelRefusedError, UnusableAnswerError
 from ...strategies.summarizers.clients import AsksProvider
 from ..pipeline.stages import Usage
+from ..spending import MOST_TOKENS
 from .faults import UnknownFormError, fault_of, fault_of_status, unavailable
 from .prompting import Prompt
 
@@ -148,4 +149,6 @@ def _told_fault(told: Any) -> Exception:
 
 def count_of(given: object) -> int:
     """A count of tokens, as far as the endpoint tells it."""
-    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else 0
+    if not isinstance(given, int) or isinstance(given, bool):
+        return 0
+    return min(max(given, 0), MOST_TOKENS)

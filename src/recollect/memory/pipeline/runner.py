@@ -46,6 +46,9 @@ class RunOptions:
         for name in ("lease_seconds", "attempts", "backoff_seconds", "longest_backoff_seconds"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be more than 0, and it is {getattr(self, name)}")
+        for name in ("lease_seconds", "longest_backoff_seconds"):
+            if getattr(self, name) > runs.LONGEST:
+                raise ValueError(f"{name} must be at most an hour, and it is {getattr(self, name)} seconds")
 
     def again_in(self, attempt: int, error: Exception) -> float | None:
         """Seconds until a run is tried again after so many attempts; `None` if it is not."""

@@ -22,6 +22,7 @@ from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMOR
 from ..entry import CONTENT_TYPES
 from ..memory import Memory
 from ..pipeline.stages import STAGES as STAGE_NAMES
+from ..spending import MOST_TOKENS
 from .records import to_row
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -219,7 +220,14 @@ def _read_run(reading: Reading, where: str, record: Mapping[str, Any]) -> None:
                 raise ImportFormatError(
                     f"stage of {place} of {where} must be one of {', '.join(STAGE_NAMES)}"
                 )
+            _check_tokens(stage, f"{place} of {where}")
             reading.add(table, stage)
+
+
+def _check_tokens(stage: Mapping[str, Any], where: str) -> None:
+    for name in ("prompt_tokens", "completion_tokens"):
+        if stage[name] > MOST_TOKENS:
+            raise ImportFormatError(f"{name} of {where} must be at most {MOST_TOKENS}")
 
 
 # --- whether it fits together ---

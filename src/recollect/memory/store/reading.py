@@ -1,6 +1,7 @@
 """Reading conversations: one with all that was said, or many without."""
 
 import json
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..times import tell_time
 from .part import Part, check_owners
 
 _LAST = 2**62  # no message has an index as high
+_LONGEST_WORDS = 1000
 
 
 class Reading(Part):
@@ -74,20 +76,22 @@ class Reading(Part):
     ) -> ConversationsFound:
         """A page of the conversations that hold some words, or are of one user or one agent, newest first.
 
-        Words are found as they stand in what was said and in the names of who said it; an id finds its
-        conversation. A page looks through so many conversations at most: it may not be full, or be empty, and
-        have a `position` to go on from all the same.
+        Words are found as they stand in what was said and in the names of who said it; an id that was made
+        here finds its conversation. A page looks through so many conversations at most: it may not be full,
+        or be empty, and have a `position` to go on from all the same.
         """
+        if words is not None and len(words) > _LONGEST_WORDS:
+            raise ValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
         edge, most = outlines.read_position(before), check_limit(limit) or 0
         scope, key = self._scope(agent_id, user_id)
         wanted = finding.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
-        named = None if words is None else await self._named(words, wanted)
+        named = await self._named(words, wanted) if words is not None and _is_made_id(words) else None
         if named is not None:
             return ConversationsFound(await self._outlines([named]) if edge is None else [], None)
         sql, parameters = finding.statement_for(self._database.dialect, wanted, most + 1)
         rows = await self._database.fetch(sql, parameters, conversations.rows_from)
         shown = rows[:most]
-        if len(rows) > most:
+        if shown and len(rows) > most:
             position: str | None = outlines.tell_position(shown[-1])
         else:
             position = await self._database.fetch(*finding.last_looked_at(wanted), outlines.position_from)
@@ -114,7 +118,7 @@ class Reading(Part):
     async def _half_a_page_before(self, conversation_id: str, message_id: str, limit: int) -> int:
         key = (conversation_id, json.dumps([check_id("around", message_id)]))
         found = await self._database.fetch(self._database.messages_by_id, key, conversations.messages_from)
-        return found[0].message_index - limit // 2 - 1 if found else _LAST
+        return found[0].message_index - (limit - 1) // 2 - 1 if found else _LAST
 
     def _scope(self, agent_id: str | None, user_id: str | None) -> tuple[finding.Scope, str]:
         """Within what conversations of an agent, of a user, or of both are looked for."""
@@ -166,3 +170,11 @@ def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, A
         "closed_at": row.closed_at and tell_time(time_from_column(row.closed_at)),
         "position": outlines.tell_position(row),
     }
+
+
+def _is_made_id(words: str) -> bool:
+    """Whether it is an id that we would make: any other may be a word that is looked for."""
+    try:
+        return str(uuid.UUID(words)) == words
+    except ValueError:
+        return False

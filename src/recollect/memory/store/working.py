@@ -94,7 +94,8 @@ class Working(Part):
         One that has not been quiet for long enough is pending.
         """
         tenant = self._counted_tenant
-        return await self._database.fetch(self._database.runs.coverage(tenant), (tenant,), _coverage_from)
+        counting = self._database.runs.coverage(tenant)
+        return await self._database.fetch(counting, (tenant,), _coverage_from)
 
     async def drain(self, timeout: float | None = None) -> Coverage:
         """Wait until nothing is pending; a `TimeoutError` if that takes longer than `timeout` seconds.

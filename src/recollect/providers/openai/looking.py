@@ -110,11 +110,10 @@ class Looking:
 
         One that is given is tried out: nothing of it is kept, and its summaries are made without a model.
         """
-        own = await self._strategy(conversation, None)
         strategy = await self._strategy(conversation, memory_strategy)
         async with self._session(conversation) as session:
             waiting, _ = await self._waiting(session, conversation)
-            if waiting or strategy != own:
+            if waiting or memory_strategy is not None:
                 items = [*await session.get_items(_EVERYTHING), *waiting]
                 return await _view(items, conversation.conversation_id, strategy)
             async with self._parts.sessions.viewed(session, strategy) as viewed:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from ...items import ModelUsage
+from ...memory.spending import MOST_TOKENS
 
 
 def usage_of(result: Any) -> ModelUsage:
     """What a run of the SDK has cost so far."""
     usage = result.context_wrapper.usage
-    return ModelUsage(usage.requests or 0, usage.input_tokens or 0, usage.output_tokens or 0)
+    counts = (usage.requests or 0, usage.input_tokens or 0, usage.output_tokens or 0)
+    return ModelUsage(*(min(count, MOST_TOKENS) for count in counts))

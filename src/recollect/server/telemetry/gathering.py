@@ -11,6 +11,7 @@ from ...memory.database.run_queries import RunQueries
 from ...memory.database.schema import QUEUE, RUNS
 from ...memory.pipeline.embedding import Embedding
 from ...memory.store import MemoryStore
+from ...sessions.sql.scripts import LongQuery
 
 if TYPE_CHECKING:
     from ..service import Service
@@ -53,7 +54,7 @@ class Gathering:
 
     async def _tell_runs(self, database: MemoryDatabase) -> None:
         tell = self._service.metrics.set_gauges
-        statuses = await database.fetch(_STATUSES, (), _numbers)
+        statuses = await database.fetch(LongQuery(_STATUSES), (), _numbers)
         tell("recollect_runs", "Runs of learning, by status.", "status", statuses)
         covered = await database.fetch(RunQueries(database.dialect).coverage(None), (None,), _numbers)
         tell("recollect_conversations", "Conversations, by what is learned of them.", "state", covered)

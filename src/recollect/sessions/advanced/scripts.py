@@ -196,7 +196,8 @@ class BranchScripts(SQLSession):
         return bool((yield Statement(self._branch_queries.exists, (self.session_id, branch))))
 
     def _switch(self, branch: str) -> Script[None]:
-        yield from self._lock()
+        if not (yield from self._lock()) and branch != MAIN:
+            raise unknown(branch)
         yield from self._place()
         if not (yield from self._exists(branch)):
             raise unknown(branch)
@@ -208,7 +209,8 @@ class BranchScripts(SQLSession):
         yield Statement(self._branch_queries.leave_others, (self.session_id, branch))
 
     def _delete_branch(self, branch: str, force: bool) -> Script[None]:
-        yield from self._lock()
+        if not (yield from self._lock()):
+            raise unknown(branch)
         place = yield from self._place()
         if not (yield from self._exists(branch)):
             raise unknown(branch)

@@ -51,3 +51,9 @@ class Engine(Protocol):
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """Run one query and return what `decode` makes of its rows."""
         ...
+
+
+class LongQuery(str):
+    """A query that works for long before it has its first row: it is never begun on the event loop."""
+
+    __slots__ = ()

@@ -165,6 +165,7 @@ def number_batch_times(tables: Tables) -> Script[None]:
         f'INSERT INTO "{tables.batches}" (session_id, batch_id, created_at) SELECT session_id, batch_id,'
         " CASE typeof(created_at) WHEN 'text' THEN (julianday(created_at) - 2440587.5) * 86400.0"
         f' ELSE coalesce(created_at, 0) END FROM "{first}"'
+        f' WHERE session_id IN (SELECT session_id FROM "{tables.sessions}")'  # the SDK leaves some behind
     )
     yield Statement(f'DROP TABLE "{first}"')
 

@@ -23,6 +23,8 @@ T = TypeVar("T")
 FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
 """What a database raises: a damaged file may ask for too much memory, or be quoted where it is no text."""
 
+_DAMAGED = "the file is damaged"
+_QUOTING = "Could not decode"  # so begins what is said of a text that is none; then comes the text
 _FIRST_WAIT = 0.0002
 _LONGEST_WAIT = 0.01
 
@@ -65,7 +67,10 @@ def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
 
 def execute(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
     """Run one statement and fetch all its rows."""
-    return connection.execute(statement.sql, statement.parameters).fetchall()
+    try:
+        return connection.execute(statement.sql, statement.parameters).fetchall()
+    except (MemoryError, UnicodeDecodeError) as error:  # here they are the file's, and not a caller's
+        raise sqlite3.DatabaseError(_DAMAGED) from error
 
 
 def run_script(connection: sqlite3.Connection, script: Script[T]) -> T:
@@ -115,13 +120,20 @@ def explain(error: BaseException, path: str) -> BaseException:
     if isinstance(error, OSError):
         explained: StorageError = NotADatabaseError(f"cannot open {path}: {error.strerror or error}")
     elif isinstance(error, MemoryError | UnicodeDecodeError):
-        explained = StorageError(f"{path}: the file is damaged")
+        explained = StorageError(f"{path}: {_DAMAGED}")
     elif not isinstance(error, sqlite3.Error):
         return error
     else:
+        quote_nothing(error)
         explained = _explain_code(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error), path)
     explained.__cause__ = error
     return explained
+
+
+def quote_nothing(error: BaseException) -> None:
+    """Take what was stored out of an error's words, which may be logged."""
+    if str(error).startswith(_QUOTING):
+        error.args = (_DAMAGED,)
 
 
 def _explain_code(code: int, message: str, path: str) -> StorageError:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 from ...errors import ReadOnlyError, StorageError
 from ..collector import collector_held_off
 from ..sql.schema import Schema
-from ..sql.scripts import Decode, MakeScript, Row
+from ..sql.scripts import Decode, LongQuery, MakeScript, Row
 from .connection import (
     FAULTS,
     EngineOptions,
@@ -50,7 +50,8 @@ class _Reading:
         self.readers = readers
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        connection = self._take_nowait()
+        # The time is looked at between rows, which is too late where all the work comes before the first.
+        connection = None if isinstance(sql, LongQuery) else self._take_nowait()
         if connection is None:
             return await in_waiting_thread(partial(self._fetch_patiently, sql, parameters, decode))
         kept = True
@@ -380,7 +381,7 @@ def _run_in_transaction(connection: sqlite3.Connection, make_script: MakeScript[
         result = run_script(connection, make_script())
         connection.execute("COMMIT")
         return result
-    except FAULTS as error:
+    except sqlite3.Error as error:
         raise explain(error, ":memory:") from error
     finally:
         if connection.in_transaction:

@@ -242,7 +242,9 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - it is handed to the one it concerns
             self._roll_back(connection, error)
             if len(jobs) == 1:
-                return [(jobs[0], None, explain(error, self._path))]
+                # Scripts run code of callers, whose errors are their own.
+                told = explain(error, self._path) if isinstance(error, sqlite3.Error) else error
+                return [(jobs[0], None, told)]
         return [outcome for job in jobs for outcome in self._run_alone(job)]
 
     def _run_alone(self, job: Job) -> list[Outcome]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import count
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -22,7 +23,7 @@ _SETTINGS = {
     "telemetry": {"metrics": False},
 }
 _HEADERS = ("if-match", "idempotency-key", "x-request-id", "accept", "authorization")
-_LEFT_OUT = ("/v1/users",)  # what erases everything would leave nothing to try
+_ERASES = ("DELETE", "/v1/users")  # what is asked for is then made again
 _STREAMS = "text/event-stream"
 
 
@@ -32,25 +33,31 @@ class _Service:
 
     app: Any
     operations: list[tuple[str, str, Any]] = field(default_factory=list)
-    ids: list[str] = field(default_factory=lambda: ["nobody"])
+    ids: list[str] = field(default_factory=list)
+    users: Iterator[int] = field(default_factory=count)
 
     async def prepare(self) -> None:
         """Learn what can be asked, and make something to ask for."""
         document = self.app.openapi()
         for path, methods in document["paths"].items():
-            if not path.startswith(_LEFT_OUT):
-                self.operations += [
-                    (method.upper(), path, {**operation, "example": _example(operation, document)})
-                    for method, operation in methods.items()
-                ]
+            self.operations += [
+                (method.upper(), path, {**operation, "example": _example(operation, document)})
+                for method, operation in methods.items()
+            ]
+        await self.make()
+
+    async def make(self) -> None:
+        """Make something to ask for, of users of whom nothing is stored yet."""
+        number = next(self.users)
+        one, other = f"u{number}", f"v{number}"
         said = [{"role": "user", "content": "I live in Lisbon."}]
-        talk = {"agent_id": "a", "user_id": "u", "messages": said}
+        talk = {"agent_id": "a", "user_id": one, "messages": said}
         _, made = await self.ask("POST", "/v1/conversations", json.dumps(talk).encode())
-        known = {"agent_id": "a", "user_id": "v", "profile_content": ["Likes rain."]}
+        known = {"agent_id": "a", "user_id": other, "profile_content": ["Likes rain."]}
         _, memory = await self.ask("POST", "/v1/memories", json.dumps(known).encode())
-        self.ids += [made["conversation_id"], memory["memory_id"]]
         _, entries = await self.ask("GET", f"/v1/memories/{memory['memory_id']}/entries")
-        self.ids.append(entries["items"][0]["content_id"])
+        entry = entries["items"][0]["content_id"]
+        self.ids = ["nobody", one, other, made["conversation_id"], memory["memory_id"], entry]
 
     async def ask(
         self, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None
@@ -86,8 +93,8 @@ async def _answered(app: Any, scope: dict[str, Any], body: bytes) -> tuple[int, 
 
     await app(scope, receive, send)
     said = b"".join(message.get("body", b"") for message in told[1:])
-    kind = dict(told[0]["headers"]).get(b"content-type", b"").decode()
-    return told[0]["status"], json.loads(said) if "json" in kind else None
+    kind = dict(told[0]["headers"]).get(b"content-type", b"").decode().partition(";")[0]
+    return told[0]["status"], json.loads(said) if kind.endswith("json") else None
 
 
 def _example(operation: Any, document: Any) -> Any:
@@ -109,6 +116,8 @@ async def _check_request(service: _Service, supply: Supply) -> None:
         status, told = await service.ask(method, target, body, headers)
         assert status < 500, f"{method} {path} is answered {status}"
         assert status < 400 or told["code"], "a refusal has no code"
+        if (method, path) == _ERASES and status < 400:
+            await service.make()
         made += [value for name, value in _fields(told) if name.endswith("_id") and isinstance(value, str)]
 
 
@@ -123,8 +132,8 @@ def _target(path: str, operation: Any, ids: list[str], supply: Supply) -> str:
         value = supply.choose(ids) if supply.byte() % 4 else supply.text()
         if parameter["in"] == "path":
             path = path.replace(f"{{{name}}}", quote(value or "x", safe="", errors="replace"))
-        elif parameter["in"] == "query" and supply.byte() % 3 == 0:
-            query.append((name, supply.text() if supply.byte() % 2 else str(supply.value())))
+        elif parameter["in"] == "query" and (parameter.get("required") or supply.byte() % 3 == 0):
+            query.append((name, value if supply.byte() % 2 else str(supply.value())))
     return f"{path}?{urlencode(query, errors='replace')}" if query else path
 
 

@@ -9,9 +9,9 @@ from ....memory.conversation import Message
 from ....memory.database.conversations import READ_MESSAGES, messages_from
 from ....memory.database.dialect import dialect_of
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
-from ....memory.spending import Days, Spent, SpentBy, spent_from
+from ....memory.spending import Days, Spent, SpentBy, spent_from, sum_of_tokens
 from ....sessions.sql.database import SQLStore
-from ....sessions.sql.scripts import Engine, MakeScript, Row, Script, Statement
+from ....sessions.sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement
 from .record import TurnRecord, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
 
@@ -53,10 +53,15 @@ _PLACE = (
     f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1"
 )
 _SPENT = (
-    "SELECT substr(started_at, 1, 10), {name}, sum(requests), sum(input_tokens), sum(output_tokens)"
-    f" FROM {CHAT_TURNS.name} WHERE tenant = ?1 AND started_at >= ?2 AND started_at < ?3"
-    " AND input_tokens + output_tokens > 0 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?4"
+    "SELECT substr(turn.started_at, 1, 10), {name}, sum(turn.requests),"
+    f" {sum_of_tokens('turn.input_tokens')}, {sum_of_tokens('turn.output_tokens')}"
+    f" FROM {CHAT_TURNS.name} AS turn JOIN {CONVERSATIONS.name} AS held"
+    " ON held.conversation_id = turn.conversation_id"
+    " WHERE turn.tenant = ?1 AND turn.started_at >= ?2 AND turn.started_at < ?3"
+    " AND turn.input_tokens + turn.output_tokens > 0 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?4"
 )
+# Whoever answered, a turn is its conversation's agent's, as is what is learned from it.
+_SPENT_BY = {"model": "turn.model", "agent": "held.agent_id"}
 
 _PROVIDED = (
     f"SELECT provider_conversation_id FROM {CONVERSATIONS.name}"
@@ -108,9 +113,9 @@ class ChatTurns(SQLStore):
         return await self._fetch(_RUNNING, (conversation_id,), records_from)
 
     async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:
-        """What the turns of a tenant have cost, by the day on which they began and by model or agent."""
+        """What turns have cost, by the day they began and by the model or the conversation's agent."""
         page = (tenant, *days.bounds, limit)
-        return await self._fetch(_SPENT.format(name=by), page, spent_from)
+        return await self._fetch(LongQuery(_SPENT.format(name=_SPENT_BY[by])), page, spent_from)
 
     async def answer_index(self, record: TurnRecord) -> int | None:
         """Where the answer of a turn stands in the conversation; `None` where there is none."""

@@ -44,7 +44,7 @@ function List({ q, agent, user, session }) {
     (cursor, signal) => get("/v1/conversations", { ...asked, cursor, limit: 50 }, signal),
     ["conversations", asked],
     (item) => item.conversation_id,
-    EVERY,
+    q ? 0 : EVERY, // looking for words reads much: only when asked
   );
   if (pages.isLoading) return html`<${Loading} />`;
   const isNarrowed = Boolean(q || agent || user || session);
