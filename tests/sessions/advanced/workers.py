@@ -29,6 +29,15 @@ class Worker:
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
+    def kill(self) -> list[str]:
+        """What it has said since, when it is ended at once."""
+        assert self.process.stdout is not None
+        self.process.kill()
+        # `communicate` would pass over what was read ahead with the last line.
+        said = self.process.stdout.read().splitlines()
+        self.process.communicate()
+        return said
+
     def end(self) -> list[str]:
         """What it says until it ends, after a check that it ended well."""
         output, errors = self.process.communicate(timeout=60)
