@@ -46,8 +46,19 @@ SESSIONS: dict[str, Open] = {
     ),
 }
 CASES = [
-    *((session, strategy, "run") for session in SESSIONS for strategy in STRATEGIES),
-    *(("sqlite", strategy, kind) for strategy in STRATEGIES for kind in ("run_streamed", "run_sync")),
+    *(("sqlite", strategy, "run") for strategy in STRATEGIES),
+    *(
+        (session, strategy, "run")
+        for session in SESSIONS
+        for strategy in ("trim", "compact")
+        if session != "sqlite"
+    ),
+    ("encrypted over advanced", "summarize", "run"),
+    *(
+        ("sqlite", strategy, kind)
+        for strategy in ("summarize", "compact")
+        for kind in ("run_streamed", "run_sync")
+    ),
 ]
 
 

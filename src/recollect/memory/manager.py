@@ -41,6 +41,7 @@ class ConversationManager:
     get_conversation = _blocking(MemoryStore.get_conversation)
     get_conversation_outline = _blocking(MemoryStore.get_conversation_outline)
     list_conversations = _blocking(MemoryStore.list_conversations)
+    find_conversations = _blocking(MemoryStore.find_conversations)
     list_messages = _blocking(MemoryStore.list_messages)
     get_conversation_settings = _blocking(MemoryStore.get_conversation_settings)
     change_conversation_settings = _blocking(MemoryStore.change_conversation_settings)
@@ -79,6 +80,8 @@ class ConversationManager:
 
     get_run = _blocking(MemoryStore.get_run)
     list_runs = _blocking(MemoryStore.list_runs)
+    list_newest_runs = _blocking(MemoryStore.list_newest_runs)
+    spent_by_day = _blocking(MemoryStore.spent_by_day)
     list_runs_of = _blocking(MemoryStore.list_runs_of)
     retry_run = _blocking(MemoryStore.retry_run)
     coverage = _blocking(MemoryStore.coverage)

@@ -16,8 +16,8 @@ LONG = os.environ.get("RECOLLECT_TEST_SCHEMATHESIS_SECONDS")
 """For how long each database is tried; without it, as long as fits into every run of the tests."""
 
 # A JSON Schema says less than a service knows. These take what only the service can judge: a cursor, the name
-# of an agent, a version, a time in one of many forms, what makes sense together; or a count, which it will not
-# have written as 2.0. What fits the schema may be refused there with 412, 422 or 428.
+# of an agent, a version, a time in one of many forms, what makes sense together; or a count, which it will
+# not have written as 2.0. What fits the schema may be refused there with 412, 422 or 428.
 _JUDGED_BY_MORE_THAN_SCHEMA = [
     "audit.list",
     "branches.create",
