@@ -51,7 +51,8 @@ def _opening(accounts: Sequence[Account]) -> Iterator[str]:
     cancelled = faults.pop(_CANCELLED, 0)
     yield f"| faults injected | {faults.total():,} |"
     yield f"| calls cancelled in the middle | {cancelled:,} |"
-    yield f"| promises that did not hold, or could not be decided | {sum(len(account.findings) for account in accounts):,} |"
+    findings = sum(len(account.findings) for account in accounts)
+    yield f"| promises that did not hold, or could not be decided | {findings:,} |"
 
 
 def _table(accounts: Sequence[Account]) -> Iterator[str]:
