@@ -6,7 +6,7 @@ import signal
 import sys
 from importlib import import_module
 
-from .account import Account, Plan
+from .account import Part, Plan
 from .page import PARTS, write_page
 
 
@@ -39,18 +39,19 @@ def _do(part: str, asked: argparse.Namespace) -> list[str]:
     """What did not hold in one part."""
     plan = _plan_of(part, asked)
     print(f"{part}: {plan.operations:,} operations, {plan.faults:,} faults, --seed {plan.seed}", flush=True)
-    accounts: list[Account] = import_module(f"tests.faults.{part}.campaign").run(plan)
-    for account in accounts:
+    campaign: Part = import_module(f"tests.faults.{part}.campaign")
+    findings: list[str] = []
+    for account in campaign.run(plan):
         print(
             f"  {account.place}: {account.operations.total():,} operations checked, "
             f"{account.faults.total():,} faults, {len(account.findings)} findings, {account.seconds:.0f} s",
             flush=True,
         )
+        findings += account.findings
         if asked.keep:
             account.save()
-    if asked.keep:
-        write_page()
-    return [finding for account in accounts for finding in account.findings]
+            write_page()
+    return findings
 
 
 def _plan_of(part: str, asked: argparse.Namespace) -> Plan:

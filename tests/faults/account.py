@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +24,18 @@ class Plan:
     faults: int
     only: str | None = None
     """The one place to do, where not all."""
+
+    def chosen(self, places: Iterable[str]) -> list[str]:
+        """Those of the places that are to be done; a `ValueError` where the only one is none of them."""
+        known = list(places)
+        if self.only not in (None, *known):
+            raise ValueError(f"there is no place {self.only}, only {', '.join(known)}")
+        return known if self.only is None else [self.only]
+
+    def command(self, part: str, place: str) -> str:
+        """What to type to have the same done again at a place."""
+        much = f"--operations {self.operations} --faults {self.faults}"
+        return f"python -m tests.faults {part} --seed {self.seed} {much} --only {place}"
 
 
 @dataclass
@@ -60,9 +73,12 @@ def _commit() -> str:
 
 
 class Part(Protocol):
-    """A module `tests.faults.<part>.campaign` has this function; `python -m tests.faults` calls it."""
+    """A module `tests.faults.<part>.campaign` has this function; `python -m tests.faults` calls it.
 
-    def run(self, plan: Plan) -> list[Account]: ...
+    Each account is given as it is done: what is known is kept, whatever becomes of the rest.
+    """
+
+    def run(self, plan: Plan) -> Iterable[Account]: ...
 
 
 def load_accounts(folder: Path = RESULTS) -> list[Account]:

@@ -9,7 +9,6 @@ import math
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from recollect.testing.servers.launching import _LAUNCHER
+from recollect.testing.servers.launching import ending_with_us
 from recollect.testing.servers.postgres import PostgresServer
 
 from ..account import Account, Plan
@@ -38,16 +37,17 @@ _RAISED = re.compile(rb"raised: (.*)")
 _FOUND = ("crash-*", "timeout-*", "oom-*")
 
 
-def run(plan: Plan) -> list[Account]:
+def run(plan: Plan) -> Iterator[Account]:
     """Try every target, or the one that is asked for."""
-    if plan.only not in (None, *TARGETS):
-        raise ValueError(f"there is no target {plan.only}, only {', '.join(TARGETS)}")
-    chosen = [target for name, target in TARGETS.items() if plan.only in (None, name)]
+    return _try_all([TARGETS[name] for name in plan.chosen(TARGETS)], plan)
+
+
+def _try_all(chosen: list[Target], plan: Plan) -> Iterator[Account]:
     with _folder() as folder, _postgres(chosen) as environment:
         # A process that a fuzzer ends clears nothing up: what it made goes with the folder.
         campaign = _Campaign(plan, folder, {**environment, "TMPDIR": str(folder)})
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            return list(threads.map(campaign.try_target, chosen))
+            yield from threads.map(campaign.try_target, chosen)
 
 
 @contextmanager
@@ -120,7 +120,7 @@ class _Campaign:
         command = [sys.executable, "-m", "tests.faults.fuzzing", target.name]
         command += [f"-{name}={value}" for name, value in options.items()]
         ended = subprocess.run(
-            [*_ending_with_us(), *command, str(corpus)],
+            [*ending_with_us(), *command, str(corpus)],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -144,12 +144,6 @@ def leave_out(corpus: Path, found: Collection[bytes], longest: int) -> None:
             path.unlink()
 
 
-def _ending_with_us() -> list[str]:
-    """What a command begins with whose process is to end when this one does, however that ends."""
-    numbers = (os.getpid(), int(signal.SIGKILL), -1, -1)  # as the user that we are
-    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, *map(str, numbers)]
-
-
 def _findings(target: Target, done: _Done, plan: Plan) -> list[str]:
     """What did not hold, in words; the inputs are kept in the corpus."""
     raised = _RAISED.search(done.output)
@@ -161,9 +155,9 @@ def _findings(target: Target, done: _Done, plan: Plan) -> list[str]:
     ]
     if done.failed and not found:
         last = done.output.decode("utf-8", "replace")[-300:]
-        numbers = f"--seed {plan.seed} --operations {plan.operations} --faults {plan.faults}"
-        replay = f"python -m tests.faults fuzzing {numbers} --only {target.name}"
-        return [f"{target.name}: the process ended by itself ({replay}): {last}"]
+        return [
+            f"{target.name}: the process ended by itself ({plan.command('fuzzing', target.name)}): {last}"
+        ]
     return found
 
 

@@ -22,5 +22,5 @@ def test_what_was_found_is_left_out_and_the_rest_stays(tmp_path: Path) -> None:
 
 
 def test_an_unknown_target_is_refused() -> None:
-    with pytest.raises(ValueError, match="no target elsewhere"):
+    with pytest.raises(ValueError, match="no place elsewhere"):
         run(Plan(7, 1, 0, "elsewhere"))

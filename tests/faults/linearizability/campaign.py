@@ -2,6 +2,8 @@
 
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ..account import Account, Plan
@@ -14,13 +16,11 @@ PART = "linearizability"
 _CROWD = Crowd()
 
 
-def run(plan: Plan) -> list[Account]:
+def run(plan: Plan) -> Iterator[Account]:
     """Check so many operations, shared out among the places."""
-    if plan.only not in (None, *PLACES):
-        raise ValueError(f"there is no place {plan.only}, only {', '.join(PLACES)}")
-    shares = {place: _share(place) for place in PLACES if plan.only in (None, place)}
-    each = plan.operations // max(sum(shares.values()), 1)
-    return [_run_at(place, plan.seed, share * each) for place, share in shares.items()]
+    shares = {place: _share(place) for place in plan.chosen(PLACES)}
+    each = plan.operations // sum(shares.values())
+    return (_run_at(place, replace(plan, operations=share * each)) for place, share in shares.items())
 
 
 def _share(place: str) -> int:
@@ -28,20 +28,17 @@ def _share(place: str) -> int:
     return 1 if "postgresql" in place else 2
 
 
-def _run_at(place: str, seed: int, operations: int) -> Account:
+def _run_at(place: str, plan: Plan) -> Account:
     began = time.monotonic()
-    rounds = max(-(-operations // _CROWD.round), 1)
+    rounds = max(-(-plan.operations // _CROWD.round), 1)
     with (
         tempfile.TemporaryDirectory() as folder,
         server_of(place, Path(folder)) as url,
         Callers(_CROWD) as callers,
     ):
-        account = prove(callers, Target(place, url, seed), rounds)
+        account = prove(callers, Target(place, url, plan.seed), rounds)
     account.seconds = time.monotonic() - began
-    replay = (
-        f"python -m tests.faults {PART} --seed {seed} --operations {operations} --faults 0 --only {place}"
-    )
-    account.findings = [f"{finding} ({replay})" for finding in account.findings]
+    account.findings = [f"{finding} ({plan.command(PART, place)})" for finding in account.findings]
     return account
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from .orders import Order
 from .places import PLACES, Place
 from .provider import new_provider
 
+_PART = "memory"
 _CLIENTS = 2
 _LONGEST_EPISODE = 5_000  # operations
 _LEAST_FAULTS = 3  # of an episode
@@ -33,10 +34,10 @@ _SETTLING = 300.0  # seconds
 _PATIENT = RunOptions(lease_seconds=30)
 
 
-def run(plan: Plan) -> list[Account]:
+def run(plan: Plan) -> Iterator[Account]:
     """Do a plan, its operations and faults spread evenly over the databases."""
-    names = [name for name in PLACES if plan.only in (None, name)]
-    return [run_at(name, *episodes_of(plan)) for name in names]
+    names = plan.chosen(PLACES)
+    return (run_at(name, *episodes_of(plan)) for name in names)
 
 
 def episodes_of(plan: Plan) -> tuple[range, int, int]:
@@ -49,13 +50,12 @@ def episodes_of(plan: Plan) -> tuple[range, int, int]:
 
 def replay_of(name: str, seed: int, operations: int, faults: int) -> str:
     """What to type for the same episode again, and no other."""
-    each = f"--operations {operations * len(PLACES)} --faults {faults * len(PLACES)}"
-    return f"python -m tests.faults memory --seed {seed} {each} --only {name}"
+    return Plan(seed, operations * len(PLACES), faults * len(PLACES)).command(_PART, name)
 
 
 def run_at(name: str, seeds: Sequence[int], operations: int, faults: int) -> Account:
     """Do an episode of that size for each seed, one after another, at a place."""
-    account = Account("memory", name)
+    account = Account(_PART, name)
     begun = time.monotonic()
     with ExitStack() as stack:
         logging.disable()  # faults are meant

@@ -16,9 +16,9 @@ class Place:
     name: str
     scheme: str
     operations: int
-    """Of the 700,000 of the long form."""
+    """Its share, among all places."""
     faults: int
-    """Of its 700."""
+    """Likewise."""
     advanced: bool = False
     encrypted: bool = False
 

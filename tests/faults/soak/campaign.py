@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -30,11 +30,10 @@ _PLACES: dict[str, tuple[Do, float]] = {
 """What is done, and its part of the operations: a call of a session takes far less than a request."""
 
 
-def run(plan: Plan) -> list[Account]:
+def run(plan: Plan) -> Iterator[Account]:
     """Keep each place under traffic, for its part of the operations."""
-    if plan.only not in (None, *_PLACES):
-        raise ValueError(f"there is no place {plan.only}, only {', '.join(_PLACES)}")
-    return [_run_at(place, plan) for place in _PLACES if plan.only in (None, place)]
+    places = plan.chosen(_PLACES)
+    return (_run_at(place, plan) for place in places)
 
 
 def _run_at(place: str, plan: Plan) -> Account:
@@ -44,7 +43,5 @@ def _run_at(place: str, plan: Plan) -> Account:
     with tempfile.TemporaryDirectory() as folder:
         do(account, Path(folder), int(plan.operations * part))
     account.seconds = time.monotonic() - began
-    numbers = f"--seed {plan.seed} --operations {plan.operations} --faults {plan.faults}"
-    replay = f"python -m tests.faults {PART} {numbers} --only {place}"
-    account.findings = [f"{finding} ({replay})" for finding in account.findings]
+    account.findings = [f"{finding} ({plan.command(PART, place)})" for finding in account.findings]
     return account

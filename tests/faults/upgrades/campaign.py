@@ -3,7 +3,7 @@
 import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from recollect.testing.servers.postgres import PostgresServer
@@ -14,28 +14,23 @@ from .killed import KilledFiles, KilledServers
 from .killer import Killer
 from .releases import ON_SERVERS, RELEASES
 
+_PART = "upgrades"
 _FEWEST_WRITES = 60
 
 
-def run(plan: Plan) -> list[Account]:
+def run(plan: Plan) -> Iterator[Account]:
     """Do it on a file and on a PostgreSQL; each gets half of the faults and of the writes."""
     places: dict[str, Callable[[Plan, Account], None]] = {"sqlite": _on_files, "postgres": _on_servers}
-    if plan.only not in (None, *places):
-        raise ValueError(f"there is no place {plan.only}, only {', '.join(places)}")
-    accounts = []
-    for place, work in places.items():
-        if plan.only in (None, place):
-            account, begun = Account("upgrades", place, seeds=[plan.seed]), time.monotonic()
-            work(plan, account)
-            account.seconds = time.monotonic() - begun
-            account.findings = [f"{finding} ({_replay(plan, place)})" for finding in account.findings]
-            accounts.append(account)
-    return accounts
+    chosen = plan.chosen(places)
+    return (_run_at(place, places[place], plan) for place in chosen)
 
 
-def _replay(plan: Plan, place: str) -> str:
-    numbers = f"--seed {plan.seed} --operations {plan.operations} --faults {plan.faults}"
-    return f"python -m tests.faults upgrades {numbers} --only {place}"
+def _run_at(place: str, work: Callable[[Plan, Account], None], plan: Plan) -> Account:
+    account, begun = Account(_PART, place, seeds=[plan.seed]), time.monotonic()
+    work(plan, account)
+    account.seconds = time.monotonic() - begun
+    account.findings = [f"{finding} ({plan.command(_PART, place)})" for finding in account.findings]
+    return account
 
 
 def _on_files(plan: Plan, account: Account) -> None:

@@ -38,14 +38,21 @@ def launch(
 
     `user` is a user and group to run it as.
     """
-    numbers = (os.getpid(), on_our_death, *(user or (-1, -1)))
-    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *(str(int(number)) for number in numbers)]
+    launcher = ending_with_us(on_our_death, user)
 
     def start() -> "subprocess.Popen[bytes]":
         with log.open("ab") as file:
             return subprocess.Popen([*launcher, *command], stdout=file, stderr=file, cwd="/")
 
     return _lasting_thread(os.getpid()).submit(start).result()
+
+
+def ending_with_us(
+    on_our_death: signal.Signals = signal.SIGKILL, user: tuple[int, int] | None = None
+) -> list[str]:
+    """What to begin a command with, so that on Linux it gets a signal when the thread that starts it ends."""
+    numbers = (os.getpid(), on_our_death, *(user or (-1, -1)))
+    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, *(str(int(number)) for number in numbers)]
 
 
 @cache
