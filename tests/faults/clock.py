@@ -1,10 +1,14 @@
 """A clock for child processes that can jump: a small library of ours, and a file that says by how much."""
 
+import atexit
 import os
 import shutil
 import struct
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -33,6 +37,10 @@ class JumpingClock:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let nobody be started by it any more."""
         shutil.rmtree(self._folder)
 
     @property
@@ -44,6 +52,17 @@ class JumpingClock:
         """What the environment of a process needs, beside what is there."""
         return {"LD_PRELOAD": str(self._library), "RECOLLECT_CLOCK": str(self._file)}
 
+    @contextmanager
+    def started_meanwhile(self) -> Iterator[None]:
+        """Have what this process starts meanwhile go by this clock."""
+        before = dict(os.environ)
+        os.environ.update(self.environment())
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
     def jump(self, seconds: int) -> None:
         """Set the clock of all these processes forward, or back if less than 0, from where it is."""
         self._wrong_by += seconds
@@ -52,6 +71,10 @@ class JumpingClock:
             os.pwrite(file, struct.pack("l", self._wrong_by), 0)
         finally:
             os.close(file)
+
+    def is_that_of(self, process: int) -> bool:
+        """Whether a process goes by it."""
+        return str(self._library) in Path("/proc", str(process), "maps").read_text()
 
     def set_right(self) -> None:
         """Let it be right again."""
@@ -64,3 +87,11 @@ class JumpingClock:
     @property
     def _library(self) -> Path:
         return self._folder / "clock.so"
+
+
+@cache
+def shared_clock() -> JumpingClock:
+    """One for as long as this process lives, as has what forks clients for it."""
+    clock = JumpingClock()
+    atexit.register(clock.close)
+    return clock

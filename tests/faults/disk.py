@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+POSTGRES_THERE = {"max_wal_size": "64MB"}
+"""Settings of a PostgreSQL whose data are on a small disk."""
 _BALLAST = "ballast"
 _STEPS = (1 << 26, 1 << 20, 1 << 16, 1 << 12)  # ever smaller, down to a page, so that not a byte is left
 

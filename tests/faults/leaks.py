@@ -19,6 +19,7 @@ _OF_POSTGRES = {
     "locks": "SELECT count(*) FROM pg_locks WHERE pid <> pg_backend_pid()",
     "prepared transactions": "SELECT count(*) FROM pg_prepared_xacts",
 }
+_DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 
 # How threads are named that stay for as long as the process does, one of each name: those that wait or work
@@ -91,6 +92,18 @@ def left_in_postgres(url: str, patience: float = _PATIENCE) -> list[str]:
             return [f"{row[0]} {what} in PostgreSQL" for what, row in counts.items() if row and row[0]]
 
         return _when_settled(look, patience)
+
+
+def deadlocks_in_postgres(url: str) -> list[str]:
+    """Whether there were some, in words: they are undone, but somebody has waited a second for that.
+
+    Where the clock is set back meanwhile, they wait until it is as late again.
+    """
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(_DEADLOCKS.encode()).fetchone()
+    return [f"{row[0]} deadlocks in PostgreSQL"] if row and row[0] else []
 
 
 def left_in_redis(command: Callable[..., Any], patience: float = _PATIENCE) -> list[str]:

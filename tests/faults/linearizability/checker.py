@@ -10,8 +10,12 @@ Four things keep the worlds few, and change no verdict:
 - a call that changes nothing takes effect as soon as it fits;
 - values that nobody has seen are all one value;
 - what failed and was never seen (an `add`) or changes nothing (a `get`) is left out.
+
+Which calls are tried first decides how soon an order is found: where the likeliest lead nowhere for too long,
+it is begun anew with others first.
 """
 
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -19,7 +23,8 @@ from typing import TypeAlias
 
 from .history import Operation, Values, step
 
-_MOST_WORLDS = 1_000_000
+_MOST_WORLDS = 1_000_000  # in all beginnings together
+_BEGINNINGS = 5
 _UNSEEN = -1
 
 World: TypeAlias = tuple[int, Values, frozenset[int]]
@@ -54,7 +59,15 @@ def check(history: Iterable[Operation], most_worlds: int = _MOST_WORLDS) -> Verd
 
     The session was empty at the start.
     """
-    search = _Search(_relevant(list(history)))
+    operations = _relevant(list(history))
+    for beginning in range(_BEGINNINGS):
+        verdict = _explore(_Search(operations, beginning), most_worlds // _BEGINNINGS)
+        if verdict.decided:
+            break
+    return verdict
+
+
+def _explore(search: "_Search", most_worlds: int) -> Verdict:
     start: World = (0, (), frozenset())
     tried, ahead = {start}, [start]
     while ahead:
@@ -86,13 +99,16 @@ def _relevant(history: Sequence[Operation]) -> list[Operation]:
 class _Search:
     """The worlds that can follow one another in a history."""
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[Operation], beginning: int = 0) -> None:
         self._operations = operations
         self._earlier = _earlier_writes(operations)
         self._events = _events(operations)
         self._answers = {number: at for at, (number, is_answer) in enumerate(self._events) if is_answer}
         self._open = _open_at(self._events)
         self._readers = frozenset(number for number, each in enumerate(operations) if each.kind == "get")
+        self._turn = [self._answers.get(n, len(self._events)) for n in range(len(operations))]
+        if beginning:
+            random.Random(beginning).shuffle(self._turn)
 
     def is_end(self, world: World) -> bool:
         """Whether it comes after all events."""
@@ -114,16 +130,13 @@ class _Search:
             yield from self._effects(passed, held, effective)
 
     def _effects(self, passed: int, held: Values, effective: frozenset[int]) -> Iterator[World]:
-        """The worlds after one of the unanswered calls; those answered first are the likeliest."""
+        """The worlds after one of the unanswered calls; at first, those answered soonest seem likeliest."""
         waiting = self._open[passed] - effective - self._readers
-        for number in sorted(waiting, key=self._answer_of, reverse=True):
+        for number in sorted(waiting, key=self._turn.__getitem__, reverse=True):
             if self._may_follow(number, passed, effective):
                 now = step(self._operations[number], held)
                 if now is not None:
                     yield self._with_readers(passed, now, effective | {number})
-
-    def _answer_of(self, number: int) -> int:
-        return self._answers.get(number, len(self._events))
 
     def _may_follow(self, number: int, passed: int, effective: frozenset[int]) -> bool:
         """Whether all that must come first have taken effect."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .checker import check
+from .checker import _BEGINNINGS, _explore, _relevant, _Search, check
 from .history import Kind, Operation, Values, newest, step
 
 
@@ -250,3 +250,28 @@ def test_it_says_the_same_as_trying_every_order(history: list[Operation], data: 
     if {history[place].kind, history[other].kind} <= {"get", "pop", "keep"}:
         swapped[place] = replace(history[place], seen=history[other].seen)
     assert check(swapped).linearizable == _explained_by_trying(swapped)
+
+
+def crowded(seed: int) -> list[Operation]:
+    """Many calls at once, of which some were cancelled: there are very many orders, and few explain it."""
+    chance, history = random.Random(seed), []
+    held: Values = ()
+    for number in range(70):
+        kind = chance.choice([*_OFTEN, *_SELDOM])
+        written = tuple(number * 10 + place for place in range(2)) if kind in ("add", "replace") else ()
+        made = op(kind, number * _SPAN - chance.randrange(8 * _SPAN), None, written=written, limit=3)
+        now = step(made, held)
+        assert now is not None
+        if chance.random() < 0.9:
+            seen = {"pop": held[-1:], "get": newest(held, 3), "keep": held}.get(kind, ())
+            made = replace(made, returned=number * _SPAN + chance.randrange(8 * _SPAN), seen=seen)
+        history.append(made)
+        held = now
+    return [*history, op("get", _SPAN * 1000, _SPAN * 1000 + 1, seen=held)]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 11])
+def test_where_the_likeliest_calls_lead_nowhere_others_are_tried_first(seed: int) -> None:
+    history, most = crowded(seed), 10_000
+    assert not _explore(_Search(_relevant(history)), most).decided
+    assert check(history, most * _BEGINNINGS).linearizable

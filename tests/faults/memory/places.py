@@ -1,11 +1,9 @@
 """Where memories live in a campaign: a file, or a PostgreSQL behind a proxy, on a disk that can be full."""
 
-import os
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,8 @@ from recollect.memory.database.schema import TABLES
 from recollect.testing.servers.postgres import PostgresServer
 
 from ..clock import JumpingClock
-from ..disk import make_room, small_disk
-from ..leaks import left_in_postgres, left_in_sqlite
+from ..disk import POSTGRES_THERE, make_room, small_disk
+from ..leaks import deadlocks_in_postgres, left_in_postgres, left_in_sqlite
 from ..proxy import CuttingProxy
 
 _MEGABYTE = 1 << 20
@@ -71,13 +69,7 @@ class Place:
 
     def is_answering(self) -> bool:
         """Whether the database can be reached."""
-        if self.server is None:
-            return True
-        try:
-            psycopg.connect(self.url, connect_timeout=2).close()
-        except psycopg.OperationalError:
-            return False
-        return True
+        return self.server is None or self.server.answers()
 
     def rows(self) -> Rows:
         """All that is stored."""
@@ -91,8 +83,10 @@ class Place:
             return {table.name: _rows(connection, table.name) for table in TABLES}
 
     def left(self) -> list[str]:
-        """What clients that have ended still hold of the database."""
-        return left_in_sqlite(Path(self.url)) if self.server is None else left_in_postgres(self.url)
+        """What clients that have ended still hold of the database, and whether they stood in a ring."""
+        if self.server is None:
+            return left_in_sqlite(Path(self.url))
+        return left_in_postgres(self.url) + deadlocks_in_postgres(self.url)
 
     def drop_database(self) -> None:
         """Have room again."""
@@ -123,7 +117,7 @@ def postgres_place(folder: Path) -> Iterator[Place]:
     with ExitStack() as stack:
         disk, server_clock = _disk(stack, 768), _clock(stack)
         with _by(server_clock):
-            server = stack.enter_context(_server_on(disk))
+            server = stack.enter_context(PostgresServer(inside=disk, settings=POSTGRES_THERE))
         proxy = stack.enter_context(CuttingProxy(server.port))
         if disk is not None:
             stack.callback(make_room, disk)
@@ -131,18 +125,6 @@ def postgres_place(folder: Path) -> Iterator[Place]:
 
 
 PLACES = {"sqlite": sqlite_place, "postgresql": postgres_place}
-
-
-@contextmanager
-def _server_on(disk: Path | None) -> Iterator[PostgresServer]:
-    before, tempfile.tempdir = tempfile.tempdir, str(disk) if disk else tempfile.tempdir
-    server = PostgresServer()
-    tempfile.tempdir = before
-    with server:
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute("ALTER SYSTEM SET max_wal_size = '64MB'")  # the disk is small
-            connection.execute("SELECT pg_reload_conf()")
-        yield server
 
 
 def _disk(stack: ExitStack, megabytes: int) -> Path | None:
@@ -161,16 +143,8 @@ def _clock(stack: ExitStack) -> JumpingClock | None:
         return None
 
 
-@contextmanager
-def _by(clock: JumpingClock | None) -> Iterator[None]:
-    """Have what is started meanwhile go by a clock."""
-    before = dict(os.environ)
-    os.environ.update(clock.environment() if clock else {})
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+def _by(clock: JumpingClock | None) -> AbstractContextManager[None]:
+    return clock.started_meanwhile() if clock else nullcontext()
 
 
 def wait_until(holds: Any, seconds: float) -> bool:

@@ -10,22 +10,26 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, Self, TypeAlias
 
-from recollect import DiskFullError
+from recollect import ConnectionLostError, DiskFullError, UnreachableError
 from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.redis import RedisServer
 
-from ..disk import small_disk
-from ..leaks import left_in_postgres, left_in_redis, left_in_sqlite
+from ..clock import shared_clock
+from ..disk import POSTGRES_THERE, fill, make_room, small_disk
+from ..leaks import deadlocks_in_postgres, left_in_postgres, left_in_redis, left_in_sqlite
 from ..proxy import CuttingProxy
 from .model import Follower, History
 from .places import Place
 from .stored import check_file, check_postgres, check_redis
 
+ARENAS = 3  # of a place, at most
 _SMALL = 48 << 20  # bytes of a small disk
+_SMALL_OF_SERVER = 512 << 20
 _PATIENCE = 5.0  # seconds that a fault waits for its victims
 _LETTING_GO = 10.0  # seconds that a server has to notice that its clients have gone
 _TRIES = 100  # to take the room of a disk before others do
 _FULL = DiskFullError.__name__
+_LOST = (_FULL, ConnectionLostError.__name__, UnreachableError.__name__)  # with a server that cannot write
 
 
 class Arena(Protocol):
@@ -54,8 +58,8 @@ class Arena(Protocol):
 class Watch(Protocol):
     """What a fault can see of the clients."""
 
-    def failures(self, error: str) -> int:
-        """How many calls have ended with an error of this name so far."""
+    def failures(self, *errors: str) -> int:
+        """How many calls have ended with an error of one of these names so far."""
         ...
 
 
@@ -137,19 +141,47 @@ class ServerArena:
         """What is wrong in the server, and what it still holds of its clients."""
         if isinstance(self._server, RedisServer):
             return self._held() + check_redis(self._server.command, found)
-        return self._held() + check_postgres(self._url, self._place.advanced, found)
+        stored = check_postgres(self._url, self._place.advanced, found)
+        return self._held() + deadlocks_in_postgres(self._url) + stored
 
     def _kill(self, chance: random.Random, watch: Watch) -> bool:  # noqa: ARG002
         somebody_is_there = bool(self._held(patience=0))
         self._server.kill()
         time.sleep(chance.uniform(0, 0.05))
-        self._server.start()
+        self._start()
         return somebody_is_there
+
+    def _start(self) -> None:
+        with shared_clock().started_meanwhile():
+            self._server.start()
 
     def _held(self, patience: float = _LETTING_GO) -> list[str]:
         if isinstance(self._server, RedisServer):
             return left_in_redis(self._server.command, patience)
         return left_in_postgres(self._url, patience)
+
+
+class FullArena(ServerArena):
+    """A server whose data are on a disk that can be filled."""
+
+    def __init__(self, place: Place, server: Server, disk: Path) -> None:
+        super().__init__(place, server, None, {})
+        self._disk = disk
+        self.faults: Faults = {"disk full": self._fill}
+
+    def _fill(self, chance: random.Random, watch: Watch) -> bool:
+        """A server refuses what it cannot write, or gives up: it is started when there is room again."""
+        before = watch.failures(*_LOST)
+        try:
+            fill(self._disk, leaving=chance.choice((0, chance.randrange(100_000))))
+            enough = before + chance.randint(1, 20)
+            _wait_for(lambda: watch.failures(*_LOST) > enough)
+        finally:
+            make_room(self._disk)
+        if not _wait_for(self._server.answers):
+            self._server.kill()
+            self._start()
+        return watch.failures(*_LOST) > before
 
 
 def _harm(proxy: CuttingProxy) -> Faults:
@@ -191,23 +223,28 @@ def _wait_for(condition: Callable[[], bool]) -> bool:
 
 
 @contextmanager
-def arenas_of(place: Place, server: Server | None) -> Iterator[list[Arena]]:
-    """The arenas of a place, for as long as they are needed; `server` is the one that keeps it, if any."""
-    if server is None:
+def arenas_of(place: Place, servers: "Servers") -> Iterator[list[Arena]]:
+    """The arenas of a place, for as long as they are needed."""
+    if not place.is_served:
         with TemporaryDirectory(prefix="recollect-faults-") as folder, small_disk(_SMALL) as disk:
             yield [FileArena(place, Path(folder), is_small=False), FileArena(place, disk, is_small=True)]
-    else:
-        with CuttingProxy(server.port) as proxy:
-            known: dict[str, Follower] = {}
-            yield [ServerArena(place, server, None, known), ServerArena(place, server, proxy, known)]
+        return
+    server, known = servers.of(place), dict[str, Follower]()
+    with CuttingProxy(server.port) as proxy:
+        yield [
+            ServerArena(place, server, None, known),
+            ServerArena(place, server, proxy, known),
+            FullArena(place, *servers.on_small_disk(place)),
+        ]
 
 
 class Servers:
-    """The servers that places are kept in, each started when it is first needed."""
+    """The servers that places are kept in, each started when it is first needed, by the shared clock."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._started: dict[str, Server] = {}
+        self._on_small_disks: dict[str, tuple[Server, Path]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -215,16 +252,27 @@ class Servers:
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
 
-    def of(self, place: Place) -> Server | None:
-        """The server of a place; `None` where it is kept in a file."""
-        if place.is_served and place.kept_in not in self._started:
-            self._started[place.kept_in] = self._start(place.kept_in)
-        return self._started.get(place.kept_in)
+    def of(self, place: Place) -> Server:
+        """The server of a place."""
+        if place.kept_in not in self._started:
+            self._started[place.kept_in] = self._start(place)
+        return self._started[place.kept_in]
 
-    def _start(self, kind: str) -> Server:
-        if kind == "redis":
-            return self._stack.enter_context(RedisServer(durable=True))
-        return self._stack.enter_context(PostgresServer())
+    def on_small_disk(self, place: Place) -> tuple[Server, Path]:
+        """Another of its kind, and the disk of its data."""
+        if place.kept_in not in self._on_small_disks:
+            disk = self._stack.enter_context(small_disk(_SMALL_OF_SERVER))
+            self._on_small_disks[place.kept_in] = self._start(place, disk), disk
+        return self._on_small_disks[place.kept_in]
+
+    def _start(self, place: Place, disk: Path | None = None) -> Server:
+        if place.kept_in == "redis":
+            server: Server = RedisServer(durable=True, inside=disk)
+        else:
+            server = PostgresServer(inside=disk, settings=POSTGRES_THERE if disk else None)
+        with shared_clock().started_meanwhile():
+            self._stack.enter_context(server)
+        return server
 
 
 def _database(server: PostgresServer, place: Place) -> str:

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 
 from ..account import Account, Plan
-from .arenas import Servers, arenas_of
+from .arenas import ARENAS, Servers, arenas_of
 from .clients import RoundPlan
 from .places import PLACES, Place, place_named
 from .rounds import Report, run_round
@@ -33,7 +33,7 @@ def run_place(place: Place, plan: Plan, servers: Servers) -> Account:
     account = Account(_PART, place.name, seeds=[plan.seed])
     started = time.monotonic()
     try:
-        with arenas_of(place, servers.of(place)) as arenas:
+        with arenas_of(place, servers) as arenas:
             for number, round_plan in enumerate(rounds_of(place, plan)):
                 _add(account, run_round(place, arenas[number % len(arenas)], round_plan), round_plan, plan)
     except Exception as error:  # noqa: BLE001 - what was found here and elsewhere is not to be lost
@@ -47,10 +47,10 @@ def run_place(place: Place, plan: Plan, servers: Servers) -> Account:
 
 
 def rounds_of(place: Place, plan: Plan) -> Iterator[RoundPlan]:
-    """The rounds of a place: at least two, so that each of its arenas is used."""
+    """The rounds of a place: at least as many as it has arenas, so that each is used."""
     operations = round(plan.operations * place.operations / sum(each.operations for each in PLACES))
     faults = round(plan.faults * place.faults / sum(each.faults for each in PLACES))
-    rounds = max(2, math.ceil(operations / (_ROUND / 2 if place.is_served else _ROUND)))
+    rounds = max(ARENAS, math.ceil(operations / (_ROUND / 2 if place.is_served else _ROUND)))
     tasks, sessions = _MANY if operations > rounds * _SHORT else _FEW
     for number in range(rounds):
         yield RoundPlan(

@@ -2,15 +2,18 @@
 
 import multiprocessing
 import os
+import random
 import re
 import signal
 import time
 from collections import Counter
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from ..clock import shared_clock
 from .arenas import Arena
 from .client import Orders, run_client, stacks_beside
 from .journal import Outcome, Said, read_journal
@@ -21,6 +24,7 @@ CANCELLED = 0.004  # of the calls
 _PATIENCE = 130.0  # seconds without any call being done, or for a client to end
 _GLANCE = 0.005
 _LOOKING = 1.0  # seconds to write down what all threads are doing
+_WRONG_BY = 11 * 3600  # seconds, at most: the ids of batches are remembered for a day by the clock
 _FAILED = re.compile(rb'"(?:failed|unknown)","(\w+)"')
 _ENDED = (0, -signal.SIGTERM)  # of its own accord, or told to before it was ready to be told
 _LIVES = 1000  # of a client in one round, at most: their calls have other numbers in each round
@@ -55,9 +59,14 @@ class RoundPlan:
 
 
 def forking() -> ForkServerContext:
-    """Processes made by forking one that has loaded everything: a client that was killed is soon replaced."""
+    """Processes made by forking one that has loaded everything: a client that was killed is soon replaced.
+
+    They go by the shared clock.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([f"{__package__}.client", *_LOADED])
+    with shared_clock().started_meanwhile():
+        forkserver.ensure_running()
     return context
 
 
@@ -89,6 +98,7 @@ class Clients:
             process.close()
         for file in self._open.values():
             file.close()
+        shared_clock().set_right()
 
     def start(self) -> None:
         """Start all of them."""
@@ -124,6 +134,13 @@ class Clients:
         self._start(client)
         return is_killed
 
+    def jump_clock(self, chance: random.Random) -> bool:
+        """Set their clock, and that of their server, to another time; whether one of them goes by it."""
+        clock = shared_clock()
+        clock.jump(chance.randint(-_WRONG_BY, _WRONG_BY) - clock.wrong_by)
+        living = [process.pid for process in self._processes.values() if process.is_alive()]
+        return any(clock.is_that_of(number) for number in living if number is not None)
+
     def _wait_for_work(self, client: int) -> None:
         """Wait for a client to have begun a call: there is nothing to harm before."""
         journal, deadline = self._journal(client), time.monotonic() + _PATIENCE
@@ -138,10 +155,10 @@ class Clients:
             self._look(self._journal(client))
         return self._ended
 
-    def failures(self, error: str) -> int:
-        """How many of them have ended with an error of this name."""
+    def failures(self, *errors: str) -> int:
+        """How many of them have ended with an error of one of these names."""
         self.progress()
-        return self._failures[error]
+        return sum(self._failures[error] for error in errors)
 
     def _look(self, journal: Path) -> None:
         if journal not in self._open:

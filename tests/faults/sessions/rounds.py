@@ -17,6 +17,7 @@ from .sharing import check_shared
 from .stored import read_histories
 
 KILLED = "client killed"
+JUMPED = "clock jumped"
 _IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # where a client that is killed loses nothing
 
 
@@ -46,7 +47,7 @@ def run_round(place: Place, arena: Arena, plan: RoundPlan) -> Report:
 def _harm(arena: Arena, clients: Clients, plan: RoundPlan, report: Report) -> None:
     """Inject the faults, each kind in its turn, at moments between the first call and the last."""
     chance = random.Random(plan.seed)
-    kinds = [KILLED, *arena.faults]
+    kinds = [KILLED, JUMPED, *arena.faults]
     chance.shuffle(kinds)
     moments = [*sorted(chance.sample(range(plan.operations), plan.faults)), plan.operations]
     for moment, kind in zip(moments, cycle(kinds), strict=False):
@@ -57,6 +58,8 @@ def _harm(arena: Arena, clients: Clients, plan: RoundPlan, report: Report) -> No
             return
         if kind == KILLED:
             took_effect = clients.kill(chance.randrange(CLIENTS))
+        elif kind == JUMPED:
+            took_effect = clients.jump_clock(chance)
         else:
             took_effect = arena.faults[kind](chance, clients)
         report.faults[kind] += took_effect

@@ -14,11 +14,14 @@ import pytest
 from recollect.testing.servers.redis import RedisServer
 
 from ..account import Plan
+from ..clock import shared_clock
 from .arenas import Server, Servers, arenas_of
 from .campaign import run, run_place
 from .client import Client, Orders
+from .clients import Clients, RoundPlan
 from .journal import Journal, read_journal
 from .places import Place, place_named
+from .rounds import run_round
 
 ROOT = Path(__file__).parents[3]
 NOBODY = "redis://127.0.0.1:9/0"
@@ -42,7 +45,7 @@ def test_an_unknown_place_is_refused() -> None:
 
 
 class NoServers(Servers):
-    def of(self, place: Place) -> Server | None:
+    def of(self, place: Place) -> Server:
         raise RuntimeError(f"there is no server of {place.kept_in}")
 
 
@@ -55,14 +58,14 @@ def test_what_breaks_in_a_place_is_a_finding_with_the_command_that_shows_it_agai
 
 
 class Unhurt:
-    def failures(self, error: str) -> int:  # noqa: ARG002
+    def failures(self, *errors: str) -> int:  # noqa: ARG002
         return 0
 
 
 @pytest.mark.parametrize("fault", ["server killed", "connections cut", "answers delayed"])
 def test_a_fault_that_nobody_met_with_did_not_take_effect(fault: str) -> None:
     place = place_named("redis")
-    with RedisServer() as server, arenas_of(place, server) as arenas:
+    with Servers() as servers, arenas_of(place, servers) as arenas:
         (arena,) = (arena for arena in arenas if fault in arena.faults)
         assert not arena.faults[fault](random.Random(1), Unhurt())
 
@@ -70,12 +73,37 @@ def test_a_fault_that_nobody_met_with_did_not_take_effect(fault: str) -> None:
 @pytest.mark.parametrize("fault", ["server killed", "connections cut"])
 def test_a_fault_that_somebody_met_with_took_effect(fault: str) -> None:
     place = place_named("redis")
-    with RedisServer() as server, arenas_of(place, server) as arenas:
+    with Servers() as servers, arenas_of(place, servers) as arenas:
         (arena,) = (arena for arena in arenas if fault in arena.faults)
         with socket.create_connection(("127.0.0.1", urlsplit(arena.where).port or 0)) as client:
             client.sendall(b"PING\r\n")
             assert client.recv(100) == b"+PONG\r\n"
             assert arena.faults[fault](random.Random(1), Unhurt())
+
+
+def test_clients_and_servers_go_by_a_clock_that_jumps(tmp_path: Path) -> None:
+    place = place_named("redis")
+    with Servers() as servers, arenas_of(place, servers) as (arena, *_):
+        with Clients(place, arena, RoundPlan(0, "seed", 1, 0, 1, 1), tmp_path) as clients:
+            clients.start()
+            assert clients.jump_clock(random.Random(1))
+            wrong_by = shared_clock().wrong_by
+            server = servers.of(place)
+            assert isinstance(server, RedisServer)
+            (seconds, _) = server.command("TIME")
+            assert wrong_by != 0
+            assert abs(int(seconds) - time.time() - wrong_by) < 60
+        assert shared_clock().wrong_by == 0
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["redis", "postgresql-psycopg"])
+def test_the_disk_of_a_server_is_full_and_nothing_is_lost(name: str) -> None:
+    place = place_named(name)
+    with Servers() as servers, arenas_of(place, servers) as (*_, arena):
+        report = run_round(place, arena, RoundPlan(0, "seed", operations=600, faults=3, tasks=4, sessions=2))
+    assert report.findings == []
+    assert report.faults["disk full"] == 1
 
 
 def test_a_client_ends_with_the_campaign_that_was_killed(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
 import pytest
 
 from recollect.memory.entry import Entry
-from recollect.memory.pipeline.stages import Answer, Candidate, Decision, Excerpt, Modification, Update
+from recollect.memory.pipeline.stages import Answer, Candidate, Decision, Excerpt, Mind, Modification, Update
 from recollect.memory.run import Coverage
 from recollect.testing.contract import in_event_loop
 
@@ -161,6 +162,37 @@ async def test_recorders_and_workers_never_wait_for_each_other_in_a_circle(empty
         assert await store.get_entry(memory.content_id) is not None
     sql(empty_postgres, "SELECT pg_stat_force_next_flush()")
     assert sql(empty_postgres, deadlocks) == before
+
+
+class Indifferent(ScriptedExtractor):
+    """Has nothing to say of anybody's mind."""
+
+    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
+        await super().mind(excerpt, known)
+        return Answer(Mind("", None, ()))
+
+
+@in_event_loop
+async def test_a_run_that_ends_does_not_hold_the_conversation_while_it_waits_for_the_memory(
+    empty_postgres: str,
+) -> None:
+    """Whoever appends has the memory first, and then the conversation: the other way round is a circle."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    extractor = Indifferent()
+    async with working(Place(empty_postgres), extractor=extractor) as (store, _):
+        hold = extractor.hold("mind")
+        await record(store, "I went to the zoo")
+        await record(store, "I went home")  # there is another run, so that the memory stays in the queue
+        await hold.wait()
+        with psycopg.connect(empty_postgres) as other:
+            other.execute("SET lock_timeout = '500ms'")  # before PostgreSQL looks for circles
+            other.execute("SELECT 1 FROM memories FOR UPDATE")
+            hold.go.set()
+            async with asyncio.timeout(LONGEST):
+                while sql(empty_postgres, waiting) == [(0,)]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            other.execute("UPDATE conversations SET next_index = next_index")
+        assert await store.drain(LONGEST) == Coverage(remembered=2)
 
 
 @in_event_loop

