@@ -58,6 +58,29 @@ def test_ten_thousand_histories_and_no_orphan(part: int) -> None:
             assert not orphans, f"history {seed} under {name}"
 
 
+USER = {"role": "user", "content": "go on"}
+CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "c", "output": "done"}
+OTHER_CALL = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": ""}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [USER, CALL, USER, OTHER_CALL, OUTPUT],
+        [USER, CALL, USER, CALL, OUTPUT, USER, OUTPUT],
+        [USER, CALL, USER, {**CALL, "call_id": None, "id": "c"}, OUTPUT],
+    ],
+    ids=["by a call of another kind", "in an earlier turn", "by the id of an item"],
+)
+def test_the_output_of_a_call_that_was_cut_goes_with_it_though_its_id_is_used_again(
+    items: list[Item],
+) -> None:
+    assert not pair_calls(items).orphan_outputs
+    for turns in (1, 2):
+        assert not pair_calls(view(items, Trim(turns))).orphan_outputs
+
+
 def check_view(items: list[Item], strategy: Strategy) -> None:
     before = copy.deepcopy(items)
     shown = view(items, strategy)

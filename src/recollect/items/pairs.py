@@ -45,9 +45,9 @@ def pair_calls(items: Sequence[Item]) -> Pairs:
         if is_user_message(item):
             answered.clear()
         elif is_call(item):
-            open_calls[kind, _call_key(item)].append(index)
+            open_calls[kind, call_key(item)].append(index)
         elif is_output(item):
-            key = CALL_TYPE_OF_OUTPUT[kind], _call_key(item)
+            key = CALL_TYPE_OF_OUTPUT[kind], call_key(item)
             if open_calls[key]:
                 answered[key] = open_calls[key].pop()
             if key in answered:
@@ -57,7 +57,7 @@ def pair_calls(items: Sequence[Item]) -> Pairs:
     return Pairs(dict(outputs), sorted(call for calls in open_calls.values() for call in calls), orphans)
 
 
-def _call_key(item: Item) -> str:
+def call_key(item: Item) -> str:
     """The id that a call and its output share: `call_id`, except where the protocol names it otherwise."""
     match type_of(item):
         case "mcp_approval_request":
@@ -111,7 +111,7 @@ def group_items(items: Sequence[Item]) -> list[int]:
 
 def _program_parts(items: Sequence[Item]) -> dict[int, list[int]]:
     """For each program that the model wrote, the calls and outputs it made."""
-    programs = {_call_key(item): index for index, item in enumerate(items) if type_of(item) == "program"}
+    programs = {call_key(item): index for index, item in enumerate(items) if type_of(item) == "program"}
     parts: defaultdict[int, list[int]] = defaultdict(list)
     for index, item in enumerate(items):
         caller = item.get("caller")

@@ -38,6 +38,13 @@ def test_an_export_whose_user_is_no_text_is_refused(user_id: Any) -> None:
         read_export({"user_id": user_id, "memories": [memory]}, "tenant", _NOW)
 
 
+@pytest.mark.parametrize("memory_id", [["m"], {"m": 1}])
+def test_an_export_whose_memory_is_no_text_is_refused(memory_id: Any) -> None:
+    memory = {"agent_id": "a", "user_id": "u", "memory_id": memory_id}
+    with pytest.raises(ImportFormatError, match="memory_id must be"):
+        read_export({"user_id": "u", "memories": [memory]}, "tenant", _NOW)
+
+
 @pytest.mark.parametrize("heading", ["[]", '{"format": "recollect.user/1", "entries": "x"}'])
 def test_an_export_in_lines_with_an_odd_heading_is_no_crash(heading: str, tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"

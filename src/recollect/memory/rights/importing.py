@@ -77,9 +77,9 @@ def read_export(exported: Mapping[str, Any], tenant: str, now: str) -> Reading:
         raise ImportFormatError(f"an export must be an object, not {type(exported).__name__}")
     reading = Reading(tenant, now, {table.name: [] for table in _TABLES})
     told = list(_listed(exported, "entries"))
-    with_entries = {entry.get("memory_id") for _, entry in told}
+    with_entries = {_memory_of(entry) for _, entry in told}
     for where, memory in _listed(exported, "memories"):
-        _read_memory(reading, where, memory, memory.get("memory_id") not in with_entries)
+        _read_memory(reading, where, memory, _memory_of(memory) not in with_entries)
     for where, conversation in _listed(exported, "conversations"):
         _read_conversation(reading, where, conversation)
     for where, entry in told:
@@ -100,6 +100,12 @@ def _listed(exported: Mapping[str, Any], name: str) -> list[tuple[str, Mapping[s
         if not isinstance(each, Mapping):
             raise ImportFormatError(f"{name}[{place}] must be an object, not {type(each).__name__}")
     return [(f"{name}[{place}]", each) for place, each in enumerate(given)]
+
+
+def _memory_of(record: Mapping[str, Any]) -> str | None:
+    """The id of a memory that a record tells; whether it must tell one is checked when it is read."""
+    told = record.get("memory_id")
+    return told if isinstance(told, str) else None
 
 
 # --- memories and entries ---
