@@ -20,6 +20,8 @@ from .shapes import (
 )
 from .turns import turn_starts
 
+_NAMED_OTHERWISE = {"mcp_approval_request": "id", "mcp_approval_response": "approval_request_id"}
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -59,15 +61,10 @@ def pair_calls(items: Sequence[Item]) -> Pairs:
 
 def call_key(item: Item) -> str:
     """The id that a call and its output share: `call_id`, except where the protocol names it otherwise."""
-    match type_of(item):
-        case "mcp_approval_request":
-            key = item.get("id")
-        case "mcp_approval_response":
-            key = item.get("approval_request_id")
-        case "local_shell_call_output" if item.get("call_id") is None:
-            key = item.get("id")
-        case _:
-            key = item.get("call_id")
+    kind = type_of(item)
+    key = item.get(_NAMED_OTHERWISE.get(kind, "call_id"))
+    if key is None and kind == "local_shell_call_output":
+        key = item.get("id")
     return key if isinstance(key, str) else ""
 
 
