@@ -93,6 +93,8 @@ def decode_item(stored: bytes | str) -> Item | None:
         item = _decode(stored)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         item = _decode_slowly(stored)
+    except TypeError:  # columns of SQLite hold anything, also what is no text
+        return None
     return item if type(item) is dict else None
 
 

@@ -108,20 +108,24 @@ class Conversation:
         """A conversation from its JSON: messages as such, in `conversation_data`, or that as a bare list."""
         if not isinstance(told, Mapping):
             raise TypeError(f"a conversation must be an object, not {type(told).__name__}")
-        data = told if told.get("conversation_data") is None else told["conversation_data"]
-        if not isinstance(data, list | Mapping):
-            raise TypeError(f"conversation_data must be an object or a list, not {type(data).__name__}")
-        messages = data if isinstance(data, list) else data.get("messages") or ()
         return cls(
             agent_id=told.get("agent_id", ""),
             user_id=told.get("user_id", ""),
-            messages=messages,
+            messages=told_messages(told),
             session_id=told.get("session_id"),
             conversation_id=told.get("conversation_id"),
             created_at=told.get("created_at"),
             memory_id=told.get("memory_id"),
             pipeline_result=told.get("pipeline_result"),
         )
+
+
+def told_messages(told: Mapping[str, Any]) -> Sequence[Any]:
+    """The messages in the JSON of a conversation."""
+    data = told if told.get("conversation_data") is None else told["conversation_data"]
+    if not isinstance(data, list | Mapping):
+        raise TypeError(f"conversation_data must be an object or a list, not {type(data).__name__}")
+    return data if isinstance(data, list) else data.get("messages") or ()
 
 
 def summarize(count: int, messages: Iterable[Message]) -> str:

@@ -11,6 +11,8 @@ import pytest
 from recollect.cli.importing import _left_out, _read_document
 from recollect.errors import ImportFormatError
 from recollect.items import group_items, newest_whole
+from recollect.items.codec import decode_item
+from recollect.memory.database.schema import CONVERSATIONS, MESSAGES
 from recollect.memory.rights.importing import read_export
 from recollect.memory.search.dates import NamedDate, named_dates
 from recollect.sessions.in_memory import InMemorySession
@@ -43,6 +45,24 @@ def test_an_export_whose_memory_is_no_text_is_refused(memory_id: Any) -> None:
     memory = {"agent_id": "a", "user_id": "u", "memory_id": memory_id}
     with pytest.raises(ImportFormatError, match="memory_id must be"):
         read_export({"user_id": "u", "memories": [memory]}, "tenant", _NOW)
+
+
+def test_an_export_whose_memory_has_a_version_that_no_column_holds_is_refused() -> None:
+    memory = {"agent_id": "a", "user_id": "u", "version": 2**70}
+    with pytest.raises(ImportFormatError, match="version of memories"):
+        read_export({"user_id": "u", "memories": [memory]}, "tenant", _NOW)
+
+
+@pytest.mark.parametrize("told", [{"messages": 0.0}, {"messages": None}, {"conversation_data": None}])
+def test_a_conversation_whose_messages_are_nothing_has_none(told: Any) -> None:
+    conversation = {"agent_id": "a", "user_id": "u", **told}
+    reading = read_export({"user_id": "u", "conversations": [conversation]}, "tenant", _NOW)
+    assert [len(reading.of(table)) for table in (CONVERSATIONS, MESSAGES)] == [1, 0]
+
+
+@pytest.mark.parametrize("stored", [None, 7, 0.5])
+def test_a_column_that_holds_no_text_holds_no_item(stored: Any) -> None:
+    assert decode_item(stored) is None
 
 
 @pytest.mark.parametrize("heading", ["[]", '{"format": "recollect.user/1", "entries": "x"}'])

@@ -15,7 +15,7 @@ from ...sessions.sql.columns import text_from_column, time_to_column
 from ...sessions.sql.description import Table
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Script, Statement, run_all
-from ..conversation import Conversation
+from ..conversation import Conversation, told_messages
 from ..database import entries, memories
 from ..database.access import MemoryDatabase
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
@@ -23,7 +23,7 @@ from ..entry import CONTENT_TYPES
 from ..memory import Memory
 from ..pipeline.stages import STAGES as STAGE_NAMES
 from ..spending import MOST_TOKENS
-from .records import to_row
+from .records import LARGEST, to_row
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -117,6 +117,8 @@ def _read_memory(reading: Reading, where: str, record: Mapping[str, Any], makes_
         memory = Memory.from_dict(record)
     except (TypeError, ValueError) as error:
         raise ImportFormatError(f"{where} is no memory: {error}") from error
+    if memory.version > LARGEST:
+        raise ImportFormatError(f"version of {where} must be at most {LARGEST}")
     _add_memory(reading, memory)
     position = 0
     for kind in CONTENT_TYPES if makes_entries else ():
@@ -191,9 +193,8 @@ def _read_conversation(reading: Reading, where: str, record: Mapping[str, Any]) 
 
 def _indexes(where: str, record: Mapping[str, Any], conversation: Conversation) -> list[int]:
     """The places of the messages: as they are told, for one that was erased leaves a gap."""
-    data = record.get("conversation_data", record)
-    told = data if isinstance(data, list) else data.get("messages", ())
-    indexes = [message.get("message_index", place) for place, message in enumerate(told)]
+    told = enumerate(told_messages(record))
+    indexes = [message.get("message_index", place) for place, message in told]
     if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in indexes):
         raise ImportFormatError(f"message_index in {where} must be a whole number from 0 on")
     if indexes != sorted(set(indexes)) or len(indexes) != conversation.turn_count:

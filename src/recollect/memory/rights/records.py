@@ -34,7 +34,7 @@ _ESCAPED = {
     "error",
 }
 _DATES = {"valid_from", "valid_to"}
-_LARGEST = 2**62  # with room for what is counted on from there
+LARGEST = 2**62  # with room for what is counted on from there
 
 
 def told_columns(table: Table) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _date(value: str, where: str) -> str:
 def _stored_number(kind: str, value: Any, where: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
         raise ImportFormatError(f"{where} must be a number, not {type(value).__name__}")
-    largest = _LARGEST if kind == "integer" else 1
+    largest = LARGEST if kind == "integer" else 1
     if not 0 <= value <= largest:
         raise ImportFormatError(f"{where} must be from 0 to {largest}")
     return value
