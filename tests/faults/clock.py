@@ -29,6 +29,7 @@ class JumpingClock:
         self._folder.chmod(0o755)  # servers that run as somebody else read it too
         options = ["-shared", "-fPIC", "-O2", "-o", str(self._library), str(_SOURCE), "-ldl"]
         subprocess.run([compiler, *options], check=True)
+        self._library.chmod(0o755)
         self._wrong_by = 0
         self._file.write_bytes(struct.pack("l", 0))
         self._file.chmod(0o644)
@@ -55,13 +56,16 @@ class JumpingClock:
     @contextmanager
     def started_meanwhile(self) -> Iterator[None]:
         """Have what this process starts meanwhile go by this clock."""
-        before = dict(os.environ)
-        os.environ.update(self.environment())
+        ours = self.environment()
+        before = {name: os.environ.get(name) for name in ours}
+        os.environ.update(ours)
         try:
             yield
         finally:
-            os.environ.clear()
-            os.environ.update(before)
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
     def jump(self, seconds: int) -> None:
         """Set the clock of all these processes forward, or back if less than 0, from where it is."""
@@ -73,8 +77,11 @@ class JumpingClock:
             os.close(file)
 
     def is_that_of(self, process: int) -> bool:
-        """Whether a process goes by it."""
-        return str(self._library) in Path("/proc", str(process), "maps").read_text()
+        """Whether a process goes by it; one that has ended does not."""
+        try:
+            return str(self._library) in Path("/proc", str(process), "maps").read_text()
+        except OSError:
+            return False
 
     def set_right(self) -> None:
         """Let it be right again."""

@@ -19,7 +19,7 @@ _OF_POSTGRES = {
     "locks": "SELECT count(*) FROM pg_locks WHERE pid <> pg_backend_pid()",
     "prepared transactions": "SELECT count(*) FROM pg_prepared_xacts",
 }
-_DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+_DEADLOCK = b"deadlock detected"
 
 
 # How threads are named that stay for as long as the process does, one of each name: those that wait or work
@@ -94,16 +94,13 @@ def left_in_postgres(url: str, patience: float = _PATIENCE) -> list[str]:
         return _when_settled(look, patience)
 
 
-def deadlocks_in_postgres(url: str) -> list[str]:
-    """Whether there were some, in words: they are undone, but somebody has waited a second for that.
+def deadlocks_in(log: Path) -> list[str]:
+    """Whether a PostgreSQL tells of some in its log, in words: they are undone, but not at once.
 
-    Where the clock is set back meanwhile, they wait until it is as late again.
+    That takes a second, and where the clock is set back meanwhile, until it is as late again.
     """
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute(_DEADLOCKS.encode()).fetchone()
-    return [f"{row[0]} deadlocks in PostgreSQL"] if row and row[0] else []
+    count = log.read_bytes().count(_DEADLOCK)
+    return [f"{count} deadlocks in PostgreSQL"] if count else []
 
 
 def left_in_redis(command: Callable[..., Any], patience: float = _PATIENCE) -> list[str]:

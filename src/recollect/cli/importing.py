@@ -70,6 +70,7 @@ async def _import_sdk(options: argparse.Namespace) -> dict[str, int]:
         report = await import_sdk_sessions(options.file, opened)
     told = {"sessions": report.sessions, "items": report.items, "branches": len(report.branches)}
     told |= {"corrupt_rows": report.corrupt_rows, "sessions_left_alone": report.sessions_left_alone}
+    told |= {"names_passed_over": report.names_passed_over}
     return told
 
 

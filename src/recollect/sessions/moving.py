@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ImportFormatError, InvalidItemError
 from ..items import Item, decode_item, encode_items
-from .protocol import Rewritable, Session, require_ability
+from .protocol import Rewritable, Session, check_text, require_ability
 from .sql.tables import Tables
 from .sqlite.connection import quote_nothing
 
@@ -33,6 +33,8 @@ class ImportReport:
     items: int = 0
     corrupt_rows: int = 0
     sessions_left_alone: int = 0
+    names_passed_over: int = 0
+    """Sessions and branches of a damaged file, under names that no session can have."""
     branches: dict[str, tuple[str, str]] = field(default_factory=dict)
     """For each session made of a branch, the session and the branch it was."""
 
@@ -52,7 +54,7 @@ async def import_sdk_sessions(
     """
     file = _SDKFile(Path(source), Tables(sessions_table, messages_table))
     report = ImportReport()
-    histories = await asyncio.to_thread(file.names)
+    histories, report.names_passed_over = await asyncio.to_thread(file.names)
     taken = {session_id for session_id, _ in histories}
     for session_id, branch_id in histories:
         name = _name_of(session_id, branch_id, taken)
@@ -99,6 +101,15 @@ def _can_be_stored(item: Item) -> bool:
     return True
 
 
+def _is_name(value: object) -> bool:
+    """Columns of SQLite hold anything, and in a damaged file they do."""
+    try:
+        check_text("name", value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 class _SDKFile:
     """An SDK file, opened read-only."""
 
@@ -106,17 +117,19 @@ class _SDKFile:
         self._path = path
         self._tables = tables
 
-    def names(self) -> list[tuple[str, str | None]]:
-        """Each session, with each of its branches where the file has any."""
+    def names(self) -> tuple[list[tuple[str, str | None]], int]:
+        """Each session, with each of its branches where the file has any; and how many have no name of use."""
         with self._connection() as connection:
-            rows = connection.execute(f'SELECT session_id FROM "{self._tables.sessions}"')
-            sessions = [session_id for (session_id,) in rows if isinstance(session_id, str)]
+            rows = connection.execute(f'SELECT session_id FROM "{self._tables.sessions}"').fetchall()
+            sessions = [session_id for (session_id,) in rows if _is_name(session_id)]
+            nameless = len(rows) - len(sessions)
             if not self._is_advanced(connection):
-                return [(session_id, None) for session_id in sessions]
+                return [(session_id, None) for session_id in sessions], nameless
             pairs = connection.execute("SELECT DISTINCT session_id, branch_id FROM message_structure")
-            # Columns of SQLite hold anything, and in a damaged file they do.
-            branches = (pair for pair in pairs if all(isinstance(name, str) for name in pair))
-            return sorted({*((session_id, "main") for session_id in sessions), *branches})
+            told = pairs.fetchall()
+            branches = [pair for pair in told if all(map(_is_name, pair))]
+            found = sorted({*((session_id, "main") for session_id in sessions), *branches})
+            return found, nameless + len(told) - len(branches)
 
     def items(self, session_id: str, branch_id: str | None) -> tuple[list[Item], int]:
         """The items of a session or branch, and how many rows were corrupt."""

@@ -97,13 +97,13 @@ def _imported(path: Path) -> ImportReport:
 def test_sessions_and_branches_without_a_name_are_passed_over(tmp_path: Path) -> None:
     path = _sdk_file(
         tmp_path / "sdk.db",
-        "INSERT INTO agent_sessions VALUES ('a'), (NULL), (7), (x'ff')",
+        "INSERT INTO agent_sessions VALUES ('a'), (NULL), (7), (x'ff'), ('a' || char(0))",
         "INSERT INTO agent_messages VALUES (1, 'a', '{\"role\": \"user\"}')",
         "CREATE TABLE message_structure (session_id, message_id, branch_id)",
         "INSERT INTO message_structure VALUES ('a', 1, 'main'), (NULL, 1, 'main'), ('b', 1, NULL)",
     )
     report = _imported(path)
-    assert (report.sessions, report.items) == (1, 1)
+    assert (report.sessions, report.items, report.names_passed_over) == (1, 1, 6)
 
 
 def test_a_file_whose_schema_is_no_text_any_more_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from recollect.testing.servers.postgres import PostgresServer
 
 from ..clock import JumpingClock
 from ..disk import POSTGRES_THERE, make_room, small_disk
-from ..leaks import deadlocks_in_postgres, left_in_postgres, left_in_sqlite
+from ..leaks import deadlocks_in, left_in_postgres, left_in_sqlite
 from ..proxy import CuttingProxy
 
 _MEGABYTE = 1 << 20
@@ -86,7 +86,7 @@ class Place:
         """What clients that have ended still hold of the database, and whether they stood in a ring."""
         if self.server is None:
             return left_in_sqlite(Path(self.url))
-        return left_in_postgres(self.url) + deadlocks_in_postgres(self.url)
+        return left_in_postgres(self.url) + deadlocks_in(self.server.log)
 
     def drop_database(self) -> None:
         """Have room again."""

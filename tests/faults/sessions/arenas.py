@@ -16,7 +16,7 @@ from recollect.testing.servers.redis import RedisServer
 
 from ..clock import shared_clock
 from ..disk import POSTGRES_THERE, fill, make_room, small_disk
-from ..leaks import deadlocks_in_postgres, left_in_postgres, left_in_redis, left_in_sqlite
+from ..leaks import deadlocks_in, left_in_postgres, left_in_redis, left_in_sqlite
 from ..proxy import CuttingProxy
 from .model import Follower, History
 from .places import Place
@@ -142,7 +142,7 @@ class ServerArena:
         if isinstance(self._server, RedisServer):
             return self._held() + check_redis(self._server.command, found)
         stored = check_postgres(self._url, self._place.advanced, found)
-        return self._held() + deadlocks_in_postgres(self._url) + stored
+        return self._held() + deadlocks_in(self._server.log) + stored
 
     def _kill(self, chance: random.Random, watch: Watch) -> bool:  # noqa: ARG002
         somebody_is_there = bool(self._held(patience=0))
@@ -178,10 +178,11 @@ class FullArena(ServerArena):
             _wait_for(lambda: watch.failures(*_LOST) > enough)
         finally:
             make_room(self._disk)
+        is_felt = watch.failures(*_LOST) > before
         if not _wait_for(self._server.answers):
             self._server.kill()
             self._start()
-        return watch.failures(*_LOST) > before
+        return is_felt
 
 
 def _harm(proxy: CuttingProxy) -> Faults:

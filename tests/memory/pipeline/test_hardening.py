@@ -177,7 +177,6 @@ async def test_a_run_that_ends_does_not_hold_the_conversation_while_it_waits_for
     empty_postgres: str,
 ) -> None:
     """Whoever appends has the memory first, and then the conversation: the other way round is a circle."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     extractor = Indifferent()
     async with working(Place(empty_postgres), extractor=extractor) as (store, _):
         hold = extractor.hold("mind")
@@ -188,11 +187,38 @@ async def test_a_run_that_ends_does_not_hold_the_conversation_while_it_waits_for
             other.execute("SET lock_timeout = '500ms'")  # before PostgreSQL looks for circles
             other.execute("SELECT 1 FROM memories FOR UPDATE")
             hold.go.set()
-            async with asyncio.timeout(LONGEST):
-                while sql(empty_postgres, waiting) == [(0,)]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await _until_somebody_waits(empty_postgres)
             other.execute("UPDATE conversations SET next_index = next_index")
         assert await store.drain(LONGEST) == Coverage(remembered=2)
+
+
+@in_event_loop
+async def test_what_was_taken_out_of_a_result_while_a_run_ends_does_not_come_back(
+    empty_postgres: str,
+) -> None:
+    extractor = Indifferent()
+    async with working(Place(empty_postgres), extractor=extractor) as (store, _):
+        conversation = await record(store, "I went to the zoo")
+        await store.drain(LONGEST)
+        hold = extractor.hold("mind")
+        await store.append_messages(conversation.conversation_id, said("I went home"))
+        await hold.wait()
+        with psycopg.connect(empty_postgres) as other:  # as who deletes an entry
+            other.execute("UPDATE conversations SET pipeline_result = NULL")
+            hold.go.set()
+            await _until_somebody_waits(empty_postgres)
+        assert await store.drain(LONGEST) == Coverage(remembered=1)
+        stored = await store.get_conversation(conversation.conversation_id)
+    assert stored is not None
+    assert stored.pipeline_result is not None
+    assert stored.pipeline_result["modification_result"] == "what is new"  # once: of the later run alone
+
+
+async def _until_somebody_waits(url: str) -> None:
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    async with asyncio.timeout(LONGEST):
+        while sql(url, waiting) == [(0,)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 @in_event_loop

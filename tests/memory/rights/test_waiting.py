@@ -1,8 +1,13 @@
 """Erasing while others record, append, learn and embed: nobody waits for one who waits for them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import psycopg
+
+from recollect import SessionMetadata, open_session
 from recollect.testing.contract import in_event_loop
 
 from ...sessions.postgres.database import by, sql
@@ -73,3 +78,98 @@ async def test_whoever_erases_never_waits_in_a_circle_with_others(cleared_postgr
     assert sql(cleared_postgres, DEADLOCKS) == before
     left = {name for name, rows in rows_of(somewhere.url).items() if rows}
     assert left <= {"memory_keys", "memory_embedders"}
+
+
+# --- one at a time, with somebody who has what the others have first, and then wants what they have later ---
+
+
+@contextmanager
+def somebody(url: str) -> Iterator[psycopg.Connection]:
+    """A transaction that never waits for long: PostgreSQL looks for circles after a second."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET lock_timeout = '500ms'")
+        yield connection
+
+
+async def until_it_waits(url: str, task: "asyncio.Task[Any]") -> None:
+    """Until somebody waits for a row, or the task has ended without."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    async with asyncio.timeout(20):
+        while sql(url, waiting) == [(0,)] and not task.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def add_session(url: str) -> None:
+    """A session of the user ann."""
+    options: dict[str, Any] = {"create_tables": True, "metadata": SessionMetadata(user_id="ann")}
+    session: Any = open_session(by("asyncpg", url), "s", **options)
+    async with session:
+        await session.add_items([{"role": "user", "content": "hello"}])
+
+
+@in_event_loop
+async def test_whoever_erases_sessions_has_them_before_their_items(cleared_postgres: str) -> None:
+    """As who pops: the session, and then the item."""
+    await add_session(cleared_postgres)
+    async with Somewhere(by("asyncpg", cleared_postgres), create_tables=True).open() as store:
+        with somebody(cleared_postgres) as popping:
+            popping.execute("SELECT 1 FROM agent_sessions FOR UPDATE")
+            erasing = asyncio.create_task(store.erase_user("ann"))
+            await until_it_waits(cleared_postgres, erasing)
+            popping.execute("DELETE FROM agent_messages")
+        assert (await erasing).counts["sessions"] == 1
+
+
+@in_event_loop
+async def test_whoever_erases_a_user_has_the_turns_of_chats_before_sessions(cleared_postgres: str) -> None:
+    """As who undoes a turn: the turn, and then the session."""
+    await add_session(cleared_postgres)
+    async with Somewhere(by("asyncpg", cleared_postgres), create_tables=True).open() as store:
+        await store.record_conversation(AGENT, "ann", said("hello"), conversation_id="c")
+        sql(cleared_postgres, "CREATE TABLE turns (id VARCHAR REFERENCES conversations ON DELETE CASCADE)")
+        try:
+            sql(cleared_postgres, "INSERT INTO turns VALUES ('c')")
+            with somebody(cleared_postgres) as undoing:
+                undoing.execute("SELECT 1 FROM turns FOR UPDATE")
+                erasing = asyncio.create_task(store.erase_user("ann"))
+                await until_it_waits(cleared_postgres, erasing)
+                undoing.execute("SELECT 1 FROM agent_sessions FOR UPDATE")
+            assert (await erasing).counts["turns"] == 1
+        finally:
+            sql(cleared_postgres, "DROP TABLE turns")
+
+
+@in_event_loop
+async def test_whoever_retries_a_run_has_the_memory_before_it(cleared_postgres: str) -> None:
+    """As who deletes a memory: the memory, and then its runs."""
+    async with Somewhere(by("asyncpg", cleared_postgres), create_tables=True).open() as store:
+        await store.record_conversation(AGENT, "ann", said("hello"), conversation_id="c")
+        sql(cleared_postgres, "UPDATE memory_runs SET status = 'failed', is_open = 0")
+        sql(cleared_postgres, "DELETE FROM memory_queue")
+        (run,) = await store.list_runs_of("c")
+        with somebody(cleared_postgres) as deleting:
+            deleting.execute("SELECT 1 FROM memories FOR UPDATE")
+            retrying = asyncio.create_task(store.retry_run(run.run_id))
+            await until_it_waits(cleared_postgres, retrying)
+            deleting.execute("DELETE FROM memory_runs")
+            deleting.rollback()
+        await retrying
+        assert [run.status for run in await store.list_runs_of("c")] == ["pending"]
+
+
+@in_event_loop
+async def test_what_is_erased_is_not_written_back_by_who_rewrites_the_session(cleared_postgres: str) -> None:
+    async with Somewhere(by("asyncpg", cleared_postgres), create_tables=True).open() as store:
+        await add_session(cleared_postgres)
+        conversation = await store.record_conversation(AGENT, "ann", said("hello"), conversation_id="s")
+        (message,) = conversation.messages
+        with somebody(cleared_postgres) as rewriting:
+            rewriting.execute("SELECT 1 FROM agent_sessions FOR UPDATE")
+            (items,) = rewriting.execute("SELECT message_data FROM agent_messages").fetchall()
+            erasing = asyncio.create_task(store.erase_message("s", message.message_id))
+            await until_it_waits(cleared_postgres, erasing)
+            rewriting.execute("DELETE FROM agent_messages")
+            rewriting.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('s', %s)", items)
+        await erasing
+    ((left,),) = sql(cleared_postgres, "SELECT message_data FROM agent_messages")
+    assert "hello" not in left

@@ -13,6 +13,8 @@ class Dialect:
     """What passes over rows that others are about to take."""
     lock: str
     """What keeps others from changing a row that was selected."""
+    lock_but_not_its_key: str
+    """The same, while others may still make rows that refer to it."""
     share: str
     """What keeps others from deleting a row that was selected."""
     each: str
@@ -33,6 +35,7 @@ SQLITE = Dialect(
     now="((julianday('now') - 2440587.5) * 86400.0)",
     skip_locked="",
     lock="",
+    lock_but_not_its_key="",
     share="",
     each="(SELECT value FROM json_each({}))",
     joined="group_concat({})",
@@ -46,6 +49,7 @@ POSTGRESQL = Dialect(
     now="(SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION))",
     skip_locked=" FOR UPDATE SKIP LOCKED",
     lock=" FOR UPDATE",
+    lock_but_not_its_key=" FOR NO KEY UPDATE",
     share=" FOR KEY SHARE",
     each="(SELECT value FROM json_array_elements_text(CAST({} AS JSON)))",
     joined="string_agg(CAST({} AS VARCHAR), ',')",

@@ -63,9 +63,10 @@ _KEEP_FAILURE = (
     f" prompt_tokens, completion_tokens) VALUES (?1, ?2, {_NEXT_FAILURE}, ?3, ?4, ?5, ?6, ?7, ?8)"
 )
 _GIVE_BACK = f"UPDATE {RUNS.name} SET status = 'pending' WHERE run_id = ?1 AND is_open = 1"
+_FAILED = f"SELECT memory_id FROM {RUNS.name} WHERE run_id = ?1 AND tenant = ?2 AND status = 'failed'"
 _REOPEN = (
     f"UPDATE {RUNS.name} SET status = 'pending', is_open = 1, attempts = 0, finished_at = NULL, error = NULL"
-    " WHERE run_id = ?1 AND tenant = ?2 AND status = 'failed' RETURNING memory_id"
+    " WHERE run_id = ?1 AND tenant = ?2 AND status = 'failed' RETURNING 1"
 )
 _FORGET_QUEUED = f"DELETE FROM {QUEUE.name} WHERE memory_id = ?1"
 
@@ -156,6 +157,7 @@ class QueueQueries:
             f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
         )
         self.make_runs = _make_runs(dialect)
+        self.hold_conversation = f"{conversations.READ}{dialect.lock}"
 
     def _takes(self, dialect: Dialect, whose: str) -> tuple[str, str]:
         """Takes the memory that has waited longest; and where none is due, one of a clock that was fast."""
@@ -216,12 +218,18 @@ def enqueue(
     return [str(run["run_id"]) for run in made]
 
 
-def reopen(queries: QueueQueries, tenant: str, run_id: str) -> Script[bool]:
-    """Let a failed run be tried again, from the stage at which it failed."""
-    rows = yield Statement(_REOPEN, (run_id, tenant))
-    if rows:
-        yield Statement(queries.enqueue, (rows[0][0], tenant))
-    return bool(rows)
+def memory_of_failed(tenant: str, run_id: str) -> Script[str | None]:
+    """The memory of a failed run; `None` if there is no such run."""
+    rows = yield Statement(_FAILED, (run_id, tenant))
+    return str(rows[0][0]) if rows else None
+
+
+def reopen(queries: QueueQueries, tenant: str, run_id: str, memory_id: str) -> Script[bool]:
+    """Let a failed run be tried again, from the stage at which it failed. The queue must be held."""
+    is_open = bool((yield Statement(_REOPEN, (run_id, tenant))))
+    if not is_open:
+        yield Statement(queries.forget_if_done, (memory_id,))
+    return is_open
 
 
 # --- doing them ---
@@ -299,13 +307,13 @@ def finish(
     queries: QueueQueries, task: Task, model: str, result: Any, merge: MergeResults, now: str
 ) -> Script[None]:
     """End a run that came to a result, and let the next of its memory be taken. The lease must be held."""
-    held = yield Statement(conversations.READ, (task.run.conversation_id, task.run.tenant))
-    before = conversations.ConversationRow(*held[0])
-    told = text_to_column(json.dumps(merge(before.result, result, before.next_index)))
     yield Statement(_CLOSE, (task.run.run_id, now, model))
     if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):
         yield from release(queries, task, 0)
     # Last, since who appends has the memory, which who releases may wait for, and then the conversation.
+    held = yield Statement(queries.hold_conversation, (task.run.conversation_id, task.run.tenant))
+    before = conversations.ConversationRow(*held[0])
+    told = text_to_column(json.dumps(merge(before.result, result, before.next_index)))
     yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
 
 

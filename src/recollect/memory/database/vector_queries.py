@@ -61,7 +61,8 @@ class VectorQueries:
         self._stored = "CAST({} AS vector)" if self.is_postgres else "{}"
         ids = dialect.each.format("?1")
         owners = f"{MEMORIES.name} WHERE memory_id IN {ids}"
-        self.hold_memories = f"SELECT memory_id FROM {owners} ORDER BY memory_id{dialect.lock}"
+        held = f"SELECT memory_id FROM {owners} ORDER BY memory_id"
+        self.hold_memories = f"{held}{dialect.lock_but_not_its_key}"
         self.stamp_memories = (
             f"UPDATE {MEMORIES.name} SET {source.stamp} = {source.stamp} + 1 WHERE memory_id IN {ids}"
         )

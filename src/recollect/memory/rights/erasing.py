@@ -6,7 +6,7 @@ brings back what is gone.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from .ownership import Held as HeldElsewhere
 from .ownership import Whose, find_belongings, find_of_conversation, memories_of
 from .same_words import Told, told_among
 from .session_items import Blanked, blank_events, blank_items
-from .session_tables import Places, SessionTables, find_places
+from .session_tables import Places, SessionTables, find_places, hold_sessions
 
 Counts = dict[str, int]
 
@@ -113,13 +113,14 @@ def erase_user(database: MemoryDatabase, whose: Whose) -> Script[Erased]:
     found = yield from find_belongings(database.dialect, whose)
     if not set(found.memory_ids) <= set(memory_ids):
         raise removal.OvertakenError("a memory has been made meanwhile")
-    counts = yield from _erase_held(database, found.places, HeldElsewhere(found.sessions, found.keys))
     of_memories = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id IN"
     theirs = f"IN ({of_memories} {database.dialect.each.format('?1')})"
-    counts |= yield from _erase_beside(found.places, theirs, json.dumps(list(found.memory_ids)))
-    counts |= yield from removal.count_all(database.removal, found.memory_ids)
+    beside = yield from _erase_beside(found.places, theirs, json.dumps(list(found.memory_ids)))
+    counts = beside | (yield from removal.count_all(database.removal, found.memory_ids))
     yield from removal.remove_memories(database.removal, found.memory_ids)
-    return Erased(whose.user_id, found.memory_ids, counts)
+    # Sessions last: who undoes a turn of a chat has the turn, and then the session.
+    held = yield from _erase_held(database, found.places, HeldElsewhere(found.sessions, found.keys))
+    return Erased(whose.user_id, found.memory_ids, held | counts)
 
 
 def _erase_held(database: MemoryDatabase, places: Places, held: HeldElsewhere) -> Script[Counts]:
@@ -139,10 +140,11 @@ def _erase_beside(places: Places, whose: str, parameter: str) -> Script[Counts]:
     return counts
 
 
-def _erase_sessions(database: MemoryDatabase, tables: SessionTables, ids: Iterable[str]) -> Script[Counts]:
+def _erase_sessions(database: MemoryDatabase, tables: SessionTables, ids: Sequence[str]) -> Script[Counts]:
     """Erase sessions; what else belongs to them goes with their rows."""
     given = json.dumps(list(ids))
     mine = f"session_id IN {database.dialect.each.format('?1')}"
+    yield from hold_sessions(database.dialect, tables, ids)
     if tables.leases is not None:
         yield Statement(f'DELETE FROM "{tables.leases}" WHERE {mine}', (given,))
     items = 0
@@ -293,6 +295,7 @@ def _erase_said(
     held = yield from find_of_conversation(database.dialect, places, part.tenant, row)
     blanked: list[Blanked] = []
     for tables, ids in held.sessions:
+        yield from hold_sessions(database.dialect, tables, ids)
         blanked += yield from blank_items(tables, ids, told)
     counts["items"] = len(blanked)
     for key in held.keys:

@@ -52,7 +52,10 @@ class _Said(NamedTuple):
 
 
 def blank_items(tables: SessionTables, session_ids: Sequence[str], told: Told) -> Script[list[Blanked]]:
-    """Blank the items that are a message, and forget what was noted of their history: it may quote them."""
+    """Blank the items that are a message, and forget what was noted of their history: it may quote them.
+
+    The sessions must be held, or who rewrites one writes back what it has read before.
+    """
     blanked: list[Blanked] = []
     for session_id in session_ids if tables.messages is not None else ():
         items = f'SELECT id, message_data FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id'

@@ -52,6 +52,13 @@ class SessionTables:
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
+def hold_sessions(dialect: Dialect, tables: SessionTables, ids: Sequence[str]) -> Script[None]:
+    """Have nobody change sessions until the transaction ends: as for everybody, before their items."""
+    mine = f"session_id IN {dialect.each.format('?1')}"
+    held = f'SELECT 1 FROM "{tables.sessions}" WHERE {mine} ORDER BY session_id{dialect.lock}'
+    yield Statement(held, (json.dumps(list(ids)),))
+
+
 @dataclass(frozen=True)
 class Places:
     """Where data of users may be."""

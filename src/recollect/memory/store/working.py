@@ -9,8 +9,9 @@ from typing import Any, cast
 from ...errors import ConflictError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id, text_from_column, time_from_column
-from ...sessions.sql.scripts import Row
-from ..database import outlines, runs
+from ...sessions.sql.scripts import Row, Script
+from ..database import outlines, removal, runs
+from ..database.access import MemoryDatabase
 from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import KeptStage, RunRow
 from ..pipeline.stages import STAGES
@@ -84,7 +85,7 @@ class Working(Part):
     async def retry_run(self, run_id: str) -> None:
         """Have a failed run tried again, from the stage at which it failed."""
         check_id("run_id", run_id)
-        if not await self._database.write(partial(runs.reopen, self._database.queue, self._tenant, run_id)):
+        if not await self._database.write(partial(_reopen, self._database, self._tenant, run_id)):
             raise ConflictError("there is no failed run with this run_id")
         self._on_work()
 
@@ -123,6 +124,22 @@ class Working(Part):
             _run(row, _stages_from(stages.get(row.run_id, [])), _failures_from(failures.get(row.run_id, [])))
             for row in rows
         ]
+
+
+# --- transactions ---
+
+
+def _reopen(database: MemoryDatabase, tenant: str, run_id: str) -> Script[bool]:
+    """Let a failed run be tried again; the queue comes first, as for everybody."""
+    memory_id = yield from runs.memory_of_failed(tenant, run_id)
+    if memory_id is None or not (
+        yield from removal.hold_queue(database.removal, database.queue.enqueue, tenant, memory_id)
+    ):
+        return False
+    return (yield from runs.reopen(database.queue, tenant, run_id, memory_id))
+
+
+# --- what callers give, and rows ---
 
 
 def _check_status(status: object) -> None:

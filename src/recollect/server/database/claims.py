@@ -84,7 +84,8 @@ class ClaimQueries:
         self.drop = f"DELETE FROM {_TABLE} {_OWN}"
         self.purge = (
             f"DELETE FROM {_TABLE} WHERE request_key IN"
-            f" (SELECT request_key FROM {_TABLE} WHERE expires_at <= {now} LIMIT ?1) RETURNING 1"
+            f" (SELECT request_key FROM {_TABLE} WHERE expires_at <= {now} LIMIT ?1{dialect.skip_locked})"
+            " RETURNING 1"
         )
         self.forget = f"DELETE FROM {_TABLE} WHERE user_key = ?1 RETURNING 1"
 

@@ -16,7 +16,7 @@ from ..sqlite.migrations import migrate as migrate_sqlite
 from ..sqlite.queries import queries_for as sqlite_queries_for
 from .connections import Connections, Run, settled
 from .queries import mysql_queries_for, postgres_queries_for
-from .schema import make_missing_indexes, make_missing_tables
+from .schema import make_missing_indexes, make_missing_tables, tables_with_indexes
 
 T = TypeVar("T")
 
@@ -67,7 +67,8 @@ class SQLAlchemyEngine:
                     await self._write(connections, migrate_sqlite(schema))
                 else:
                     await connections.change_schema(partial(make_missing_tables, schema))
-                    await connections.change_schema(partial(make_missing_indexes, schema))
+                    for table in tables_with_indexes(schema):
+                        await connections.change_schema(partial(make_missing_indexes, schema, table))
                 connections.state.prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:

@@ -42,15 +42,19 @@ def make_missing_tables(schema: Schema, connection: Connection) -> None:
         schema.describe().create_all(connection)
 
 
-def make_missing_indexes(schema: Schema, connection: Connection) -> None:
-    """Make the indexes that are not there: tables that the SDK has made lack ours.
+def tables_with_indexes(schema: Schema) -> list[Table]:
+    """The tables that have some."""
+    return [table for table in schema.describe().sorted_tables if table.indexes]
+
+
+def make_missing_indexes(schema: Schema, table: Table, connection: Connection) -> None:
+    """Make the indexes of a table that are not there: tables that the SDK has made lack ours.
 
     In a transaction of its own, so that it locks but one table, and cannot meet a writer who has another.
     """
     with _nobody_else(connection, schema):
-        for table in schema.describe().sorted_tables:
-            for index in table.indexes:
-                index.create(connection, checkfirst=True)
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
 
 
 @contextmanager

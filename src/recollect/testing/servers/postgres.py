@@ -50,6 +50,11 @@ class PostgresServer:
         password = f":{self._password}" if self._password else ""
         return f"postgresql://{_USER}{password}@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def log(self) -> Path:
+        """What the server says, since it was first started."""
+        return self._folder / "log"
+
     def __enter__(self) -> Self:
         if _is_root():
             os.chown(self._folder, *_nobody())
@@ -77,7 +82,7 @@ class PostgresServer:
         options = [f"-c{name}={value}" for name, value in {**self._settings, **ours}.items()]
         command = [_binary("postgres"), "-D", str(self._folder / "data"), *options]
         self._process = launch(
-            command, self._folder / "log", on_our_death=_AT_ONCE, user=_nobody() if _is_root() else None
+            command, self.log, on_our_death=_AT_ONCE, user=_nobody() if _is_root() else None
         )
         self._wait_until_ready()
 
@@ -124,7 +129,7 @@ class PostgresServer:
             if self.answers():
                 return
             time.sleep(0.05)
-        raise TimeoutError(f"PostgreSQL did not start: {(self._folder / 'log').read_text()}")
+        raise TimeoutError(f"PostgreSQL did not start: {self.log.read_text()}")
 
     def _run(self, name: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
         command = [_binary(name), *arguments]
