@@ -118,7 +118,7 @@ class _SDKFile:
         self._tables = tables
 
     def names(self) -> tuple[list[tuple[str, str | None]], int]:
-        """Each session, with each of its branches where the file has any; and how many have no name of use."""
+        """Each session, with each of its branches where there are any; and how many have no name of use."""
         with self._connection() as connection:
             rows = connection.execute(f'SELECT session_id FROM "{self._tables.sessions}"').fetchall()
             sessions = [session_id for (session_id,) in rows if _is_name(session_id)]
