@@ -13,7 +13,7 @@ from recollect.memory.pipeline.stages import Answer, Candidate, Decision, Excerp
 from recollect.memory.run import Coverage
 from recollect.testing.contract import in_event_loop
 
-from ...sessions.postgres.database import sql
+from ...sessions.postgres.database import sql, until_somebody_waits
 from ..databases import Place
 from .extractors import Hold, ScriptedExtractor
 from .kit import LONGEST, QUICK, record, run_of, said, told, working
@@ -187,7 +187,7 @@ async def test_a_run_that_ends_does_not_hold_the_conversation_while_it_waits_for
             other.execute("SET lock_timeout = '500ms'")  # before PostgreSQL looks for circles
             other.execute("SELECT 1 FROM memories FOR UPDATE")
             hold.go.set()
-            await _until_somebody_waits(empty_postgres)
+            await until_somebody_waits(empty_postgres)
             other.execute("UPDATE conversations SET next_index = next_index")
         assert await store.drain(LONGEST) == Coverage(remembered=2)
 
@@ -206,19 +206,12 @@ async def test_what_was_taken_out_of_a_result_while_a_run_ends_does_not_come_bac
         with psycopg.connect(empty_postgres) as other:  # as who deletes an entry
             other.execute("UPDATE conversations SET pipeline_result = NULL")
             hold.go.set()
-            await _until_somebody_waits(empty_postgres)
+            await until_somebody_waits(empty_postgres)
         assert await store.drain(LONGEST) == Coverage(remembered=1)
         stored = await store.get_conversation(conversation.conversation_id)
     assert stored is not None
     assert stored.pipeline_result is not None
     assert stored.pipeline_result["modification_result"] == "what is new"  # once: of the later run alone
-
-
-async def _until_somebody_waits(url: str) -> None:
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    async with asyncio.timeout(LONGEST):
-        while sql(url, waiting) == [(0,)]:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 @in_event_loop

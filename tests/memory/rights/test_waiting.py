@@ -10,7 +10,7 @@ import psycopg
 from recollect import SessionMetadata, open_session
 from recollect.testing.contract import in_event_loop
 
-from ...sessions.postgres.database import by, sql
+from ...sessions.postgres.database import by, sql, until_somebody_waits
 from .kit import AGENT, Somewhere, Store, said
 from .people import rows_of
 
@@ -91,14 +91,6 @@ def somebody(url: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-async def until_it_waits(url: str, task: "asyncio.Task[Any]") -> None:
-    """Until somebody waits for a row, or the task has ended without."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    async with asyncio.timeout(20):
-        while sql(url, waiting) == [(0,)] and not task.done():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
 async def add_session(url: str) -> None:
     """A session of the user ann."""
     options: dict[str, Any] = {"create_tables": True, "metadata": SessionMetadata(user_id="ann")}
@@ -115,7 +107,7 @@ async def test_whoever_erases_sessions_has_them_before_their_items(cleared_postg
         with somebody(cleared_postgres) as popping:
             popping.execute("SELECT 1 FROM agent_sessions FOR UPDATE")
             erasing = asyncio.create_task(store.erase_user("ann"))
-            await until_it_waits(cleared_postgres, erasing)
+            await until_somebody_waits(cleared_postgres, erasing)
             popping.execute("DELETE FROM agent_messages")
         assert (await erasing).counts["sessions"] == 1
 
@@ -132,7 +124,7 @@ async def test_whoever_erases_a_user_has_the_turns_of_chats_before_sessions(clea
             with somebody(cleared_postgres) as undoing:
                 undoing.execute("SELECT 1 FROM turns FOR UPDATE")
                 erasing = asyncio.create_task(store.erase_user("ann"))
-                await until_it_waits(cleared_postgres, erasing)
+                await until_somebody_waits(cleared_postgres, erasing)
                 undoing.execute("SELECT 1 FROM agent_sessions FOR UPDATE")
             assert (await erasing).counts["turns"] == 1
         finally:
@@ -150,7 +142,7 @@ async def test_whoever_retries_a_run_has_the_memory_before_it(cleared_postgres: 
         with somebody(cleared_postgres) as deleting:
             deleting.execute("SELECT 1 FROM memories FOR UPDATE")
             retrying = asyncio.create_task(store.retry_run(run.run_id))
-            await until_it_waits(cleared_postgres, retrying)
+            await until_somebody_waits(cleared_postgres, retrying)
             deleting.execute("DELETE FROM memory_runs")
             deleting.rollback()
         await retrying
@@ -167,7 +159,7 @@ async def test_what_is_erased_is_not_written_back_by_who_rewrites_the_session(cl
             rewriting.execute("SELECT 1 FROM agent_sessions FOR UPDATE")
             (items,) = rewriting.execute("SELECT message_data FROM agent_messages").fetchall()
             erasing = asyncio.create_task(store.erase_message("s", message.message_id))
-            await until_it_waits(cleared_postgres, erasing)
+            await until_somebody_waits(cleared_postgres, erasing)
             rewriting.execute("DELETE FROM agent_messages")
             rewriting.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('s', %s)", items)
         await erasing

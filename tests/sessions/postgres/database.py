@@ -1,5 +1,6 @@
 """A database as it is seen past the sessions under test."""
 
+import asyncio
 import itertools
 import os
 import re
@@ -15,6 +16,14 @@ def sql(url: str, text: str, *parameters: object) -> list[tuple[Any, ...]]:
     with psycopg.connect(url, autocommit=True) as connection:
         cursor = connection.execute(text, parameters or None)  # type: ignore[arg-type]
         return cursor.fetchall() if cursor.description else []
+
+
+async def until_somebody_waits(url: str, task: "asyncio.Task[Any] | None" = None) -> None:
+    """Until somebody waits for a row that another has, or a task has ended without."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    async with asyncio.timeout(20):
+        while sql(url, waiting) == [(0,)] and not (task and task.done()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 def by(driver: str, url: str) -> str:
