@@ -20,7 +20,8 @@ def sql(url: str, text: str, *parameters: object) -> list[tuple[Any, ...]]:
 
 async def until_somebody_waits(url: str, task: "asyncio.Task[Any] | None" = None) -> None:
     """Until somebody waits for a row that another has, or a task has ended without."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    here = "datname = current_database()"
+    waiting = f"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND {here}"
     async with asyncio.timeout(20):
         while sql(url, waiting) == [(0,)] and not (task and task.done()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
