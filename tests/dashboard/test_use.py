@@ -259,11 +259,12 @@ def test_pages_go_on_by_their_cursor(page: Page, place: Place) -> None:
     with place.client() as client:
         for number in range(51):
             story.record(client, "gina", f"This is number {number}.")
-    place.open(page, "/conversations?user=gina&agent=assistant")
-    expect(page.locator(".row")).to_have_count(50)
-    page.get_by_role("button", name="Load more").click()
-    expect(page.locator(".row")).to_have_count(51)
-    expect(page.get_by_role("button", name="Load more")).to_have_count(0)
+        place.open(page, "/conversations?user=gina&agent=assistant")
+        expect(page.locator(".row")).to_have_count(50)
+        page.get_by_role("button", name="Load more").click()
+        expect(page.locator(".row")).to_have_count(51)
+        expect(page.get_by_role("button", name="Load more")).to_have_count(0)
+        client.delete("/v1/users?user_id=gina").raise_for_status()  # for else others see nothing but these
 
 
 def test_a_failed_run_is_told_and_tried_again(page: Page, place: Place) -> None:
