@@ -16,6 +16,13 @@ def size_of(path: str) -> int:
         return 0
 
 
+def size_without_audit(path: str) -> int:
+    """Bytes of a SQLite file, less those of the audit log, which is to be kept for as long as was asked."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((audit,),) = connection.execute(_AUDIT_IN_SQLITE)
+    return size_of(path) - int(audit)
+
+
 def log_of(path: str) -> int:
     """Bytes of the write-ahead log of a SQLite file."""
     return size_of(f"{path}-wal")
@@ -28,6 +35,10 @@ def free_part_of(path: str) -> float:
     return float(free / pages)
 
 
+_AUDIT_IN_SQLITE = (
+    "SELECT coalesce(sum(pgsize), 0) FROM dbstat"
+    " WHERE name IN (SELECT name FROM sqlite_master WHERE tbl_name = 'audit_log')"
+)
 _PAGES = ("freelist_count", "page_count")
 
 
@@ -41,8 +52,11 @@ class Postgres:
         self._connection.execute("SELECT pg_reload_conf()")
 
     def size(self) -> int:
-        """Bytes of the database, without the server's own tables."""
-        return self._number("SELECT coalesce(sum(pg_total_relation_size(relid)), 0) FROM pg_stat_user_tables")
+        """Bytes of the database, without the server's own tables and the audit log."""
+        return self._number(
+            "SELECT coalesce(sum(pg_total_relation_size(relid)), 0) FROM pg_stat_user_tables"
+            " WHERE relname <> 'audit_log'"
+        )
 
     def dead_part(self) -> float:
         """The part of the rows that were deleted, in tables that are due to be vacuumed."""

@@ -17,7 +17,7 @@ from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.service import ServiceServer
 
 from ..account import Account
-from .databases import Postgres, free_part_of, log_of, size_of
+from .databases import Postgres, free_part_of, log_of, size_of, size_without_audit
 from .looks import Look, held_by, what_did_not_hold
 from .on_sessions import measures_of
 from .readers import constant_readers
@@ -77,11 +77,11 @@ async def soak_sqlite(account: Account, folder: Path, operations: int, stretches
     async with _under_traffic(account, path, folder, operations, stretches) as soak:
         with constant_readers(path):
             for _ in range(stretches):
-                await soak.stretch(log_of(path), size_of(path))
+                await soak.stretch(log_of(path), size_without_audit(path))
         before = size_of(path)
         await _retire(path)
         free = free_part_of(path)
-        await soak.stretch(log_of(path), size_of(path))
+        await soak.stretch(log_of(path), size_without_audit(path))
         if size_of(path) > 1.1 * before:
             account.findings.append(
                 f"what retention freed was not used again: {before:,} -> {size_of(path):,}"
