@@ -8,13 +8,24 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 
+from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.redis import RedisServer
 
-from .leaks import Held, held, left_behind, left_in_postgres, left_in_redis, left_in_sqlite, more_than
+from .leaks import (
+    Held,
+    deadlocks_in,
+    held,
+    left_behind,
+    left_in_postgres,
+    left_in_redis,
+    left_in_sqlite,
+    more_than,
+)
 
 
 def test_a_file_a_socket_and_a_thread_are_seen_until_they_are_let_go(tmp_path: Path) -> None:
@@ -76,6 +87,30 @@ def test_a_connection_with_a_transaction_is_seen_in_postgresql(postgres_url: str
         "transactions in PostgreSQL",
         "locks in PostgreSQL",
     }
+
+
+def test_two_who_wait_for_each_other_are_told_of_after_the_server_was_killed() -> None:
+    with PostgresServer(settings={"deadlock_timeout": "50ms"}) as server:
+        assert deadlocks_in(server.log) == []
+        with psycopg.connect(server.url) as one, psycopg.connect(server.url) as other:
+            one.execute("SELECT pg_advisory_xact_lock(1)")
+            other.execute("SELECT pg_advisory_xact_lock(2)")
+            with ThreadPoolExecutor(1) as thread:
+                waiting = thread.submit(_takes, one, 2)
+                assert _takes(other, 1) + waiting.result() == 1
+        server.kill()
+        server.start()
+        assert deadlocks_in(server.log) == ["1 deadlocks in PostgreSQL"]
+
+
+def _takes(connection: psycopg.Connection, lock: int) -> bool:
+    """Whether a lock is got in the end."""
+    try:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [lock])
+    except psycopg.errors.DeadlockDetected:
+        connection.rollback()  # so that the other goes on
+        return False
+    return True
 
 
 def test_a_connection_is_seen_in_redis_until_it_is_closed() -> None:

@@ -1,7 +1,5 @@
 """Where a campaign takes place: a file on a disk, a small disk, or a server with a proxy before it."""
 
-import errno
-import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +25,6 @@ _SMALL = 48 << 20  # bytes of a small disk
 _SMALL_OF_SERVER = 512 << 20
 _PATIENCE = 5.0  # seconds that a fault waits for its victims
 _LETTING_GO = 10.0  # seconds that a server has to notice that its clients have gone
-_TRIES = 100  # to take the room of a disk before others do
 _FULL = DiskFullError.__name__
 _LOST = (_FULL, ConnectionLostError.__name__, UnreachableError.__name__)  # with a server that cannot write
 
@@ -85,32 +82,7 @@ class FileArena:
         return left_in_sqlite(self._path) + check_file(self._path, self._place.advanced, found)
 
     def _fill(self, chance: random.Random, watch: Watch) -> bool:
-        before = watch.failures(_FULL)
-        ballast = self._folder / "ballast"
-        try:
-            if not _take_room(ballast, leaving=chance.randrange(100_000)):
-                return False
-            enough = before + chance.randint(1, 20)
-            _wait_for(lambda: watch.failures(_FULL) > enough)
-        finally:
-            ballast.unlink(missing_ok=True)
-        return watch.failures(_FULL) > before
-
-
-def _take_room(ballast: Path, leaving: int) -> bool:
-    """Take the room of a disk, but for some bytes, at once: others write there, and free some, meanwhile."""
-    if not ballast.parent.is_mount():  # somebody has unmounted it, and this is the disk of the machine
-        raise RuntimeError("the small disk has gone")
-    with ballast.open("wb") as file:
-        for _ in range(_TRIES):
-            disk = os.statvfs(ballast.parent)
-            try:
-                os.posix_fallocate(file.fileno(), 0, max(1, disk.f_bavail * disk.f_frsize - leaving))
-                return True
-            except OSError as error:  # they have taken it first
-                if error.errno != errno.ENOSPC:
-                    raise
-    return False
+        return _fill_until_felt(self._folder, chance, lambda: watch.failures(_FULL))
 
 
 class ServerArena:
@@ -171,18 +143,23 @@ class FullArena(ServerArena):
 
     def _fill(self, chance: random.Random, watch: Watch) -> bool:
         """A server refuses what it cannot write, or gives up: it is started when there is room again."""
-        before = watch.failures(*_LOST)
-        try:
-            fill(self._disk, leaving=chance.choice((0, chance.randrange(100_000))))
-            enough = before + chance.randint(1, 20)
-            _wait_for(lambda: watch.failures(*_LOST) > enough)
-        finally:
-            make_room(self._disk)
-        is_felt = watch.failures(*_LOST) > before
+        is_felt = _fill_until_felt(self._disk, chance, lambda: watch.failures(*_LOST))
         if not _wait_for(self._server.answers):
             self._server.kill()
             self._start()
         return is_felt
+
+
+def _fill_until_felt(disk: Path, chance: random.Random, failures: Callable[[], int]) -> bool:
+    """Leave little room or none, until some calls have failed for it; `False` where none has."""
+    before = failures()
+    try:
+        fill(disk, leaving=chance.choice((0, chance.randrange(100_000))))
+        enough = before + chance.randint(1, 20)
+        _wait_for(lambda: failures() > enough)
+    finally:
+        make_room(disk)
+    return failures() > before
 
 
 def _harm(proxy: CuttingProxy) -> Faults:
