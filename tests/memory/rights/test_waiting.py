@@ -165,3 +165,21 @@ async def test_what_is_erased_is_not_written_back_by_who_rewrites_the_session(cl
         await erasing
     ((left,),) = sql(cleared_postgres, "SELECT message_data FROM agent_messages")
     assert "hello" not in left
+
+
+@in_event_loop
+async def test_whoever_makes_missing_indexes_has_one_table_at_a_time(cleared_postgres: str) -> None:
+    """As a worker: a stage of a run is written, and then the run."""
+    somewhere = Somewhere(by("asyncpg", cleared_postgres), create_tables=True)
+    async with somewhere.open() as store:
+        await store.record_conversation(AGENT, "ann", said("hello"))
+    for table in ("memory_runs", "memory_run_stages"):
+        ours = f"SELECT indexname FROM pg_indexes WHERE tablename = '{table}' AND indexname LIKE 'recollect%'"
+        sql(cleared_postgres, f'DROP INDEX "{sql(cleared_postgres, ours)[0][0]}"')
+    async with somewhere.open() as store:
+        with somebody(cleared_postgres) as working:
+            working.execute("LOCK TABLE memory_run_stages IN ROW EXCLUSIVE MODE")
+            making = asyncio.create_task(store.coverage())
+            await until_somebody_waits(cleared_postgres, making)
+            working.execute("UPDATE memory_runs SET attempts = attempts")
+        await making
