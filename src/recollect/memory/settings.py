@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
+from ..sessions.sql.columns import ColumnJSON, json_to_column
 from .conversation import check_key
 
 
@@ -33,14 +34,14 @@ class ConversationSettings:
     """Counts the changes, from 1 on."""
 
 
-def strategy_to_column(given: Mapping[str, Any] | None) -> str | None:
+def strategy_to_column(given: Mapping[str, Any] | None) -> ColumnJSON | None:
     """A strategy, as it is stored: any JSON object."""
     if given is None:
         return None
     if not isinstance(given, Mapping):
         raise TypeError(f"memory_strategy must be an object, not {type(given).__name__}")
     try:
-        return json.dumps(dict(given), allow_nan=False)
+        return json_to_column(dict(given), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError("memory_strategy must be an object as JSON has it") from error
 

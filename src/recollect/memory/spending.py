@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 from ..items import ModelUsage
-from ..sessions.sql.columns import text_from_column
+from ..sessions.sql.columns import ColumnTime, text_from_column, time_to_column
 from ..sessions.sql.scripts import Row
 
 SpentBy = Literal["model", "agent"]
@@ -38,9 +38,13 @@ class Days:
     last: date
 
     @property
-    def bounds(self) -> tuple[str, str]:
+    def bounds(self) -> tuple[ColumnTime, ColumnTime]:
         """The first moment and the one after the last, as columns compare them."""
-        return self.first.isoformat(), (self.last + timedelta(days=1)).isoformat()
+        return _start_of(self.first), _start_of(self.last + timedelta(days=1))
+
+
+def _start_of(day: date) -> ColumnTime:
+    return time_to_column(datetime.combine(day, time(), UTC))
 
 
 def spent_from(rows: Sequence[Row]) -> list[Spent]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..errors import RecollectError
 from ..memory.database.memories import user_key
-from ..sessions.sql.columns import check_id
+from ..sessions.sql.columns import check_id, json_to_column
 from ..sessions.sql.database import SQLStore
 from .database import claims
 from .database.schema import ServiceSchema
@@ -160,7 +160,7 @@ class Idempotency(SQLStore):
         if claim.request_key is not None:
             user_id = claim.ids.user_id
             whose = None if user_id is None else user_key(claim.tenant, user_id)
-            kept = (claim.request_key, claim.owner, json.dumps(made), whose)
+            kept = (claim.request_key, claim.owner, json_to_column(made), whose)
             await self._change("not noted", self._queries.finish, kept)
 
     async def give_up(self, claim: Claim, *, nothing_made: bool) -> None:

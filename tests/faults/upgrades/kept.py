@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,6 +37,7 @@ EVERYTHING: tuple[Schema, ...] = (
     ChatSchema(),
 )
 _OURS = ("recollect_migrations", "recollect_schema_version")  # what they say is meant to change
+_DOCUMENTS = {"content_data", "memory_strategy", "pipeline_result", "result", "details", "made"}
 _TOLD_ANEW = ("recollect_agent_messages_batches", "created_at")  # a text in the first files, then a number
 _numbers = itertools.count()
 
@@ -108,7 +110,16 @@ def _is_lost(table: str, before: list[dict[str, Any]], after: list[dict[str, Any
 
 
 def _sorted(columns: list[str], rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(repr([row.get(column) for column in columns]) for row in rows)
+    return sorted(repr([_comparable(column, row.get(column)) for column in columns]) for row in rows)
+
+
+def _comparable(column: str, value: Any) -> Any:
+    """A value, the same for the text that a column of a server was and for the type that it has now."""
+    if column in _DOCUMENTS and value is not None:
+        return json.dumps(json.loads(value) if isinstance(value, str) else value, sort_keys=True)
+    if (column == "at" or column.endswith("_at")) and isinstance(value, str):
+        return datetime.fromisoformat(value)
+    return value
 
 
 def shape_of_file(path: str) -> dict[str, Any]:

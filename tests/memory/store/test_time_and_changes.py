@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from recollect import CallableEmbedder, ConflictError, Conversation, Memory, MemoryStore, Message
+from recollect.memory.database.access import column_now
 from recollect.memory.database.entries import Changes, NewEntry, Support, change
 from recollect.memory.pipeline.stages import STAGES
 from recollect.testing.contract import in_event_loop
@@ -97,7 +98,7 @@ async def test_a_change_of_a_memory_that_is_gone_is_a_conflict(place: Place) -> 
     async with place.open() as store:
         changes = Changes((NewEntry("profile", "x"),), (Support("none", "x", ()),))
         with pytest.raises(ConflictError):
-            await store._database.write(lambda: change("default", "gone", None, changes, "2026"))
+            await store._database.write(lambda: change("default", "gone", None, changes, column_now()))
 
 
 @in_event_loop

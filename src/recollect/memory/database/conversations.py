@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ConflictError
-from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sessions.sql.columns import (
+    json_from_column,
+    text_from_column,
+    text_to_column,
+    time_from_column,
+    time_to_column,
+)
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..conversation import Conversation, Message
@@ -55,7 +61,7 @@ class ConversationRow(NamedTuple):
     memory_id: str
     created_at: str
     next_index: int
-    pipeline_result: str | None
+    pipeline_result: Any
     closed_at: str | None
     updated_at: str
     provider_conversation_id: str | None
@@ -65,7 +71,7 @@ class ConversationRow(NamedTuple):
         """What its runs have come to."""
         if self.pipeline_result is None:
             return None
-        told: dict[str, Any] = json.loads(text_from_column(self.pipeline_result))
+        told: dict[str, Any] = json_from_column(self.pipeline_result)
         return told
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:

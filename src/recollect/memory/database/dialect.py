@@ -27,6 +27,10 @@ class Dialect:
     """The field {1} of a JSON object {0}, as text."""
     element: str
     """The element {1} of a JSON array {0}, as text."""
+    time: str
+    """A time {}, given as text by an expression, as columns of times hold it."""
+    day: str
+    """The day in UTC of a column of times {}, as text."""
     holds: str
     """Whether a text {0} is like the pattern {1}, in small letters of ASCII: capital ones count as those."""
 
@@ -42,6 +46,8 @@ SQLITE = Dialect(
     among="IN ({})",
     field="json_extract({}, '$.{}')",
     element="json_extract({}, '$[{}]')",
+    time="{}",
+    day="substr({}, 1, 10)",
     holds="{} LIKE {} ESCAPE '!'",
 )
 POSTGRESQL = Dialect(
@@ -56,6 +62,8 @@ POSTGRESQL = Dialect(
     among="= ANY (ARRAY({}))",
     field="(CAST({} AS JSON) ->> '{}')",
     element="(CAST({} AS JSON) ->> {})",
+    time="CAST({} AS TIMESTAMPTZ)",
+    day="to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
     holds="lower({} COLLATE \"C\") LIKE {} ESCAPE '!'",
 )
 

@@ -1,14 +1,20 @@
 """The rows of entries, their evidence and their terms."""
 
 import hashlib
-import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sessions.sql.columns import (
+    json_from_column,
+    json_to_column,
+    text_from_column,
+    text_to_column,
+    time_from_column,
+    time_to_column,
+)
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..entry import ContentType, Entry, Evidence
@@ -155,7 +161,7 @@ def _content_row(
         "position": position,
         "content_type": entry.content_type,
         "content_text": text_to_column(entry.text),
-        "content_data": json.dumps(dict(entry.data)),
+        "content_data": json_to_column(dict(entry.data)),
         "text_key": text_key(entry.text),
         "slot": entry.slot and slot_key(entry.slot),
         "confidence": entry.confidence,
@@ -260,7 +266,7 @@ def _from_row(row: Row) -> Entry:
         until,
         retired and time_from_column(retired),
         superseded_by,
-        data=json.loads(data),
+        data=json_from_column(data),
         slot=slot,
     )
 

@@ -6,8 +6,9 @@ A page costs as much as what is on it, wherever it stands: each order is that of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...sessions.sql.columns import check_id, text_from_column
+from ...sessions.sql.columns import ColumnTime, check_id, text_from_column, time_to_column
 from ...sessions.sql.scripts import Row
+from ..times import read_time
 from . import conversations
 from .dialect import Dialect
 from .schema import CONTENTS, CONVERSATIONS, MESSAGES
@@ -20,7 +21,7 @@ _ORDER = "ORDER BY created_at DESC, conversation_id DESC LIMIT"
 class Edge(NamedTuple):
     """Where a page of conversations begins: after the one that is named, which need not be there any more."""
 
-    created_at: str
+    created_at: ColumnTime
     conversation_id: str
 
 
@@ -76,9 +77,13 @@ def read_position(given: str | None) -> Edge | None:
     if given is None:
         return None
     created_at, _, conversation_id = check_id("before", given).partition(_BETWEEN)
-    if not (created_at and conversation_id):
+    try:
+        time = read_time("before", created_at)
+    except ValueError:
+        time = None
+    if time is None or not conversation_id:
         raise ValueError("before must be the position of a conversation")
-    return Edge(created_at, conversation_id)
+    return Edge(time_to_column(time), conversation_id)
 
 
 def position_from(rows: Sequence[Row]) -> str | None:

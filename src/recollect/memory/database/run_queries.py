@@ -101,7 +101,7 @@ class RunQueries:
         )
 
 
-def spent_by_day(by: str) -> LongQuery:
+def spent_by_day(dialect: Dialect, by: str) -> LongQuery:
     """The tokens of a tenant's runs between two times, by day and by model or agent."""
     name, stage_name, failure_name = ("agent_id", "owner.agent_id", "owner.agent_id")
     if by == "model":
@@ -117,7 +117,7 @@ def spent_by_day(by: str) -> LongQuery:
         )
     )
     return LongQuery(
-        f"SELECT substr(time, 1, 10), {name}, count(*),"
+        f"SELECT {dialect.day.format('time')}, {name}, count(*),"
         f" {sum_of_tokens('prompt_tokens')}, {sum_of_tokens('completion_tokens')}"
         f" FROM ({' UNION ALL '.join(parts)}) AS spent GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?4"
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import LeaseLostError
-from ...sessions.sql.columns import text_from_column, text_to_column
+from ...sessions.sql.columns import json_from_column, json_to_column, text_from_column, text_to_column
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
@@ -39,7 +39,7 @@ STAGE_COLUMNS = "stage, model, finished_at, result, raw_response, prompt_tokens,
 READ_STAGES = f"SELECT {STAGE_COLUMNS} FROM {STAGES.name} WHERE run_id = ?1"
 _OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id = {RUNS.name}.memory_id)"
 _START_OLDEST = (
-    f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, CAST(?2 AS VARCHAR))"
+    f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, ?2)"
     f" WHERE run_id = (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
     f" ORDER BY sequence LIMIT 1) RETURNING {COLUMNS},"
     f" {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')}"
@@ -185,7 +185,7 @@ def _make_runs(dialect: Dialect) -> str:
         f"INSERT INTO {RUNS.name} (run_id, tenant, memory_id, conversation_id, first_index, last_index,"
         f" created_at, status, is_open, attempts, sequence) SELECT {run['run_id']}, CAST(?2 AS VARCHAR),"
         f" CAST(?3 AS VARCHAR), CAST(?4 AS VARCHAR), CAST({run['first']} AS BIGINT),"
-        f" CAST({run['last']} AS BIGINT), CAST(?5 AS VARCHAR), 'pending', 1, 0,"
+        f" CAST({run['last']} AS BIGINT), ?5, 'pending', 1, 0,"
         f" row_number() OVER (ORDER BY CAST({run['first']} AS BIGINT)) + (SELECT coalesce(max(sequence), 0)"
         f" FROM {RUNS.name} WHERE memory_id = ?3) FROM {dialect.each.format('?1')} AS given"
     )
@@ -288,7 +288,7 @@ def keep_stage(task: Task, kept: KeptStage) -> Script[bool]:
         kept.stage,
         kept.model,
         kept.finished_at,
-        json.dumps(kept.result),
+        json_to_column(kept.result),
         text_to_column(kept.raw_response),
         kept.prompt_tokens,
         kept.completion_tokens,
@@ -313,7 +313,7 @@ def finish(
     # Last, since who appends has the memory, which who releases may wait for, and then the conversation.
     held = yield Statement(queries.hold_conversation, (task.run.conversation_id, task.run.tenant))
     before = conversations.ConversationRow(*held[0])
-    told = text_to_column(json.dumps(merge(before.result, result, before.next_index)))
+    told = json_to_column(merge(before.result, result, before.next_index))
     yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
 
 
@@ -357,6 +357,8 @@ def runs_from(rows: list[Row]) -> list[RunRow]:
 def stages_from(rows: Sequence[Row]) -> list[KeptStage]:
     """The finished stages that rows hold."""
     return [
-        KeptStage(stage, model, finished_at, json.loads(result), text_from_column(raw), prompt, completion)
+        KeptStage(
+            stage, model, finished_at, json_from_column(result), text_from_column(raw), prompt, completion
+        )
         for stage, model, finished_at, result, raw, prompt, completion in rows
     ]

@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ...sessions.sql.description import Column, PartialIndex, Table, create_in_sqlite, describe
+from ...sessions.sql.description import (
+    Column,
+    PartialIndex,
+    Table,
+    create_in_sqlite,
+    describe,
+    put_key_first,
+)
 from ...sessions.sql.schema import Schema, Step
 from ...sessions.sql.scripts import Script, Statement
 
@@ -24,6 +31,10 @@ def _optional(*names: str) -> tuple[Column, ...]:
 
 def _texts(*names: str) -> tuple[Column, ...]:
     return tuple(map(Column, names))
+
+
+def _times(*names: str, required: bool = True) -> tuple[Column, ...]:
+    return tuple(Column(name, "time", required) for name in names)
 
 
 _TENANT = Column("tenant")
@@ -54,7 +65,7 @@ MEMORIES = Table(
     "memories",
     (
         *_texts("memory_id", "tenant", "agent_id", "user_id", "owner_key", "user_key"),
-        *_texts("created_at", "updated_at"),
+        *_times("created_at", "updated_at"),
         Column("version", "integer"),
         Column("next_position", "integer"),
         Column("entries_stamp", "integer"),
@@ -72,11 +83,16 @@ CONTENTS = Table(
         _TENANT,
         Column("memory_id", parent="memories.memory_id"),
         Column("position", "integer"),
-        *_texts("content_type", "content_text", "content_data", "text_key"),
+        *_texts("content_type", "content_text"),
+        Column("content_data", "json"),
+        Column("text_key"),
         *_optional("slot"),
         Column("confidence", "real"),
-        Column("learned_at"),
-        *_optional("said_at", "valid_from", "valid_to", "retired_at", "superseded_by", "run_id"),
+        *_times("learned_at"),
+        *_times("said_at", required=False),
+        *_optional("valid_from", "valid_to"),  # a day, a month or a year, and so no times
+        *_times("retired_at", required=False),
+        *_optional("superseded_by", "run_id"),
         *_VECTOR,
     ),
     key=("content_id",),
@@ -123,10 +139,13 @@ CONVERSATIONS = Table(
     (
         *_texts("conversation_id", "tenant", "agent_id", "user_id", "session_id"),
         Column("memory_id", parent="memories.memory_id"),
-        *_texts("created_at", "updated_at"),
-        *_optional("closed_at", "provider_conversation_id", "memory_strategy", "memory_injection"),
+        *_times("created_at", "updated_at"),
+        *_times("closed_at", required=False),
+        *_optional("provider_conversation_id"),
+        Column("memory_strategy", "json", required=False),
+        *_optional("memory_injection"),
         Column("next_index", "integer"),
-        *_optional("pipeline_result"),
+        Column("pipeline_result", "json", required=False),
         *_ADDED_LATER,
     ),
     key=("conversation_id",),
@@ -149,7 +168,8 @@ MESSAGES = Table(
         _TENANT,
         Column("memory_id"),
         Column("message_index", "integer"),
-        *_texts("message_id", "role", "content", "created_at"),
+        *_texts("message_id", "role", "content"),
+        *_times("created_at"),
         *_VECTOR,
     ),
     key=("conversation_id", "message_index"),
@@ -171,8 +191,9 @@ RUNS = Table(
         Column("status"),
         Column("is_open", "integer"),
         Column("attempts", "integer"),
-        Column("created_at"),
-        *_optional("started_at", "finished_at", "error", "model"),
+        *_times("created_at"),
+        *_times("started_at", "finished_at", required=False),
+        *_optional("error", "model"),
     ),
     key=("run_id",),
     unique=(("memory_id", "sequence"),),
@@ -189,7 +210,10 @@ STAGES = Table(
     (
         Column("run_id", parent="memory_runs.run_id"),
         _TENANT,
-        *_texts("stage", "model", "finished_at", "result", "raw_response"),
+        *_texts("stage", "model"),
+        *_times("finished_at"),
+        Column("result", "json"),
+        Column("raw_response"),
         Column("prompt_tokens", "integer"),
         Column("completion_tokens", "integer"),
     ),
@@ -203,7 +227,9 @@ FAILURES = Table(
         Column("run_id", parent="memory_runs.run_id"),
         _TENANT,
         Column("attempt", "integer"),
-        *_texts("stage", "failed_at", "error", "raw_response"),
+        Column("stage"),
+        *_times("failed_at"),
+        *_texts("error", "raw_response"),
         Column("prompt_tokens", "integer"),
         Column("completion_tokens", "integer"),
     ),
@@ -225,7 +251,9 @@ QUEUE = Table(
 
 KEYS = Table("memory_keys", _texts("tenant", "secret"), key=("tenant",))
 
-EMBEDDERS = Table("memory_embedders", _texts("tenant", "vector_model", "chosen_at"), key=("tenant",))
+EMBEDDERS = Table(
+    "memory_embedders", (*_texts("tenant", "vector_model"), *_times("chosen_at")), key=("tenant",)
+)
 
 TABLES = (
     MEMORIES,
@@ -266,7 +294,12 @@ def add_times_of_runs() -> Script[None]:
     yield from create_in_sqlite((RUNS, STAGES, FAILURES))
 
 
-_STEPS = (create_tables, add_quiet_conversations, add_times_of_runs)
+def put_key_of_terms_first() -> Script[None]:
+    """Give the terms of an older file the order of columns that SQLite's `integrity_check` expects."""
+    yield from put_key_first(TERMS)
+
+
+_STEPS = (create_tables, add_quiet_conversations, add_times_of_runs, put_key_of_terms_first)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from ...errors import ConflictError
+from ...sessions.sql.columns import json_from_column
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..settings import ConversationSettings
 from .schema import CONVERSATIONS
@@ -13,10 +14,7 @@ READ = (
     f"SELECT conversation_id, {', '.join(_NAMES)}, coalesce(settings_version, 1)"
     f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1 AND tenant = ?2"
 )
-_CHANGE = (
-    f"UPDATE {CONVERSATIONS.name} SET memory_strategy = ?2, memory_injection = ?3,"
-    " provider_conversation_id = ?4, settings_version = ?5 WHERE conversation_id = ?1"
-)
+_CHANGE = f"UPDATE {CONVERSATIONS.name} SET {{}} WHERE conversation_id = ?1"
 
 
 def change(
@@ -30,9 +28,11 @@ def change(
     if version not in (None, stored[-1]):
         raise ConflictError("the settings have been changed since they were read")
     if changes:
+        changed = {**changes, "settings_version": stored[-1] + 1}
+        listed = ", ".join(f"{name} = ?{number}" for number, name in enumerate(changed, 2))
+        yield Statement(_CHANGE.format(listed), (conversation_id, *changed.values()))
         values = [changes.get(name, stored[place]) for place, name in enumerate(_NAMES, 1)]
         stored = [conversation_id, *values, stored[-1] + 1]
-        yield Statement(_CHANGE, stored)
     return from_rows([tuple(stored)])
 
 
@@ -43,7 +43,7 @@ def from_rows(rows: list[Row]) -> ConversationSettings | None:
     conversation_id, strategy, injection, provider_conversation_id, version = rows[0]
     return ConversationSettings(
         conversation_id,
-        strategy and json.loads(strategy),
+        json_from_column(strategy),
         injection and json.loads(injection),
         provider_conversation_id,
         version,

@@ -23,7 +23,7 @@ _AT_ONCE = 20  # runs or conversations of a page
 _OF_MEMORY = f"run_id IN (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?1)"
 # A result changes with each run that is done, and tells no time of its own.
 _RESULT_OF = (
-    "(SELECT CAST(count(*) AS VARCHAR) || ' ' || coalesce(max(finished_at), '')"
+    "(SELECT CAST(count(*) AS VARCHAR) || ' ' || coalesce(CAST(max(finished_at) AS VARCHAR), '')"
     f" FROM {RUNS.name} WHERE conversation_id = told.conversation_id AND status = 'done')"
 )
 
@@ -50,9 +50,10 @@ class AnswerQueries:
     """The statements about kept answers, in one dialect."""
 
     outline = (
-        f"SELECT 'stage', run_id, stage, finished_at FROM {STAGES.name} WHERE {_OF_MEMORY}"
-        f" UNION ALL SELECT 'failure', run_id, CAST(attempt AS VARCHAR), failed_at FROM {FAILURES.name}"
-        f" WHERE {_OF_MEMORY}"
+        "SELECT 'stage', run_id, stage, CAST(finished_at AS VARCHAR)"
+        f" FROM {STAGES.name} WHERE {_OF_MEMORY}"
+        " UNION ALL SELECT 'failure', run_id, CAST(attempt AS VARCHAR), CAST(failed_at AS VARCHAR)"
+        f" FROM {FAILURES.name} WHERE {_OF_MEMORY}"
         f" UNION ALL SELECT 'result', conversation_id, '', {_RESULT_OF} FROM {CONVERSATIONS.name} AS told"
         " WHERE memory_id = ?1 AND pipeline_result IS NOT NULL"
     )
@@ -60,11 +61,12 @@ class AnswerQueries:
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
         self.contents = {
-            "stage": f"SELECT run_id, stage, result, raw_response FROM {STAGES.name} WHERE run_id IN {ids}",
+            "stage": "SELECT run_id, stage, CAST(result AS VARCHAR), raw_response"
+            f" FROM {STAGES.name} WHERE run_id IN {ids}",
             "failure": "SELECT run_id, CAST(attempt AS VARCHAR), error, raw_response"
             f" FROM {FAILURES.name} WHERE run_id IN {ids}",
-            "result": f"SELECT conversation_id, '', pipeline_result FROM {CONVERSATIONS.name}"
-            f" WHERE conversation_id IN {ids} AND pipeline_result IS NOT NULL",
+            "result": "SELECT conversation_id, '', CAST(pipeline_result AS VARCHAR)"
+            f" FROM {CONVERSATIONS.name} WHERE conversation_id IN {ids} AND pipeline_result IS NOT NULL",
         }
         key, part = (dialect.element.format("value", place) for place in (0, 1))
         self.forget = {

@@ -85,7 +85,7 @@ _MESSAGE = (
 )
 _LOCK_CONVERSATION = (
     f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL WHERE conversation_id = ?1 AND tenant = ?2"
-    " AND (CAST(?3 AS VARCHAR) IS NULL OR updated_at < ?3) RETURNING 1"
+    " AND (CAST(?3 AS TIMESTAMPTZ) IS NULL OR updated_at < ?3) RETURNING 1"
 )
 _DELETE_CONVERSATION = f"DELETE FROM {CONVERSATIONS.name} WHERE conversation_id = ?1 AND tenant = ?2"
 _DELETE_MESSAGE = f"DELETE FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2 RETURNING 1"

@@ -10,7 +10,7 @@ from typing import Any
 from ...items import decode_item
 from ...sessions.events import queries as events
 from ...sessions.events.event import ConversationEvent
-from ...sessions.sql.columns import text_from_column
+from ...sessions.sql.columns import text_from_column, time_to_column
 from ...sessions.sql.description import Table
 from ...sessions.sql.scripts import Row
 from ...strategies.summaries.schema import SUMMARIES
@@ -30,6 +30,7 @@ KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "
 
 _AT_ONCE = 200  # rows of a page
 _EVERYTHING = 2**62
+_FIRST_TIME = time_to_column(datetime.min.replace(tzinfo=UTC))
 _MEMORY = f"{select(MEMORIES)} WHERE memory_id = ?1"
 _TEXTS = (
     f"SELECT content_type, content_text FROM {CONTENTS.name} WHERE memory_id = ?1 AND retired_at IS NULL"
@@ -131,7 +132,7 @@ async def _with_stages(database: MemoryDatabase, page: Sequence[Mapping[str, Any
 
 
 async def _conversations(database: MemoryDatabase, memory_id: str) -> AsyncIterator[dict[str, Any]]:
-    edge = ("", "")
+    edge = (_FIRST_TIME, "")
     while rows := await database.fetch(_CONVERSATIONS, (memory_id, *edge, _AT_ONCE), list[Row]):
         for row in rows:
             yield await _with_messages(database, to_record(CONVERSATIONS, row))

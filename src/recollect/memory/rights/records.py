@@ -1,11 +1,17 @@
 """Rows as JSON tells them in an export, and back: times with Z, texts and objects as such, no vectors."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from ...errors import ImportFormatError
-from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sessions.sql.columns import (
+    json_from_column,
+    json_to_column,
+    text_from_column,
+    text_to_column,
+    time_from_column,
+    time_to_column,
+)
 from ...sessions.sql.description import Column, Table
 from ...sessions.sql.scripts import Row
 from ..times import read_date, read_time, tell_time
@@ -22,24 +28,18 @@ _OURS = {
     "turns_stamp",
 }
 _VECTORS = {"content_vector", "vector_model", "vector_dimension"}
-_OBJECTS = {"content_data", "pipeline_result", "result", "memory_strategy"}
-_ESCAPED = {
-    "memory_strategy",
-    "content_text",
-    "slot",
-    "wording",
-    "content",
-    "pipeline_result",
-    "raw_response",
-    "error",
-}
+_ESCAPED = {"content_text", "slot", "wording", "content", "raw_response", "error"}
 _DATES = {"valid_from", "valid_to"}
 LARGEST = 2**62  # with room for what is counted on from there
 
 
 def told_columns(table: Table) -> tuple[str, ...]:
     """The columns that are exported, in their order."""
-    return tuple(name for name in table.column_names if name not in _OURS | _VECTORS)
+    return tuple(column.name for column in _told_columns(table))
+
+
+def _told_columns(table: Table) -> list[Column]:
+    return [column for column in table.columns if column.name not in _OURS | _VECTORS]
 
 
 def select(table: Table) -> str:
@@ -49,27 +49,27 @@ def select(table: Table) -> str:
 
 def to_record(table: Table, row: Row) -> dict[str, Any]:
     """A row as JSON tells it."""
-    return {name: _told(name, value) for name, value in zip(told_columns(table), row, strict=True)}
+    columns = zip(_told_columns(table), row, strict=True)
+    return {column.name: _told(column, value) for column, value in columns}
 
 
-def _told(name: str, value: Any) -> Any:
+def _told(column: Column, value: Any) -> Any:
     if value is None:
         return None
-    if name.endswith("_at"):
+    if column.kind == "time":
         return tell_time(time_from_column(value))
-    text = text_from_column(value) if name in _ESCAPED else value
-    return json.loads(text) if name in _OBJECTS else text
+    if column.kind == "json":
+        return json_from_column(value)
+    return text_from_column(value) if column.name in _ESCAPED else value
 
 
 def to_row(table: Table, record: Mapping[str, Any], where: str) -> dict[str, Any]:
     """A row from its JSON; an `ImportFormatError` says where it is not as it should be, not what it says."""
     if not isinstance(record, Mapping):
         raise ImportFormatError(f"{where} must be an object, not {type(record).__name__}")
-    told = set(told_columns(table))
     return {
         column.name: _stored(column, record.get(column.name), f"{column.name} of {where}")
-        for column in table.columns
-        if column.name in told
+        for column in _told_columns(table)
     }
 
 
@@ -78,10 +78,10 @@ def _stored(column: Column, value: Any, where: str) -> Any:
         if column.required:
             raise ImportFormatError(f"{where} is missing")
         return None
-    if column.name in _OBJECTS:
+    if column.kind == "json":
         return _stored_object(value, where)
-    if column.kind == "text":
-        return _stored_text(column.name, value, where)
+    if column.kind in ("text", "time"):
+        return _stored_text(column, value, where)
     return _stored_number(column.kind, value, where)
 
 
@@ -89,20 +89,20 @@ def _stored_object(value: Any, where: str) -> str:
     if not isinstance(value, Mapping):
         raise ImportFormatError(f"{where} must be an object, not {type(value).__name__}")
     try:
-        return text_to_column(json.dumps(value, allow_nan=False))
+        return json_to_column(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ImportFormatError(f"{where} must be an object as JSON has it") from error
 
 
-def _stored_text(name: str, value: Any, where: str) -> str:
+def _stored_text(column: Column, value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise ImportFormatError(f"{where} must be a text, not {type(value).__name__}")
-    if name.endswith("_at"):
+    if column.kind == "time":
         return time_to_column(_time(value, where))
-    if name in _DATES:
+    if column.name in _DATES:
         return _date(value, where)
     stored = text_to_column(value)
-    if name not in _ESCAPED and stored != value:
+    if column.name not in _ESCAPED and stored != value:
         raise ImportFormatError(f"{where} has characters that an id cannot have")
     return stored
 

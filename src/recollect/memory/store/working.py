@@ -74,7 +74,7 @@ class Working(Part):
     async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
         """What learning has cost, by day and by model or agent, at most so many of them."""
         page = (self._tenant, *days.bounds, check_limit(limit))
-        return await self._database.fetch(spent_by_day(by), page, spent_from)
+        return await self._database.fetch(spent_by_day(self._database.dialect, by), page, spent_from)
 
     async def list_runs_of(self, conversation_id: str) -> list[Run]:
         """The runs over a conversation, in their order."""

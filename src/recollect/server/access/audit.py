@@ -46,7 +46,7 @@ _TOLD = re.compile(
     r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{64}|conv_[0-9A-Za-z]{16,128})"
 )
 _COLUMNS = "entry_id, tenant, at, key_id, action, target, status, request_id"
-_STATUS = 6  # its place among them
+_AT, _STATUS = 2, 6  # their places among them
 _LIST = (
     f"SELECT {_COLUMNS} FROM {AUDIT_LOG.name} WHERE tenant = ?1 AND entry_id < ?2"
     " ORDER BY entry_id DESC LIMIT ?3"
@@ -180,6 +180,7 @@ def _uuid7(at: datetime, rest: int) -> str:
 def _adding(dialect: Dialect) -> str:
     """One statement for any number of entries, which are a JSON array of arrays."""
     fields = [dialect.element.format("value", number) for number in range(len(_COLUMNS.split(",")))]
+    fields[_AT] = dialect.time.format(fields[_AT])
     fields[_STATUS] = f"CAST({fields[_STATUS]} AS BIGINT)"
     entries = dialect.each.format("?1")
     return f"INSERT INTO {AUDIT_LOG.name} ({_COLUMNS}) SELECT {', '.join(fields)} FROM {entries} AS entries"

@@ -50,8 +50,7 @@ _LIST = (
     " ORDER BY created_at, key_id"
 )
 _REVOKE = (
-    f"UPDATE {API_KEYS.name} SET revoked_at = coalesce(revoked_at, CAST(?2 AS VARCHAR)) WHERE key_id = ?1"
-    f" RETURNING {_PUBLIC}"
+    f"UPDATE {API_KEYS.name} SET revoked_at = coalesce(revoked_at, ?2) WHERE key_id = ?1 RETURNING {_PUBLIC}"
 )
 _USE = f"UPDATE {API_KEYS.name} SET last_used_at = ?2 WHERE key_id = ?1"
 _ANY = f"SELECT 1 FROM {API_KEYS.name} LIMIT 1"

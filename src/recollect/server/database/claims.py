@@ -3,12 +3,12 @@
 Times are by the database's clock, which all instances share.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...memory.database.dialect import dialect_of
+from ...sessions.sql.columns import json_from_column
 from ...sessions.sql.scripts import Script, Statement
 from .schema import IDEMPOTENCY_KEYS
 
@@ -33,7 +33,7 @@ class Kept(NamedTuple):
 
     body_hash: str
     seed: str
-    made: str | None
+    made: Any
     is_leased: bool
     is_expired: bool
 
@@ -118,7 +118,7 @@ def _claim_kept(
     if decision in ("new", "take_over"):
         taken = (asked.request_key, asked.body_hash, seed, asked.owner, lease, lifetime)
         yield Statement(queries.take, taken)
-    made = json.loads(kept.made) if decision == "replay" and kept.made is not None else None
+    made = json_from_column(kept.made) if decision == "replay" else None
     return Claimed(decision, seed, made)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ...sessions.sql.description import Column, Table, create_in_sqlite, describe
+from ...sessions.sql.description import Column, Table, create_in_sqlite, describe, put_key_first
 from ...sessions.sql.schema import Schema, Step
 from ...sessions.sql.scripts import Script
 
@@ -18,11 +18,16 @@ def _texts(*names: str, required: bool = True) -> tuple[Column, ...]:
     return tuple(Column(name, required=required) for name in names)
 
 
+def _times(*names: str, required: bool = True) -> tuple[Column, ...]:
+    return tuple(Column(name, "time", required) for name in names)
+
+
 API_KEYS = Table(
     "api_keys",
     (
-        *_texts("key_id", "tenant", "scope", "name", "secret_hash", "created_at"),
-        *_texts("expires_at", "revoked_at", "last_used_at", required=False),
+        *_texts("key_id", "tenant", "scope", "name", "secret_hash"),
+        *_times("created_at"),
+        *_times("expires_at", "revoked_at", "last_used_at", required=False),
     ),
     key=("key_id",),
     indexes=(("tenant", "created_at"),),
@@ -31,7 +36,8 @@ API_KEYS = Table(
 AUDIT_LOG = Table(
     "audit_log",
     (
-        *_texts("entry_id", "tenant", "at"),
+        *_texts("entry_id", "tenant"),
+        *_times("at"),
         *_texts("key_id", required=False),
         Column("action"),
         *_texts("target", required=False),
@@ -48,7 +54,8 @@ IDEMPOTENCY_KEYS = Table(
         *_texts("request_key", "tenant", "body_hash", "seed", "owner"),
         Column("leased_until", "real"),
         Column("expires_at", "real"),
-        *_texts("made", "user_key", required=False),
+        Column("made", "json", required=False),
+        *_texts("user_key", required=False),
     ),
     key=("request_key",),
     indexes=(("expires_at",), ("user_key",)),
@@ -66,6 +73,11 @@ def create_tables() -> Script[None]:
     yield from create_in_sqlite(TABLES)
 
 
+def put_key_of_audit_log_first() -> Script[None]:
+    """Give the audit log of an older file the order of columns that SQLite's `integrity_check` expects."""
+    yield from put_key_first(AUDIT_LOG)
+
+
 @dataclass(frozen=True)
 class ServiceSchema(Schema):
     """The schema of the service's own tables."""
@@ -76,8 +88,8 @@ class ServiceSchema(Schema):
         return "service"
 
     def steps(self) -> Sequence[Step]:
-        """The tables."""
-        return [Step("create_tables", create_tables)]
+        """The tables, and what was changed in them."""
+        return [Step(step.__name__, step) for step in (create_tables, put_key_of_audit_log_first)]
 
     def columns(self) -> Mapping[str, Set[str]]:
         """All of them: nobody else makes these tables."""

@@ -2,6 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, Text
 
+from ..sqlalchemy.described import TIME
 from .schema import EVENTS, HEADS
 
 
@@ -18,8 +19,8 @@ def describe() -> MetaData:
         *(Column(name, Text) for name in ("item_name", "role", "agent", "tool_call_id", "tool_name")),
         *(Column(name, Text) for name in ("model", "text", "reasoning_text", "call_arguments")),
         *(Column(name, Text) for name in ("call_output", "attachments")),
-        Column("created_at", String, nullable=False),
-        Column("ingested_at", String, nullable=False),
+        Column("created_at", TIME, nullable=False),
+        Column("ingested_at", TIME, nullable=False),
         Column("fingerprint", Text, nullable=False),
         Column("position", BigInteger),
     )

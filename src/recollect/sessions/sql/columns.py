@@ -1,11 +1,16 @@
-"""How values stand in columns that SQLite and PostgreSQL both have: texts and whole numbers.
+"""Values as columns hold them, the same for SQLite and PostgreSQL.
 
 A text that PostgreSQL cannot hold, with NUL characters or halves of characters, is stored escaped, behind a
 mark that tells it from others. It comes back as it went in.
+
+Scripts pass times and JSON documents as texts of a type of their own. SQLite stores those texts. PostgreSQL
+has `timestamptz` and `jsonb` columns, and `sessions/sqlalchemy/values.py` converts on the way there and back.
 """
 
+import json
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 from ..protocol import check_text
 
@@ -27,14 +32,43 @@ def text_from_column(stored: str) -> str:
     return stored
 
 
-def time_to_column(time: datetime) -> str:
-    """A time in UTC, always as long as any other, so that times can be compared as texts."""
-    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+class ColumnTime(str):
+    """A time as text, in UTC: all have the same length, so that they compare as texts."""
+
+    __slots__ = ()
+
+
+class ColumnJSON(str):
+    """A JSON document as text."""
+
+    __slots__ = ()
+
+
+def time_to_column(time: datetime) -> ColumnTime:
+    """A time as scripts pass it to a column."""
+    text = time.astimezone(UTC).isoformat(timespec="microseconds")
+    return ColumnTime(text.replace("+00:00", "Z"))
 
 
 def time_from_column(stored: str) -> datetime:
     """The time that was stored."""
     return datetime.fromisoformat(stored)
+
+
+def json_to_column(value: Any, *, allow_nan: bool = True) -> ColumnJSON:
+    """A JSON document as scripts pass it to a column; raises what `json.dumps` raises."""
+    return ColumnJSON(json.dumps(value, allow_nan=allow_nan))
+
+
+def json_from_column(stored: Any) -> Any:
+    """The document that was stored; a `ValueError` if the column holds no JSON.
+
+    SQLite returns the text, drivers of PostgreSQL the parsed document. A document that `jsonb` cannot hold is
+    stored there as a string with its text.
+    """
+    while isinstance(stored, str):
+        stored = json.loads(text_from_column(stored))
+    return stored
 
 
 # --- what callers give ---

@@ -22,6 +22,7 @@ from ...errors import ConnectionLostError, StorageError
 from ..sql.schema import Schema
 from ..sql.scripts import Row
 from .errors import explain, explain_connecting, explained
+from .values import from_asyncpg, time_loader, to_asyncpg, to_psycopg
 
 T = TypeVar("T")
 
@@ -221,14 +222,15 @@ def _pragma(connection: PoolProxiedConnection, pragma: str) -> Any:
 
 async def _by_asyncpg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
     if parameters or sql.startswith("SELECT"):
-        rows: list[Row] = await driver.fetch(sql, *parameters)
-        return rows
+        return from_asyncpg(await driver.fetch(sql, *to_asyncpg(parameters)))
     await driver.execute(sql)  # one round trip, also where statements are not prepared
     return []
 
 
 async def _by_psycopg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
-    cursor = await driver.execute(sql, parameters)
+    cursor = driver.cursor(binary=True)
+    cursor.adapters.register_loader("timestamptz", time_loader())
+    await cursor.execute(sql, to_psycopg(parameters))
     return await cursor.fetchall() if cursor.description else []
 
 

@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from ..sql.description import Column, PartialIndex, Table
+from ..sql.description import Column, Kind, PartialIndex, Table
 
 
 class Vector(UserDefinedType[Any]):
@@ -27,11 +28,14 @@ class Vector(UserDefinedType[Any]):
 
 ischema_names["vector"] = Vector  # so that SQLAlchemy knows the type again where it meets it
 
-_TYPES: dict[str, TypeEngine[Any]] = {
+TIME: TypeEngine[Any] = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
+TYPES: dict[Kind, TypeEngine[Any]] = {
     "text": sa.Text(),
     "integer": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
     "real": sa.Double().with_variant(sa.REAL(), "sqlite"),
     "vector": Vector().with_variant(sa.LargeBinary(), "sqlite"),
+    "time": TIME,
+    "json": sa.Text().with_variant(JSONB(), "postgresql"),
 }
 
 
@@ -103,4 +107,4 @@ def _partial_index(table: Table, index: PartialIndex) -> sa.Index:
 
 def _column(column: Column) -> sa.Column[Any]:
     parent = [sa.ForeignKey(column.parent, ondelete="CASCADE")] if column.parent else []
-    return sa.Column(column.name, _TYPES[column.kind], *parent, nullable=not column.required)
+    return sa.Column(column.name, TYPES[column.kind], *parent, nullable=not column.required)

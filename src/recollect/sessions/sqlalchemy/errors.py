@@ -55,6 +55,7 @@ _BY_STATE: dict[str, Meaning] = {
     "42P01": _MISSING_TABLES,
     "42703": _ANOTHER_SHAPE,
     "42804": _ANOTHER_SHAPE,
+    "42883": _ANOTHER_SHAPE,
     "26000": _NOT_PREPARED,
     "42P05": _NOT_PREPARED,
     "28": _REFUSED,
@@ -103,6 +104,8 @@ _WORDS_OF_LIBPQ: dict[str, Meaning] = {
     "too many": _NO_CONNECTION_LEFT,
     "connection slots": _NO_CONNECTION_LEFT,
 }
+# A column of times is still text: asyncpg does not send the statement.
+_WORDS_OF_ASYNCPG: dict[str, Meaning] = {"expected str, got datetime": _ANOTHER_SHAPE}
 _WORDS_OF_SQLITE: dict[str, Meaning] = {
     "no such table": _MISSING_TABLES,
     "no such column": _ANOTHER_SHAPE,
@@ -112,6 +115,7 @@ _WORDS_OF_SQLITE: dict[str, Meaning] = {
 _PACKAGES = ("asyncpg", "psycopg", "sqlalchemy", "aiosqlite", "aiomysql", "asyncmy", "pymysql")
 _OF_CONNECTIONS = ("InterfaceError", "OperationalError", "InternalClientError")
 
+_UNFIT_PARAMETER = "22000"
 _QUOTING = ("22", "23")  # states whose messages may quote what was to be stored
 
 
@@ -164,6 +168,8 @@ def _meaning(error: BaseException) -> Meaning:
         of_client = number in _NUMBERS_OF_CLIENTS
         return _BY_NUMBER.get(number) or (_LOST if of_client else (StorageError, f"{name} ({number})"))
     state = _state_of(error)
+    if state == _UNFIT_PARAMETER and (found := _by_words(str(error), _WORDS_OF_ASYNCPG)):
+        return found
     if state is not None:
         found = next((_BY_STATE[state[:n]] for n in (5, 3, 2) if state[:n] in _BY_STATE), None)
         return found or (StorageError, f"{name} ({state})")

@@ -23,7 +23,9 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.dialects.postgresql import JSONB
 
+from ...errors import SchemaMismatchError
 from ..sql.schema import Schema
 from ..sql.tables import Tables
 
@@ -39,7 +41,28 @@ _COUNTS = ("requests", "input_tokens", "output_tokens", "total_tokens")
 def make_missing_tables(schema: Schema, connection: Connection) -> None:
     """Make the tables that are not there; those who do it at once wait for each other."""
     with _nobody_else(connection, schema):
-        schema.describe().create_all(connection)
+        metadata = schema.describe()
+        metadata.create_all(connection)
+        if connection.dialect.name == "postgresql":
+            _check_types(metadata, connection)
+
+
+def _check_types(metadata: MetaData, connection: Connection) -> None:
+    """Raise `SchemaMismatchError` if an older version has made a column of times or documents as text."""
+    names = ", ".join(f"'{name}'" for name in metadata.tables)
+    found = connection.exec_driver_sql(
+        "SELECT table_name, column_name FROM information_schema.columns"
+        f" WHERE table_schema = current_schema() AND table_name IN ({names})"
+        " AND data_type IN ('text', 'character varying')"
+    )
+    for table, column in found:
+        described = metadata.tables[table].columns.get(column)
+        if described is not None and _is_typed(described, connection):
+            raise SchemaMismatchError(f"column {table}.{column} is a text: run `recollect migrate`")
+
+
+def _is_typed(column: Column[Any], connection: Connection) -> bool:
+    return isinstance(column.type.dialect_impl(connection.dialect), TIMESTAMP | JSONB)
 
 
 def tables_with_indexes(schema: Schema) -> list[Table]:

@@ -2,6 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, MetaData, String, Table, Text, UniqueConstraint
 
+from ...sessions.sqlalchemy.described import TIME
 from .schema import EXPIRING, HEADS, SUMMARIES
 
 
@@ -19,8 +20,8 @@ def describe() -> MetaData:
         Column("token_length", BigInteger, nullable=False),
         Column("covered_position", BigInteger),
         Column("version", BigInteger, nullable=False),
-        Column("created_at", String, nullable=False),
-        Column("expires_at", String),
+        Column("created_at", TIME, nullable=False),
+        Column("expires_at", TIME),
         UniqueConstraint("conversation_id", "version"),
         Index(EXPIRING, "expires_at"),
     )

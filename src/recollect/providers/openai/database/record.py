@@ -1,6 +1,5 @@
 """A turn of a chat, as it is recorded: ids, counts and times, and nothing of what was said."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -8,7 +7,15 @@ from typing import Any, Literal
 
 from ....items import ModelUsage
 from ....memory.times import tell_time
-from ....sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ....sessions.sql.columns import (
+    ColumnJSON,
+    json_from_column,
+    json_to_column,
+    text_from_column,
+    text_to_column,
+    time_from_column,
+    time_to_column,
+)
 from ....sessions.sql.scripts import Row
 from ...values import ChatReply, ToolCall
 from .schema import CHAT_TURNS
@@ -106,14 +113,14 @@ def to_columns(record: TurnRecord) -> dict[str, Any]:
     return values | {"details": _details(record)}
 
 
-def _details(record: TurnRecord) -> str:
+def _details(record: TurnRecord) -> ColumnJSON:
     told = {
         "tool_calls": [[call.call_id, call.name] for call in record.tool_calls],
         "memories_used": record.memories_used,
         "session_turn": record.session_turn,
         **{name: getattr(record, name) for name in _PLACES},
     }
-    return json.dumps(told)
+    return json_to_column(told)
 
 
 def records_from(rows: Sequence[Row]) -> list[TurnRecord]:
@@ -122,7 +129,7 @@ def records_from(rows: Sequence[Row]) -> list[TurnRecord]:
 
 
 def _record(values: dict[str, Any]) -> TurnRecord:
-    details = json.loads(values.pop("details"))
+    details = json_from_column(values.pop("details"))
     usage = ModelUsage(values.pop("requests"), values.pop("input_tokens"), values.pop("output_tokens"))
     values |= {name: text_from_column(values[name]) for name in _TEXTS}
     values |= {name: values[name] and time_from_column(values[name]) for name in _TIMES}

@@ -3,9 +3,8 @@
 import sqlalchemy as sa
 
 from ....memory.database.schema import MemorySchema
+from ....sessions.sqlalchemy.described import TYPES
 from .schema import CHAT_TURNS
-
-_NUMBERS = "integer"
 
 
 def describe() -> sa.MetaData:
@@ -15,7 +14,7 @@ def describe() -> sa.MetaData:
     columns = [
         sa.Column(
             column.name,
-            sa.BigInteger() if column.kind == _NUMBERS else sa.Text(),
+            TYPES[column.kind],
             *([sa.ForeignKey(parent, ondelete="CASCADE")] if column.parent else []),
             nullable=not column.required,
         )

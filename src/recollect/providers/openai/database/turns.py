@@ -10,6 +10,7 @@ from ....memory.database.conversations import READ_MESSAGES, messages_from
 from ....memory.database.dialect import dialect_of
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
 from ....memory.spending import Days, Spent, SpentBy, spent_from, sum_of_tokens
+from ....sessions.sql.columns import json_from_column
 from ....sessions.sql.database import SQLStore
 from ....sessions.sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement
 from .record import TurnRecord, records_from, to_columns
@@ -53,7 +54,7 @@ _PLACE = (
     f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1"
 )
 _SPENT = (
-    "SELECT substr(turn.started_at, 1, 10), {name}, sum(turn.requests),"
+    "SELECT {day}, {name}, sum(turn.requests),"
     f" {sum_of_tokens('turn.input_tokens')}, {sum_of_tokens('turn.output_tokens')}"
     f" FROM {CHAT_TURNS.name} AS turn JOIN {CONVERSATIONS.name} AS held"
     " ON held.conversation_id = turn.conversation_id"
@@ -115,7 +116,8 @@ class ChatTurns(SQLStore):
     async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:
         """What turns have cost, by the day they began and by the model or the conversation's agent."""
         page = (tenant, *days.bounds, limit)
-        return await self._fetch(LongQuery(_SPENT.format(name=_SPENT_BY[by])), page, spent_from)
+        day = dialect_of(self._database.dialect).day.format("turn.started_at")
+        return await self._fetch(LongQuery(_SPENT.format(day=day, name=_SPENT_BY[by])), page, spent_from)
 
     async def answer_index(self, record: TurnRecord) -> int | None:
         """Where the answer of a turn stands in the conversation; `None` where there is none."""
@@ -183,4 +185,4 @@ def _place_from(conversation_id: str, rows: Sequence[Row]) -> Place | None:
     if not rows:
         return None
     tenant, providers_id, strategy = rows[0]
-    return Place(tenant, providers_id or conversation_id, strategy and json.loads(strategy))
+    return Place(tenant, providers_id or conversation_id, json_from_column(strategy))
