@@ -39,11 +39,14 @@ SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
 # Of conversations; files that were made before get them in a step of their own.
-_ADDED_LATER = (
+_ADDED_LATER: tuple[Column, ...] = (
     Column("learn_at", "real", required=False),
     Column("waiting_from", "integer", required=False),
     Column("settings_version", "integer", required=False),
 )
+# JSON stands in columns of text; `metadata` and `attachments` can move to a kind of column for JSON.
+_METADATA = _optional("metadata")
+_OF_MESSAGES = _optional("name", "attachments")
 _REPLACED_INDEXES = (
     "recollect_conversations_memory_id_created_at",
     "recollect_conversations_session_id",
@@ -62,7 +65,7 @@ MEMORIES = Table(
     ),
     key=("memory_id",),
     unique=(("owner_key",),),
-    indexes=(("user_key",), ("tenant", "memory_id")),
+    indexes=(("user_key",), ("tenant", "memory_id"), ("tenant", "user_key")),
 )
 
 CONTENTS = Table(
@@ -78,6 +81,7 @@ CONTENTS = Table(
         Column("learned_at"),
         *_optional("said_at", "valid_from", "valid_to", "retired_at", "superseded_by", "run_id"),
         *_VECTOR,
+        *_METADATA,
     ),
     key=("content_id",),
     unique=(("memory_id", "position"),),
@@ -128,6 +132,7 @@ CONVERSATIONS = Table(
         Column("next_index", "integer"),
         *_optional("pipeline_result"),
         *_ADDED_LATER,
+        *_METADATA,
     ),
     key=("conversation_id",),
     indexes=(
@@ -151,6 +156,7 @@ MESSAGES = Table(
         Column("message_index", "integer"),
         *_texts("message_id", "role", "content", "created_at"),
         *_VECTOR,
+        *_OF_MESSAGES,
     ),
     key=("conversation_id", "message_index"),
     unique=(("conversation_id", "message_id"),),
@@ -250,12 +256,7 @@ def create_tables() -> Script[None]:
 
 def add_quiet_conversations() -> Script[None]:
     """What a file of before lacks: when conversations are to be learned from, and what lists them."""
-    rows = yield Statement(f"PRAGMA table_info({CONVERSATIONS.name})")
-    there = {row[1] for row in rows}
-    for column in _ADDED_LATER:
-        if column.name not in there:
-            definition = f"{column.name} {column.kind.upper()}"
-            yield Statement(f"ALTER TABLE {CONVERSATIONS.name} ADD COLUMN {definition}")
+    yield from _add_columns(CONVERSATIONS, _ADDED_LATER)
     for name in _REPLACED_INDEXES:
         yield Statement(f"DROP INDEX IF EXISTS {name}")
     yield from create_in_sqlite((CONVERSATIONS, RUNS))
@@ -266,7 +267,24 @@ def add_times_of_runs() -> Script[None]:
     yield from create_in_sqlite((RUNS, STAGES, FAILURES))
 
 
-_STEPS = (create_tables, add_quiet_conversations, add_times_of_runs)
+def add_names_and_metadata() -> Script[None]:
+    """Names and attachments of messages, metadata of conversations and entries, and an index of users."""
+    for table, columns in _NAMES_AND_METADATA.items():
+        yield from _add_columns(table, columns)
+    yield from create_in_sqlite((MEMORIES,))
+
+
+def _add_columns(table: Table, columns: Sequence[Column]) -> Script[None]:
+    """Add the columns that a table lacks."""
+    rows = yield Statement(f"PRAGMA table_info({table.name})")
+    there = {row[1] for row in rows}
+    for column in columns:
+        if column.name not in there:
+            yield Statement(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.kind.upper()}")
+
+
+_NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
+_STEPS = (create_tables, add_quiet_conversations, add_times_of_runs, add_names_and_metadata)
 
 
 @dataclass(frozen=True)
@@ -284,8 +302,10 @@ class MemorySchema(Schema):
 
     def columns(self) -> Mapping[str, Set[str]]:
         """All that were there from the beginning: nobody else makes these tables."""
-        later = {column.name for column in _ADDED_LATER}
-        return {table.name: set(table.column_names) - later for table in TABLES}
+        later = {CONVERSATIONS.name: {column.name for column in _ADDED_LATER}}
+        for table, columns in _NAMES_AND_METADATA.items():
+            later.setdefault(table.name, set()).update(column.name for column in columns)
+        return {table.name: set(table.column_names) - later.get(table.name, set()) for table in TABLES}
 
     def describe(self) -> Any:
         """As SQLAlchemy's `MetaData`."""

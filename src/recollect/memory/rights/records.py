@@ -8,6 +8,8 @@ from ...errors import ImportFormatError
 from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
 from ...sessions.sql.description import Column, Table
 from ...sessions.sql.scripts import Row
+from ..metadata import metadata_to_column, read_metadata
+from ..parts import attachments_to_column
 from ..times import read_date, read_time, tell_time
 
 _OURS = {
@@ -22,7 +24,8 @@ _OURS = {
     "turns_stamp",
 }
 _VECTORS = {"content_vector", "vector_model", "vector_dimension"}
-_OBJECTS = {"content_data", "pipeline_result", "result", "memory_strategy"}
+_OBJECTS = {"content_data", "pipeline_result", "result", "memory_strategy", "metadata"}
+_LISTS = {"attachments"}
 _ESCAPED = {
     "memory_strategy",
     "content_text",
@@ -58,7 +61,7 @@ def _told(name: str, value: Any) -> Any:
     if name.endswith("_at"):
         return tell_time(time_from_column(value))
     text = text_from_column(value) if name in _ESCAPED else value
-    return json.loads(text) if name in _OBJECTS else text
+    return json.loads(text) if name in _OBJECTS | _LISTS else text
 
 
 def to_row(table: Table, record: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -78,11 +81,22 @@ def _stored(column: Column, value: Any, where: str) -> Any:
         if column.required:
             raise ImportFormatError(f"{where} is missing")
         return None
+    if column.name == "metadata":
+        return _stored_metadata(value, where)
+    if column.name == "attachments":
+        return attachments_to_column(value)  # which a message has checked
     if column.name in _OBJECTS:
         return _stored_object(value, where)
     if column.kind == "text":
         return _stored_text(column.name, value, where)
     return _stored_number(column.kind, value, where)
+
+
+def _stored_metadata(value: Any, where: str) -> str | None:
+    try:
+        return metadata_to_column(read_metadata(where, value))
+    except (TypeError, ValueError) as error:
+        raise ImportFormatError(str(error)) from error
 
 
 def _stored_object(value: Any, where: str) -> str:
