@@ -41,11 +41,17 @@ class UserOutline:
     """When the first memory was made."""
     updated_at: datetime
     """When a memory last changed."""
+    position: str = field(repr=False)
+    """The place in the list of users, for the page after it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The outline as JSON tells it."""
-        times = {"created_at": tell_time(self.created_at), "updated_at": tell_time(self.updated_at)}
-        return {**vars(self), **times}
+        return {
+            "user_id": self.user_id,
+            "memory_count": self.memory_count,
+            "created_at": tell_time(self.created_at),
+            "updated_at": tell_time(self.updated_at),
+        }
 
 
 @dataclass(init=False)

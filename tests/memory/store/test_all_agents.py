@@ -89,7 +89,7 @@ async def test_users_are_listed_once_each_page_by_page(place: Place) -> None:
         listed, after = [], None
         while page := await store.list_users(after=after, limit=2):
             listed += page
-            after = page[-1].user_id
+            after = page[-1].position
         assert sorted(user.user_id for user in listed) == sorted(names)
         assert {user.user_id: user.memory_count for user in listed} == {**dict.fromkeys(names, 1), "ada": 2}
         memory = await store.get_memory("cook", "bob")

@@ -107,7 +107,7 @@ async def test_the_memory_of_another_tenant_is_refused_in_the_words_for_any_othe
         ours, theirs = store.for_tenant("a"), store.for_tenant("b")
         there = await ours.record_conversation("agent", "user", said("I sail"))
         for memory_id in (there.memory_id, "another"):
-            with pytest.raises(ConflictError, match="^memory_id is not that of this agent and user$"):
+            with pytest.raises(ConflictError, match=r"^memory_id is not that of this agent and user$"):
                 await theirs.record_conversation("agent", "user", said("I row"), memory_id=memory_id)
             assert len(await theirs.list_memories()) == (memory_id == "another")
             await theirs.add_entry("agent", "user", "profile", "The user rows.")  # which makes a memory

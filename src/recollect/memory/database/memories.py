@@ -33,7 +33,7 @@ LIST = _LIST.format("tenant")
 LIST_OF_USER = _LIST.format("user_key")
 LIST_OF_OWNER = _LIST.format("owner_key")
 LIST_USERS = (
-    f"SELECT min(user_id), count(*), min(created_at), max(updated_at) FROM {MEMORIES.name}"
+    f"SELECT min(user_id), count(*), min(created_at), max(updated_at), user_key FROM {MEMORIES.name}"
     " WHERE tenant = ?1 AND user_key > ?2 GROUP BY user_key ORDER BY user_key LIMIT ?3"
 )
 """A page of the users of a tenant, in the order of an index that bounds no length of their ids."""

@@ -74,10 +74,10 @@ class Knowledge(Part):
     async def list_users(self, *, after: str | None = None, limit: int = 50) -> list[UserOutline]:
         """A page of the users of whom a memory or a conversation is stored, each once.
 
-        The order stays the same and is that of no name. `after` is the last `user_id` on the page before.
+        The order stays the same, and is not that of their ids. `after` is the `position` of the last user on
+        the page before, who may have been erased since.
         """
-        edge = "" if after is None else memories.user_key(self._tenant, check_id("after", after))
-        page = (self._tenant, edge, check_limit(limit))
+        page = (self._tenant, check_after(after), check_limit(limit))
         return await self._database.fetch(memories.LIST_USERS, page, _users_from)
 
     async def save_memory(self, memory: Memory) -> Memory:
@@ -298,8 +298,8 @@ def _outline(row: MemoryRow, counts: Mapping[str, int]) -> MemoryOutline:
 
 def _users_from(rows: list[Row]) -> list[UserOutline]:
     return [
-        UserOutline(user_id, count, time_from_column(created_at), time_from_column(updated_at))
-        for user_id, count, created_at, updated_at in rows
+        UserOutline(user_id, count, time_from_column(created_at), time_from_column(updated_at), position)
+        for user_id, count, created_at, updated_at, position in rows
     ]
 
 
