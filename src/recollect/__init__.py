@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .memory.manager import ConversationManager as ConversationManager
     from .memory.memory import Memory as Memory
     from .memory.memory import MemoryOutline as MemoryOutline
+    from .memory.memory import UserOutline as UserOutline
     from .memory.models import AnthropicExtractor as AnthropicExtractor
     from .memory.models import OpenAIExtractor as OpenAIExtractor
     from .memory.offline import OfflineExtractor as OfflineExtractor
@@ -297,7 +298,7 @@ _PUBLIC = {
         "Evidence",
     ),
     "memory.manager": ("ConversationManager",),
-    "memory.memory": ("Memory", "MemoryOutline"),
+    "memory.memory": ("Memory", "MemoryOutline", "UserOutline"),
     "memory.models": (
         "AnthropicExtractor",
         "OpenAIExtractor",

@@ -88,6 +88,39 @@ async def test_a_file_of_before_is_brought_up_to_date_and_keeps_what_it_has(tmp_
     assert differences(path) == []
 
 
+NEWEST = (
+    ("conversations", "metadata"),
+    ("memory_contents", "metadata"),
+    ("conversation_messages", "name"),
+    ("conversation_messages", "attachments"),
+)
+
+
+@in_event_loop
+async def test_a_file_without_names_and_metadata_gets_the_columns_and_keeps_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    said = [{"role": "user", "content": "I sail."}]
+    async with MemoryStore(path, workers=0, embedder=None) as store:
+        made = await store.record_conversation("agent", "user", said, conversation_id="c")
+        entry = await store.add_entry("agent", "user", "profile", "The user sails.")
+    close_all()
+    with closing(sqlite3.connect(path)) as connection:
+        for table, column in NEWEST:
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        connection.execute("DROP INDEX recollect_memories_tenant_user_key")
+        connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_names_and_metadata'")
+        connection.commit()
+    async with MemoryStore(path, workers=0, embedder=None) as store:
+        stored = await store.get_conversation("c")
+        assert stored is not None
+        assert stored.messages == made.messages
+        assert await store.get_entry(entry.content_id) == entry
+        named = [{"role": "user", "content": "I row.", "name": "Bo"}]
+        assert (await store.append_messages("c", named))[0].name == "Bo"
+        assert [user.user_id for user in await store.list_users()] == ["user"]
+    assert differences(path) == []
+
+
 @in_event_loop
 async def test_a_row_goes_with_its_parent(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"

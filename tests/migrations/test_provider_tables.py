@@ -46,7 +46,9 @@ async def test_a_step_back_removes_the_tables_of_chats_alone(empty_database: str
     await migrate(empty_database)
     await downgrade(empty_database, "0007")
     beside = await differences(empty_database, MemoryDatabase.schema)
-    assert {change[0] for (change,) in beside} == {"modify_type"}, "times and documents are texts there"
+    # Later steps change types and add columns and an index. Every table of memory is still there.
+    kinds = {change[0][0] if isinstance(change, list) else change[0] for change in beside}
+    assert kinds == {"modify_type", "add_column", "add_index"}
     assert await differences(empty_database, SCHEMAS[0]) != []
     await migrate(empty_database)
     assert await differences(empty_database, *SCHEMAS) == []

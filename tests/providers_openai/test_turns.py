@@ -109,7 +109,7 @@ async def test_a_handoff_is_told_and_the_other_agent_answers(
         events = await chat.stream("An expert, please.", agent="desk")
         assert kinds(events) == ["turn.started", "agent.changed", "text.delta", "turn.completed"]
         assert events[0].data["model"] == "gpt-test"
-        assert events[1].data == {"agent": "expert"}
+        assert events[1].data == {"agent": "expert", "agent_id": "expert"}
         done = events[-1].data
         assert (done["agent"], done["model"], done["tool_calls"]) == ("expert", "gpt-expert", [])
         (turn,) = await chat.turns()

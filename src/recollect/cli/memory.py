@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 from .opening import open_store, owner_of
@@ -10,7 +11,7 @@ from .parsing import Commands, NotThereError, add_command, add_json, add_owner, 
 
 if TYPE_CHECKING:
     from ..memory.entry import Entry
-    from ..memory.memory import MemoryOutline
+    from ..memory.memory import MemoryOutline, UserOutline
     from ..memory.rights.why import Quote, Why
 
 TYPES = ("profile", "event", "mind")
@@ -24,9 +25,10 @@ def add_memory_parser(commands: Commands) -> None:
         commands,
         "memory",
         "show what is known about users, its history, and why it is known",
-        "  recollect memory list\n  recollect memory show --user ada\n",
+        "  recollect memory users\n  recollect memory show --user ada\n",
     )
     actions = memory.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_users(actions)
     _add_list(actions)
     _add_show(actions)
     for name, words, run in (
@@ -38,6 +40,19 @@ def add_memory_parser(commands: Commands) -> None:
         action.add_argument("entry_id", metavar="ENTRY_ID", help=_ENTRY_HELP)
         add_place(action)
         add_json(action)
+
+
+def _add_users(actions: Commands) -> None:
+    users = add_command(
+        actions,
+        "users",
+        "list the users of whom something is stored",
+        "  recollect memory users\n  recollect memory users --limit 1000 --json\n",
+        _users,
+    )
+    users.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
+    add_place(users)
+    add_json(users)
 
 
 def _add_list(actions: Commands) -> None:
@@ -73,6 +88,23 @@ def _add_show(actions: Commands) -> None:
 
 
 # --- actions ---
+
+
+def _users(options: argparse.Namespace) -> int:
+    found = asyncio.run(_listed_users(options))
+    if options.json:
+        tell_json([user.to_dict() for user in found])
+    elif found:
+        rows = ((each.user_id, each.memory_count, f"{each.updated_at:%Y-%m-%d %H:%M}") for each in found)
+        print(table(("USER", "MEMORIES", "UPDATED"), rows))
+    else:
+        say("there are no users")
+    return 0
+
+
+async def _listed_users(options: argparse.Namespace) -> "list[UserOutline]":
+    async with open_store(options) as store:
+        return await store.list_users(limit=options.limit)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -131,6 +163,7 @@ def _entry_row(entry: "Entry") -> tuple[str, str]:
     ]
     about += [f"since {entry.valid_from}" if entry.valid_from else "", f"confidence {entry.confidence:g}"]
     about += ["no longer told" if entry.retired_at is not None else ""]
+    about += [f"metadata {json.dumps(dict(entry.metadata), ensure_ascii=False)}" if entry.metadata else ""]
     return one_line(entry.text), one_line(", ".join(filter(None, about)))
 
 
@@ -186,5 +219,5 @@ def _told(why: "Why") -> list[str]:
 
 
 def _quoted(quote: "Quote") -> list[str]:
-    said = f"  {quote.created_at:%Y-%m-%d %H:%M}, {quote.role} said:"
+    said = f"  {quote.created_at:%Y-%m-%d %H:%M}, {one_line(quote.speaker)} said:"
     return [said, indented(quote.content, " " * 4)]

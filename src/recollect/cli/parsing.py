@@ -142,6 +142,19 @@ def count(text: str) -> int:
     return int(text)
 
 
+def json_object(text: str) -> dict[str, Any]:
+    """An object, given as JSON."""
+    import json  # not needed to tell the help of all
+
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise argparse.ArgumentTypeError('must be a JSON object, such as {"source": "form"}')
+    return read
+
+
 # --- what a parser holds ---
 
 

@@ -5,9 +5,19 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from .memory import NO_ENTRY, TYPES
-from .opening import open_store, owner_of
+from .opening import open_store, owner_of, user_of
 from .output import one_line, painted, say, table, tell_json
-from .parsing import Commands, NotThereError, add_command, add_json, add_owner, add_place, count
+from .parsing import (
+    Commands,
+    NotThereError,
+    add_command,
+    add_json,
+    add_owner,
+    add_place,
+    count,
+    json_object,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from ..memory.entry import Entry
@@ -30,6 +40,9 @@ def add_remember_parser(commands: Commands) -> None:
         "--type", choices=TYPES, default="profile", help="what it is about (default: profile)"
     )
     remember.add_argument("--date", metavar="DATE", help="since when, or on which day, month or year")
+    remember.add_argument(
+        "--metadata", type=json_object, metavar="JSON", help="a JSON object to keep with it"
+    )
     add_place(remember)
     add_json(remember)
 
@@ -41,13 +54,15 @@ def add_recall_parser(commands: Commands) -> None:
         "recall",
         "find what is known about a user, and what they said",
         '  recollect recall "where does she live?" --user ada\n'
-        "  recollect recall allergies --user ada --type profile --explain\n",
+        "  recollect recall allergies --user ada --type profile --explain\n"
+        "  recollect recall allergies --user ada --all-agents\n",
         _recall,
     )
     recall.add_argument("query", metavar="QUERY", help="a question, or some words")
     add_owner(recall)
     recall.add_argument("--type", choices=TYPES, help="only entries of this type, and no messages")
     recall.add_argument("--limit", type=count, default=5, metavar="N", help="of each (default: 5)")
+    recall.add_argument("--all-agents", action="store_true", help="of all agents of the user")
     recall.add_argument("--explain", action="store_true", help="show what each score is made of")
     add_place(recall)
     add_json(recall)
@@ -83,7 +98,7 @@ async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
     owner = owner_of(options)
     async with open_store(options, makes=True, embeds=True) as store:
         entry, is_new = await store.add_entry_unless_known(
-            *owner, options.type, options.text, valid_from=options.date
+            *owner, options.type, options.text, valid_from=options.date, metadata=options.metadata
         )
         if is_new:
             await store.embed_pending()  # so that it is found by meaning, also where no worker runs
@@ -111,7 +126,7 @@ def _recall(options: argparse.Namespace) -> int:
 async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]":
     from ..memory.found import TurnSearch
 
-    owner = owner_of(options)
+    owner = _searched(options)
     async with open_store(options, embeds=True) as store:
         known = await store.search_memories(
             options.query, *owner, limit=options.limit, content_type=options.type
@@ -119,6 +134,15 @@ async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]
         if options.type is not None:
             return known, TurnSearch(())
         return known, await store.search_conversations(options.query, *owner, limit=options.limit)
+
+
+def _searched(options: argparse.Namespace) -> tuple[str | None, str]:
+    """The agent, unless all are searched, and the user."""
+    if not options.all_agents:
+        return owner_of(options)
+    if options.agent is not None:
+        refuse("--agent and --all-agents cannot be given together")
+    return None, user_of(options)
 
 
 def _print_found(known: "MemorySearch", said: "TurnSearch", explain: bool) -> None:
@@ -131,7 +155,7 @@ def _print_found(known: "MemorySearch", said: "TurnSearch", explain: bool) -> No
         print()
     if said.hits:
         talks = (
-            (_score(hit), hit.message.role, f"{hit.message.created_at:%Y-%m-%d}", hit.message.content)
+            (_score(hit), hit.message.speaker, f"{hit.message.created_at:%Y-%m-%d}", hit.message.content)
             for hit in said.hits
         )
         print(table(("SCORE", "ROLE", "ON", "SAID"), talks))

@@ -138,7 +138,7 @@ def entry_line(entry: Entry) -> str:
 
 def message_line(message: Message | Quote) -> str:
     """A message with who said it and when."""
-    return f'{tell_day(message.created_at)}, {message.role}: "{_shortened(message.content)}"'
+    return f'{tell_day(message.created_at)}, {message.speaker}: "{_shortened(message.content)}"'
 
 
 def reason_lines(why: Why) -> list[str]:

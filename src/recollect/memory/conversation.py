@@ -7,14 +7,17 @@ from datetime import datetime
 from typing import Any, Literal, Self, cast, get_args
 
 from ..sessions.sql.columns import check_id
+from .metadata import read_metadata
+from .parts import Attachment, read_attachments, read_parts
 from .times import now, read_time, tell_time
 
-Role = Literal["user", "assistant", "system"]
+Role = Literal["user", "assistant", "system", "tool"]
 
 _ROLES = get_args(Role)
 _LONGEST_KEY = 255  # characters
 _PREVIEW = 100  # characters of the first user message, in the summary
-_FIELDS = {"message_id", "role", "content", "message_index", "created_at"}
+_LONGEST_NAME = 255  # characters
+_FIELDS = {"message_id", "role", "content", "message_index", "created_at", "name", "attachments"}
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,28 @@ class Message:
     message_id: str
     message_index: int
     created_at: datetime
+    name: str | None = field(default=None, repr=False)
+    """The participant who said it, or the tool, where one is named."""
+    attachments: tuple[Attachment, ...] = field(default=(), repr=False, hash=False)
+    """The content parts that are not text, with references in place of inline data."""
+
+    @property
+    def speaker(self) -> str:
+        """The name of the participant, or the role where no name is given."""
+        return self.name or self.role
+
+    def is_from(self, user_id: str) -> bool:
+        """Whether the user of the conversation said it: with role `user`, and under no other name."""
+        return self.role == "user" and (self.name is None or self.name.casefold() == user_id.casefold())
 
     def to_dict(self) -> dict[str, Any]:
         """The message as JSON tells it."""
         return {
             "message_id": self.message_id,
             "role": self.role,
+            "name": self.name,
             "content": self.content,
+            "attachments": [dict(each) for each in self.attachments],
             "message_index": self.message_index,
             "created_at": tell_time(self.created_at),
         }
@@ -42,7 +60,8 @@ class Message:
 class Conversation:
     """What an agent and a user said to each other.
 
-    Messages are given as dicts with `role` and `content`; what else they need is made.
+    Messages are given as dicts with `role` and `content`; what else they need is made. The content is a text
+    or a list of content parts. `metadata` is a small JSON object of the caller's.
     """
 
     agent_id: str
@@ -55,6 +74,7 @@ class Conversation:
     pipeline_result: dict[str, Any] | None = field(repr=False)
     closed_at: datetime | None
     """When it was closed: nothing can be added to it since."""
+    metadata: dict[str, Any] = field(repr=False)
 
     def __init__(
         self,
@@ -67,6 +87,7 @@ class Conversation:
         memory_id: str | None = None,
         pipeline_result: dict[str, Any] | None = None,
         closed_at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.agent_id = check_owner("agent_id", agent_id)
         self.user_id = check_owner("user_id", user_id)
@@ -76,6 +97,7 @@ class Conversation:
         self.memory_id = check_key("memory_id", memory_id)
         self.pipeline_result = pipeline_result
         self.closed_at = read_time("closed_at", closed_at)
+        self.metadata = read_metadata("metadata", metadata)
         self.messages = read_messages(messages, self.created_at)
 
     @property
@@ -89,7 +111,8 @@ class Conversation:
         return summarize(self.turn_count, self.messages)
 
     def to_dict(self) -> dict[str, Any]:
-        """The conversation as JSON tells it."""
+        """The conversation as JSON tells it, with its messages also as `conversation_data.messages`."""
+        messages = [message.to_dict() for message in self.messages]
         return {
             "conversation_id": self.conversation_id,
             "agent_id": self.agent_id,
@@ -98,7 +121,9 @@ class Conversation:
             "created_at": tell_time(self.created_at),
             "turn_count": self.turn_count,
             "memory_id": self.memory_id,
-            "messages": [message.to_dict() for message in self.messages],
+            "metadata": self.metadata,
+            "messages": messages,
+            "conversation_data": {"messages": messages},
             "pipeline_result": self.pipeline_result,
             "summary": self.summary,
         }
@@ -117,6 +142,7 @@ class Conversation:
             created_at=told.get("created_at"),
             memory_id=told.get("memory_id"),
             pipeline_result=told.get("pipeline_result"),
+            metadata=told.get("metadata"),
         )
 
 
@@ -177,12 +203,15 @@ def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datet
     if unknown := sorted(map(str, given.keys() - _FIELDS)):
         raise ValueError(f"{name} has fields that are not kept: {', '.join(unknown)}")
     message_id = check_key(f"message_id of {name}", given.get("message_id"))
+    content, attachments = _read_content(name, given)
     return Message(
         _read_role(name, given.get("role")),
-        _read_content(name, given.get("content")),
+        content,
         message_id or str(uuid.uuid4()),
         place,
         read_time(f"created_at of {name}", given.get("created_at")) or said_at,
+        read_name(f"name of {name}", given.get("name")),
+        attachments,
     )
 
 
@@ -192,11 +221,30 @@ def _read_role(name: str, role: object) -> Role:
     return cast(Role, role)
 
 
-def _read_content(name: str, content: object) -> str:
+def read_name(name: str, given: object) -> str | None:
+    """The name of a participant: one line of printable text, or none."""
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be text, not {type(given).__name__}")
+    if not given.strip() or not given.isprintable():
+        raise ValueError(f"{name} must be one line of printable text")
+    if len(given) > _LONGEST_NAME:
+        raise ValueError(f"{name} must not be longer than {_LONGEST_NAME} characters")
+    return given
+
+
+def _read_content(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[Attachment, ...]]:
+    """The text of a message, and its attachments."""
+    content, attachments = given.get("content"), read_attachments(name, given.get("attachments"))
     if content is None:
         raise ValueError(f"{name} must have content")
+    if isinstance(content, list | tuple):
+        if attachments:
+            raise ValueError(f"{name} must not have both content parts and attachments")
+        content, attachments = read_parts(name, content)
     if not isinstance(content, str):
-        raise TypeError(f"content of {name} must be text, not {type(content).__name__}")
+        raise TypeError(f"content of {name} must be text or a list of parts, not {type(content).__name__}")
     if not content.strip():
         raise ValueError(f"content of {name} must not be empty")
-    return content
+    return content, attachments

@@ -56,6 +56,8 @@ class Entry:
     """The structured part: `date`, `value`, …"""
     slot: str | None = None
     """What it says something about, where but one thing can hold at a time."""
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """A small JSON object of the person or program that wrote the entry."""
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as JSON tells it."""
@@ -65,6 +67,7 @@ class Entry:
             "content_type": self.content_type,
             "content_text": self.text,
             "content_data": dict(self.data),
+            "metadata": dict(self.metadata),
             "confidence": self.confidence,
             "learned_at": tell_time(self.learned_at),
             "said_at": self.said_at and tell_time(self.said_at),

@@ -26,10 +26,17 @@ class MemoryHit:
     score: float
     parts: Mapping[str, float]
     """What the score is made of: `text`, `vector`, `date`, …"""
+    agent_id: str = ""
+    """The agent that knows it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as JSON tells it."""
-        return {"entry": self.entry.to_dict(), "score": self.score, "parts": dict(self.parts)}
+        return {
+            "entry": self.entry.to_dict(),
+            "agent_id": self.agent_id,
+            "score": self.score,
+            "parts": dict(self.parts),
+        }
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class TurnHit:
     score: float
     parts: Mapping[str, float]
     """What the score is made of: `text`, `vector`, `neighbour`, `session`, …"""
+    agent_id: str = ""
+    """The agent of the conversation."""
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as JSON tells it."""
@@ -49,6 +58,7 @@ class TurnHit:
             "message": self.message.to_dict(),
             "conversation_id": self.conversation_id,
             "session_id": self.session_id,
+            "agent_id": self.agent_id,
             "score": self.score,
             "parts": dict(self.parts),
         }

@@ -50,6 +50,7 @@ class ConversationManager:
     get_memory_by_id = _blocking(MemoryStore.get_memory_by_id)
     get_memory_outline = _blocking(MemoryStore.get_memory_outline)
     list_memories = _blocking(MemoryStore.list_memories)
+    list_users = _blocking(MemoryStore.list_users)
     save_memory = _blocking(MemoryStore.save_memory)
 
     list_entries = _blocking(MemoryStore.list_entries)

@@ -30,6 +30,30 @@ class MemoryOutline:
         return {**vars(self), **times, "counts": dict(self.counts)}
 
 
+@dataclass(frozen=True)
+class UserOutline:
+    """A user of whom something is stored."""
+
+    user_id: str
+    memory_count: int
+    """Memories of the user: one for each agent."""
+    created_at: datetime
+    """When the first memory was made."""
+    updated_at: datetime
+    """When a memory last changed."""
+    position: str = field(repr=False)
+    """The place in the list of users, for the page after it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outline as JSON tells it."""
+        return {
+            "user_id": self.user_id,
+            "memory_count": self.memory_count,
+            "created_at": tell_time(self.created_at),
+            "updated_at": tell_time(self.updated_at),
+        }
+
+
 @dataclass(init=False)
 class Memory:
     """What an agent knows about a user.

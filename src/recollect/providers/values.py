@@ -63,7 +63,7 @@ class ChatReply:
 
     def to_dict(self, session_id: str) -> dict[str, Any]:
         """The turn as JSON tells it, with the session that its conversation belongs to."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        told = {each.name: getattr(self, each.name) for each in fields(self)} | {"agent_id": self.agent}
         calls = [asdict(call) for call in self.tool_calls]
         return {**told, "session_id": session_id, "usage": self.usage.to_dict(), "tool_calls": calls}
 

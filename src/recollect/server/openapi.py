@@ -26,7 +26,7 @@ _TAGS = {
     "entries": "One thing each that is known, with its evidence and its history.",
     "runs": "How far the learning has come, and what went wrong.",
     "chat": "Agents that remember.",
-    "users": "What is stored about a user: export and erasure.",
+    "users": "The users, and what is stored about one: export and erasure.",
     "access": "Who calls, and who did what.",
     "operations": "Whether the service works.",
 }

@@ -40,6 +40,28 @@ async def _record(store: Store, mark: str, name: str, *texts: str) -> None:
     )
 
 
+async def attach_words(store: Store, mark: str) -> None:
+    """Put a word into the columns that few rows fill: names, attachments and metadata."""
+    for name in ("name", "attachment", "metadata"):
+        message: dict[str, Any] = {"role": "tool", "content": "see below", "message_id": f"m {name}"}
+        if name == "name":
+            message["name"] = f"{mark} participant"
+        if name == "attachment":
+            image = {"type": "image_url", "image_url": {"url": f"https://example.org/{mark}.png"}}
+            message["content"] = [{"type": "text", "text": "see below"}, image]
+        await store.record_conversation(
+            f"{AGENT} {mark}",
+            f"user {mark}",
+            [message],
+            conversation_id=f"{mark} conversation with {name}",
+            metadata={"source": f"{mark} source"} if name == "metadata" else None,
+        )
+    text = "The user keeps bees."
+    await store.add_entry(
+        f"{AGENT} {mark}", f"user {mark}", "profile", text, metadata={"by": f"{mark} writer"}
+    )
+
+
 async def _talk(somewhere: Somewhere, mark: str) -> None:
     """Sessions with all that stands beside them: batches, notes, branches, leases."""
     options: dict[str, Any] = {"create_tables": True} if somewhere.create_tables else {}

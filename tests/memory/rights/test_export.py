@@ -12,7 +12,7 @@ from recollect.errors import ConflictError, ImportFormatError
 from recollect.testing.contract import in_event_loop
 
 from .kit import AGENT, Somewhere, Store, known, learn, said, tell
-from .people import move_in
+from .people import attach_words, move_in
 
 IMPORTED = ("memories", "entries", "conversations", "runs")
 
@@ -262,3 +262,60 @@ async def test_an_export_of_two_agents_keeps_their_memories_apart() -> None:
         entry["evidence"][0].update(conversation_id="c2")
         with pytest.raises(ImportFormatError, match="evidence cites"):
             await new.import_user(exported)
+
+
+@in_event_loop
+async def test_names_attachments_and_metadata_are_exported_and_come_back(somewhere: Somewhere) -> None:
+    async with Somewhere(":memory:").open() as old, somewhere.open() as new:
+        await attach_words(old, "annann")
+        exported = json.loads(json.dumps(await old.export_user("user annann")))
+        messages = [each["conversation_data"]["messages"][0] for each in exported["conversations"]]
+        assert [each["name"] for each in messages if each["name"]] == ["annann participant"]
+        assert [each["attachments"][0]["type"] for each in messages if each["attachments"]] == ["image_url"]
+        metadata = [each["metadata"] for each in exported["conversations"] if each["metadata"]]
+        assert metadata == [{"source": "annann source"}]
+        assert [each["metadata"] for each in exported["entries"]] == [{"by": "annann writer"}]
+        await new.import_user(exported)
+        assert await new.export_user("user annann") == exported
+
+
+@in_event_loop
+async def test_an_export_of_before_has_none_of_these_and_is_imported(somewhere: Somewhere) -> None:
+    async with Somewhere(":memory:").open() as old, somewhere.open() as new:
+        await lived(old)
+        exported = json.loads(json.dumps(await old.export_user("ann")))
+        for each in (*exported["conversations"], *exported["entries"]):
+            del each["metadata"]
+        for conversation in exported["conversations"]:
+            for message in conversation["conversation_data"]["messages"]:
+                del message["name"], message["attachments"]
+        await new.import_user(exported)
+        stored = await new.get_conversation("c1")
+        assert stored is not None
+        assert (stored.metadata, stored.messages[0].name, stored.messages[0].attachments) == ({}, None, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "told"),
+    [
+        ("entries", [], "metadata of entries.0. must be an object, not list"),
+        ("entries", {"a": {"b": {"c": {"d": {"e": {}}}}}}, "metadata of entries.0. must not be nested"),
+        (
+            "conversations",
+            {"a": "x" * 20_000},
+            "conversations.0. is no conversation: metadata must be at most",
+        ),
+    ],
+)
+@in_event_loop
+async def test_metadata_beyond_its_bounds_is_refused_and_nothing_is_imported(
+    kind: str, metadata: Any, told: str
+) -> None:
+    async with Somewhere(":memory:").open() as store:
+        await attach_words(store, "annann")
+        exported = await store.export_user("user annann")
+        exported[kind][0]["metadata"] = metadata
+        await store.erase_user("user annann")
+        with pytest.raises(ImportFormatError, match=told):
+            await store.import_user(exported)
+        assert await store.list_users() == []

@@ -5,7 +5,7 @@ import psycopg
 from recollect.testing.contract import in_event_loop
 
 from .kit import Somewhere, learn
-from .people import bytes_of, marked, move_in, plain, rows_of, unmarked
+from .people import Rows, attach_words, bytes_of, marked, move_in, plain, rows_of, unmarked
 
 GONE, OTHERS = "zuzalicezuz", ("quqbrunoquq", "vuvclaravuv")
 COUNTED = {
@@ -14,11 +14,11 @@ COUNTED = {
     "events": 2,
     "summaries": 2,
     "memories": 1,
-    "entries": 4,
+    "entries": 5,
     "evidence": 4,
-    "conversations": 4,
-    "messages": 6,
-    "runs": 4,
+    "conversations": 7,
+    "messages": 9,
+    "runs": 7,
     "stages": 6,
     "failures": 1,
     "queued": 1,
@@ -31,6 +31,8 @@ async def test_erasing_one_user_of_three_leaves_no_trace_of_them_and_every_byte_
 ) -> None:
     async with any_way.open(embeds=True) as store:
         await move_in(any_way, store, OTHERS[0], GONE, OTHERS[1])
+        for mark in (OTHERS[0], GONE):
+            await attach_words(store, mark)
         assert await store.embed_pending() > 0
         await store.receipt_subject("anybody")  # makes the key of receipts, which names nobody
         before = rows_of(any_way.url)
@@ -40,6 +42,7 @@ async def test_erasing_one_user_of_three_leaves_no_trace_of_them_and_every_byte_
             "memory_embedders",
         }
         assert GONE.encode() in bytes_of(any_way.url)
+        assert all(GONE in text for text in _last_columns(before))
 
         receipt = await store.erase_user(f"user {GONE}")
         await store.vacuum(full=True)
@@ -84,6 +87,7 @@ async def test_what_postgresql_knows_of_its_columns_tells_nothing_either(empty_p
     somewhere = Somewhere(empty_postgres.replace("postgresql:", "postgresql+asyncpg:"), create_tables=True)
     async with somewhere.open() as store:
         await move_in(somewhere, store, GONE, OTHERS[0])
+        await attach_words(store, GONE)
         with psycopg.connect(plain(somewhere.url), autocommit=True) as connection:
             connection.execute("ANALYZE")
             assert GONE in _statistics(connection)
@@ -91,6 +95,17 @@ async def test_what_postgresql_knows_of_its_columns_tells_nothing_either(empty_p
             await store.vacuum()
             assert GONE not in _statistics(connection)
             assert OTHERS[0] in _statistics(connection)
+
+
+def _last_columns(rows: Rows) -> list[str]:
+    """All values of metadata, names and attachments, by their columns."""
+    columns = (
+        ("conversations", -1),
+        ("memory_contents", -1),
+        ("conversation_messages", -2),
+        ("conversation_messages", -1),
+    )
+    return [repr([row[place] for row in rows[table]]) for table, place in columns]
 
 
 def _statistics(connection: psycopg.Connection[tuple[str]]) -> str:

@@ -209,7 +209,7 @@ async def test_an_owner_must_be_given_to_record(file_place: Place) -> None:
 def test_messages_as_objects_are_checked_too() -> None:
     good = Message("user", "hi", "m1", 7, datetime(2025, 1, 1, tzinfo=UTC))
     assert Conversation("a", "u", [good]).messages[0].message_index == 0
-    for wrong in ({"role": "tool"}, {"content": " "}, {"created_at": datetime(2025, 1, 1)}):  # noqa: DTZ001
+    for wrong in ({"role": "function"}, {"content": " "}, {"created_at": datetime(2025, 1, 1)}):  # noqa: DTZ001
         with pytest.raises(ValueError, match="message 0"):
             Conversation("a", "u", [Message(**{**vars(good), **wrong})])  # type: ignore[arg-type]
 

@@ -37,6 +37,15 @@ def test_a_conversation_is_told_in_the_shape_of_the_service() -> None:
         memory_id="m",
         created_at="2024-05-07T09:30:00",
     ).to_dict()
+    said = {
+        "message_id": "m1",
+        "role": "user",
+        "name": None,
+        "content": "Hello, I am Ada",
+        "attachments": [],
+        "message_index": 0,
+        "created_at": "2024-05-07T08:00:00Z",
+    }
     assert told == {
         "conversation_id": "c",
         "agent_id": "agent",
@@ -45,15 +54,9 @@ def test_a_conversation_is_told_in_the_shape_of_the_service() -> None:
         "created_at": "2024-05-07T09:30:00Z",
         "turn_count": 1,
         "memory_id": "m",
-        "messages": [
-            {
-                "message_id": "m1",
-                "role": "user",
-                "content": "Hello, I am Ada",
-                "message_index": 0,
-                "created_at": "2024-05-07T08:00:00Z",
-            }
-        ],
+        "metadata": {},
+        "messages": [said],
+        "conversation_data": {"messages": [said]},
         "pipeline_result": None,
         "summary": "Conversation with 1 turns: Hello, I am Ada...",
     }
@@ -128,13 +131,25 @@ BAD_MESSAGES = [
     (7, TypeError, "messages must be a list, not int"),
     ([7], TypeError, "message 0 must be an object, not int"),
     ([USER, None], TypeError, "message 1 must be an object, not NoneType"),
-    ([{"content": "x"}], ValueError, "message 0 must have a role, which is one of user, assistant, system"),
-    ([{"role": "tool", "content": "x"}], ValueError, "message 0 must have a role"),
+    (
+        [{"content": "x"}],
+        ValueError,
+        "message 0 must have a role, which is one of user, assistant, system, tool",
+    ),
+    ([{"role": "function", "content": "x"}], ValueError, "message 0 must have a role"),
     ([{"role": ["user"], "content": "x"}], ValueError, "message 0 must have a role"),
     ([{"role": "user"}], ValueError, "message 0 must have content"),
-    ([{"role": "user", "content": 7}], TypeError, "content of message 0 must be text, not int"),
+    (
+        [{"role": "user", "content": 7}],
+        TypeError,
+        "content of message 0 must be text or a list of parts, not int",
+    ),
     ([{"role": "user", "content": " \n"}], ValueError, "content of message 0 must not be empty"),
-    ([{**USER, "name": "Ada"}], ValueError, "message 0 has fields that are not kept: name"),
+    ([{**USER, "mood": "good"}], ValueError, "message 0 has fields that are not kept: mood"),
+    ([{**USER, "name": 7}], TypeError, "name of message 0 must be text, not int"),
+    ([{**USER, "name": " "}], ValueError, "name of message 0 must be one line of printable text"),
+    ([{**USER, "name": "a\nb"}], ValueError, "name of message 0 must be one line of printable text"),
+    ([{**USER, "name": "x" * 256}], ValueError, "name of message 0 must not be longer than 255 characters"),
     ([{**USER, "message_id": ""}], ValueError, "message_id of message 0 must not be empty"),
     ([{**USER, "message_id": "x" * 256}], ValueError, "must not be longer than 255 characters"),
     ([{**USER, "message_id": "a"}] * 2, ValueError, "two messages have the same message_id"),

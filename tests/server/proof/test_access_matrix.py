@@ -13,7 +13,7 @@ from recollect.testing.providers import ProviderServer
 from .places import TALKER, Place, make_key, record, revoke_key, say
 from .waiting import wait_until
 
-NEED_ADMIN = {"audit.list", "users.export", "users.erase"}
+NEED_ADMIN = {"audit.list", "users.list", "users.export", "users.erase"}
 ADMIN_BEYOND_ONE_USER = {"conversations.list", "memories.list", "runs.list"}
 READING_POSTS = {"conversations.search", "memories.search", "memories.recall"}
 # One's own user of the same name has a memory by then, or has none yet.

@@ -20,6 +20,7 @@ NEED_ADMIN = [
     ("GET", "/v1/memories?user_id=ada"),
     ("GET", "/v1/runs"),
     ("GET", "/v1/audit"),
+    ("GET", "/v1/users"),
     ("GET", "/v1/users/export?user_id=ada"),
     ("DELETE", "/v1/users?user_id=ada"),
 ]

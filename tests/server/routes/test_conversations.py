@@ -146,6 +146,7 @@ def test_what_runs_over_a_conversation_have_done_is_told(
 
 
 def test_a_memory_that_is_not_theirs_is_a_conflict(client: httpx2.Client, user: str) -> None:
+    save(client, user)
     body = {"agent_id": "assistant", "user_id": user, "messages": LISBON, "memory_id": "another"}
     answer = client.post("/v1/conversations", json=body)
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
@@ -155,5 +156,5 @@ def test_the_outline_is_what_is_told_without_the_messages(client: httpx2.Client,
     path = f"/v1/conversations/{save(client, user)['conversation_id']}"
     outline, whole = client.get(f"{path}/outline").json(), client.get(path).json()
     assert outline == {name: whole[name] for name in outline}
-    assert set(whole) - set(outline) == {"conversation_data", "pipeline_result"}
+    assert set(whole) - set(outline) == {"messages", "conversation_data", "pipeline_result"}
     assert client.get("/v1/conversations/nowhere/outline").json()["code"] == "not_found"

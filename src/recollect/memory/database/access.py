@@ -87,11 +87,14 @@ class MemoryDatabase(SQLStore):
 
     async def turns_by_id(
         self, tenant: str, ids: Sequence[tuple[str, str]]
-    ) -> dict[tuple[str, str], tuple[Message, str, str]]:
-        """Messages, each with its conversation and session, by pairs of conversation id and message id."""
+    ) -> dict[tuple[str, str], tuple[Message, str, str, str]]:
+        """Messages with their conversation, session and agent, by conversation id and message id."""
         wanted = json.dumps([json.dumps(list(each)) for each in ids])
         rows = await self._fetch(self.turns, (tenant, wanted), list) if ids else []
-        return {(row[0], row[2]): (conversations.messages_from([row[2:]])[0], row[0], row[1]) for row in rows}
+        return {
+            (row[0], row[3]): (conversations.messages_from([row[3:]])[0], row[0], row[1], row[2])
+            for row in rows
+        }
 
     async def related(self, memory_id: str, texts: Sequence[str], slots: Iterable[str] = ()) -> list[Entry]:
         """What a memory holds about the same matters as texts, in the order in which it was learned.

@@ -1,7 +1,7 @@
 """The rows of conversations and of their messages."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ConflictError
@@ -15,29 +15,31 @@ from ...sessions.sql.columns import (
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..conversation import Conversation, Message
+from ..metadata import metadata_from_column, metadata_to_column
+from ..parts import attachments_from_column, attachments_to_column
 from . import memories
 from .dialect import Dialect
 from .schema import CONVERSATIONS, MESSAGES
 
 COLUMNS = (
     "conversation_id, agent_id, user_id, session_id, memory_id, created_at, next_index, pipeline_result,"
-    " closed_at, updated_at, provider_conversation_id"
+    " closed_at, updated_at, provider_conversation_id, metadata"
 )
-_MESSAGE = "message_id, role, content, message_index, created_at"
+MESSAGE_COLUMNS = "message_id, role, content, message_index, created_at, name, attachments"
 _MAKE = (
     f"INSERT INTO {CONVERSATIONS.name} (conversation_id, tenant, agent_id, user_id, session_id, memory_id,"
-    " created_at, updated_at, next_index, memory_strategy, memory_injection)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+    " created_at, updated_at, next_index, memory_strategy, memory_injection, metadata)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
     " ON CONFLICT (conversation_id) DO NOTHING RETURNING 1"
 )
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
 READ = f"SELECT {COLUMNS} FROM {CONVERSATIONS.name} WHERE {_OWNED}"
 READ_MESSAGES = (
-    f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_index BETWEEN ?2 AND ?3"
-    " ORDER BY message_index"
+    f"SELECT {MESSAGE_COLUMNS} FROM {MESSAGES.name}"
+    " WHERE conversation_id = ?1 AND message_index BETWEEN ?2 AND ?3 ORDER BY message_index"
 )
 LIST_MESSAGES = (
-    f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_index >= ?2"
+    f"SELECT {MESSAGE_COLUMNS} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_index >= ?2"
     " ORDER BY message_index LIMIT ?3"
 )
 INACTIVE = (
@@ -65,6 +67,7 @@ class ConversationRow(NamedTuple):
     closed_at: str | None
     updated_at: str
     provider_conversation_id: str | None
+    metadata: str | None
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -73,6 +76,10 @@ class ConversationRow(NamedTuple):
             return None
         told: dict[str, Any] = json_from_column(self.pipeline_result)
         return told
+
+    def has(self, memory_id: str, metadata: Mapping[str, Any]) -> bool:
+        """Whether it is of this memory and has this metadata."""
+        return self.memory_id == memory_id and metadata_from_column(self.metadata) == metadata
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
         """The conversation, with its messages."""
@@ -86,6 +93,7 @@ class ConversationRow(NamedTuple):
             self.memory_id,
             self.result,
             self.closed_at and time_from_column(self.closed_at),
+            metadata_from_column(self.metadata),
         )
         conversation.messages = tuple(messages)  # with their places: one that was erased leaves a gap
         return conversation
@@ -126,6 +134,7 @@ def make(
         now,
         conversation.turn_count,
         *settings,
+        metadata_to_column(conversation.metadata),
     )
     return bool((yield Statement(_MAKE, values)))
 
@@ -133,15 +142,15 @@ def make(
 def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
     rows = yield Statement(READ, (conversation.conversation_id, tenant))
     stored = ConversationRow(*rows[0]) if rows else None
-    if stored is not None and stored.memory_id == memory_id:
+    if stored is not None and stored.has(memory_id, conversation.metadata):
         said = yield Statement(READ_MESSAGES, (stored.conversation_id, 0, conversation.turn_count - 1))
         if _said(messages_from(said)) == _said(conversation.messages):
             return
     raise ConflictError("there is another conversation with this conversation_id")
 
 
-def _said(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in messages]
+def _said(messages: Sequence[Message]) -> list[tuple[Any, ...]]:
+    return [(message.role, message.name, message.content, message.attachments) for message in messages]
 
 
 def already_there(by_id: str, conversation_id: str, messages: Sequence[Message]) -> Script[list[Message]]:
@@ -167,6 +176,8 @@ def add_messages(
             "role": message.role,
             "content": text_to_column(message.content),
             "created_at": time_to_column(message.created_at),
+            "name": message.name,
+            "attachments": attachments_to_column(message.attachments),
         }
         for message in messages
     ]
@@ -176,17 +187,17 @@ def add_messages(
 def in_conversation(dialect: Dialect) -> str:
     """The statement that finds messages of a conversation by a JSON list of their ids."""
     return (
-        f"SELECT {_MESSAGE} FROM {MESSAGES.name} WHERE conversation_id = ?1"
+        f"SELECT {MESSAGE_COLUMNS} FROM {MESSAGES.name} WHERE conversation_id = ?1"
         f" AND message_id IN {dialect.each.format('?2')} ORDER BY message_index"
     )
 
 
 def by_ids(dialect: Dialect) -> str:
     """The statement that finds messages of a tenant by JSON lists of conversation id and message id."""
-    wanted = dialect.each.format("?2")
+    wanted, columns = dialect.each.format("?2"), MESSAGE_COLUMNS.split(", ")
     return (
-        "SELECT said.conversation_id, within.session_id, said.message_id, said.role, said.content,"
-        " said.message_index, said.created_at"
+        "SELECT said.conversation_id, within.session_id, within.agent_id,"
+        f" {', '.join(f'said.{name}' for name in columns)}"
         f" FROM {wanted} AS wanted JOIN {MESSAGES.name} AS said"
         f" ON said.conversation_id = {dialect.element.format('wanted.value', 0)}"
         f" AND said.message_id = {dialect.element.format('wanted.value', 1)}"
@@ -208,6 +219,14 @@ def rows_from(rows: list[Row]) -> list[ConversationRow]:
 def messages_from(rows: list[Row]) -> list[Message]:
     """The messages that rows hold."""
     return [
-        Message(role, text_from_column(content), message_id, index, time_from_column(created_at))
-        for message_id, role, content, index, created_at in rows
+        Message(
+            role,
+            text_from_column(content),
+            message_id,
+            index,
+            time_from_column(created_at),
+            name,
+            attachments_from_column(attachments),
+        )
+        for message_id, role, content, index, created_at, name, attachments in rows
     ]

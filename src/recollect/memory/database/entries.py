@@ -18,6 +18,7 @@ from ...sessions.sql.columns import (
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..entry import ContentType, Entry, Evidence
+from ..metadata import metadata_from_column, metadata_to_column
 from ..terms import terms
 from . import memories
 from .dialect import Dialect
@@ -25,7 +26,7 @@ from .schema import CONTENTS, EVIDENCE, MESSAGES, TERMS
 
 _COLUMNS = (
     "content_id, memory_id, content_type, content_text, content_data, confidence, learned_at, valid_from,"
-    " valid_to, retired_at, superseded_by, said_at, slot, position"
+    " valid_to, retired_at, superseded_by, said_at, slot, metadata, position"
 )
 _LIVE = "retired_at IS NULL"
 _AT = "learned_at <= ?3 AND (retired_at IS NULL OR retired_at > ?3)"
@@ -85,6 +86,7 @@ class NewEntry:
     superseded_by: str | None = None
     """What was said later and is known already: then this one was true before."""
     content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ def _content_row(
         "retired_at": entry.superseded_by and now,
         "superseded_by": entry.superseded_by,
         "run_id": run_id,
+        "metadata": metadata_to_column(entry.metadata),
     }
 
 
@@ -253,7 +256,7 @@ def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
 
 def _from_row(row: Row) -> Entry:
     content_id, memory_id, kind, text, data, confidence, learned, since, until, *rest, _ = row
-    retired, superseded_by, said, slot = rest
+    retired, superseded_by, said, slot, metadata = rest
     return Entry(
         content_id,
         memory_id,
@@ -268,6 +271,7 @@ def _from_row(row: Row) -> Entry:
         superseded_by,
         data=json_from_column(data),
         slot=slot,
+        metadata=metadata_from_column(metadata),
     )
 
 

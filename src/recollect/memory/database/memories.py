@@ -11,6 +11,8 @@ from ...sessions.sql.scripts import Row, Script, Statement
 from .dialect import Dialect
 from .schema import MEMORIES, QUEUE
 
+NOT_THEIRS = "memory_id is not that of this agent and user"
+"""Why a `memory_id` is refused: the same words whosever it is."""
 _COLUMNS = "memory_id, tenant, agent_id, user_id, created_at, updated_at, version"
 _MAKE = (
     f"INSERT INTO {MEMORIES.name} (memory_id, tenant, agent_id, user_id, owner_key, user_key, created_at,"
@@ -18,6 +20,7 @@ _MAKE = (
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, 0, ?9, ?9) ON CONFLICT DO NOTHING"
 )
 FIND = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE owner_key = ?1"
+_TAKEN = f"SELECT 1 FROM {MEMORIES.name} WHERE memory_id = ?1"
 READ = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE memory_id = ?1 AND tenant = ?2"
 # A change that changes nothing: until the transaction ends, nobody else changes the memory.
 HOLD = (
@@ -29,6 +32,11 @@ _LIST = (
 LIST = _LIST.format("tenant")
 LIST_OF_USER = _LIST.format("user_key")
 LIST_OF_OWNER = _LIST.format("owner_key")
+LIST_USERS = (
+    f"SELECT min(user_id), count(*), min(created_at), max(updated_at), user_key FROM {MEMORIES.name}"
+    " WHERE tenant = ?1 AND user_key > ?2 GROUP BY user_key ORDER BY user_key LIMIT ?3"
+)
+"""A page of the users of a tenant, in the order of an index that bounds no length of their ids."""
 _ADVANCE = (
     f"UPDATE {MEMORIES.name} SET version = version + 1, entries_stamp = entries_stamp + 1, updated_at = ?2,"
     " next_position = next_position + ?3 WHERE memory_id = ?1 RETURNING next_position"
@@ -68,25 +76,25 @@ def _hash(*names: str) -> str:
     return hashlib.sha256(json.dumps(names).encode()).hexdigest()
 
 
-def find_to_record(row: MemoryRow, find: str, may_make: bool) -> Script[str | None]:
-    """The id of the memory of an agent and a user, made if there is none and it may be.
+def find_to_record(row: MemoryRow, find: str) -> Script[str]:
+    """The id of the memory of an agent and a user, made with the row's id if there is none.
 
-    Nobody deletes it before the transaction ends.
+    Nobody deletes it before the transaction ends. A `ConflictError` if the id is another's.
     """
-    if not may_make:
-        rows = yield Statement(find, (owner_key(row.tenant, row.agent_id, row.user_id),))
-        return str(rows[0][0]) if rows else None
     found = yield from _find_or_make(row, find)
-    if found is None:  # others have made it, and erased it at once: all begins anew
-        raise TransientError("the memory was erased as it was made")
-    return found
+    if found is not None:
+        return found
+    if (yield Statement(_TAKEN, (row.memory_id,))):
+        raise ConflictError(NOT_THEIRS)
+    # Another transaction made the memory and erased it at once: run this one again.
+    raise TransientError("the memory was erased as it was made")
 
 
 def find_or_make(row: MemoryRow) -> Script[str]:
     """The id of the memory of an agent and a user, which is made if there is none."""
     found = yield from _find_or_make(row, FIND)
     if found is None:
-        raise ConflictError("memory_id is not that of this agent and user")
+        raise ConflictError(NOT_THEIRS)
     return found
 
 

@@ -8,6 +8,7 @@ and has been set right since, and has come.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...errors import ConflictError
@@ -99,10 +100,7 @@ def append(
     if not rows:
         raise ConflictError("the conversation is closed, or it is not there any more")
     first = int(rows[0][0]) - len(messages)
-    placed = [
-        Message(each.role, each.content, each.message_id, first + place, each.created_at)
-        for place, each in enumerate(messages)
-    ]
+    placed = [replace(each, message_index=first + place) for place, each in enumerate(messages)]
     yield from conversations.add_messages(owner.tenant, owner.memory_id, owner.conversation_id, placed)
     return placed, rows[0][1]
 

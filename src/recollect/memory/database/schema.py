@@ -17,6 +17,7 @@ from ...sessions.sql.description import (
     Column,
     PartialIndex,
     Table,
+    add_columns_in_sqlite,
     create_in_sqlite,
     describe,
     put_key_first,
@@ -50,11 +51,13 @@ SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
 # Of conversations; files that were made before get them in a step of their own.
-_ADDED_LATER = (
+_ADDED_LATER: tuple[Column, ...] = (
     Column("learn_at", "real", required=False),
     Column("waiting_from", "integer", required=False),
     Column("settings_version", "integer", required=False),
 )
+_METADATA = (Column("metadata", "json", required=False),)
+_OF_MESSAGES = (*_optional("name"), Column("attachments", "json", required=False))
 _REPLACED_INDEXES = (
     "recollect_conversations_memory_id_created_at",
     "recollect_conversations_session_id",
@@ -73,7 +76,7 @@ MEMORIES = Table(
     ),
     key=("memory_id",),
     unique=(("owner_key",),),
-    indexes=(("user_key",), ("tenant", "memory_id")),
+    indexes=(("user_key",), ("tenant", "memory_id"), ("tenant", "user_key")),
 )
 
 CONTENTS = Table(
@@ -94,6 +97,7 @@ CONTENTS = Table(
         *_times("retired_at", required=False),
         *_optional("superseded_by", "run_id"),
         *_VECTOR,
+        *_METADATA,
     ),
     key=("content_id",),
     unique=(("memory_id", "position"),),
@@ -147,6 +151,7 @@ CONVERSATIONS = Table(
         Column("next_index", "integer"),
         Column("pipeline_result", "json", required=False),
         *_ADDED_LATER,
+        *_METADATA,
     ),
     key=("conversation_id",),
     indexes=(
@@ -171,6 +176,7 @@ MESSAGES = Table(
         *_texts("message_id", "role", "content"),
         *_times("created_at"),
         *_VECTOR,
+        *_OF_MESSAGES,
     ),
     key=("conversation_id", "message_index"),
     unique=(("conversation_id", "message_id"),),
@@ -278,12 +284,7 @@ def create_tables() -> Script[None]:
 
 def add_quiet_conversations() -> Script[None]:
     """What a file of before lacks: when conversations are to be learned from, and what lists them."""
-    rows = yield Statement(f"PRAGMA table_info({CONVERSATIONS.name})")
-    there = {row[1] for row in rows}
-    for column in _ADDED_LATER:
-        if column.name not in there:
-            definition = f"{column.name} {column.kind.upper()}"
-            yield Statement(f"ALTER TABLE {CONVERSATIONS.name} ADD COLUMN {definition}")
+    yield from add_columns_in_sqlite(CONVERSATIONS, _ADDED_LATER)
     for name in _REPLACED_INDEXES:
         yield Statement(f"DROP INDEX IF EXISTS {name}")
     yield from create_in_sqlite((CONVERSATIONS, RUNS))
@@ -299,7 +300,21 @@ def put_key_of_terms_first() -> Script[None]:
     yield from put_key_first(TERMS)
 
 
-_STEPS = (create_tables, add_quiet_conversations, add_times_of_runs, put_key_of_terms_first)
+def add_names_and_metadata() -> Script[None]:
+    """Names and attachments of messages, metadata of conversations and entries, and an index of users."""
+    for table, columns in _NAMES_AND_METADATA.items():
+        yield from add_columns_in_sqlite(table, columns)
+    yield from create_in_sqlite((MEMORIES,))
+
+
+_NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
+_STEPS = (
+    create_tables,
+    add_quiet_conversations,
+    add_times_of_runs,
+    put_key_of_terms_first,
+    add_names_and_metadata,
+)
 
 
 @dataclass(frozen=True)
@@ -317,8 +332,10 @@ class MemorySchema(Schema):
 
     def columns(self) -> Mapping[str, Set[str]]:
         """All that were there from the beginning: nobody else makes these tables."""
-        later = {column.name for column in _ADDED_LATER}
-        return {table.name: set(table.column_names) - later for table in TABLES}
+        later = {CONVERSATIONS.name: {column.name for column in _ADDED_LATER}}
+        for table, columns in _NAMES_AND_METADATA.items():
+            later.setdefault(table.name, set()).update(column.name for column in columns)
+        return {table.name: set(table.column_names) - later.get(table.name, set()) for table in TABLES}
 
     def describe(self) -> Any:
         """As SQLAlchemy's `MetaData`."""

@@ -39,7 +39,7 @@ class Grounded:
 
 def ground(drafts: Sequence[Draft], excerpt: Excerpt) -> Grounded:
     """Candidates with their evidence; an entry that nothing the user said speaks for is none."""
-    sources = _Sources(numbered_messages(excerpt))
+    sources = _Sources(excerpt)
     about_user = [draft for draft in drafts if not _ABOUT_ASSISTANT.match(draft.text)]
     found = [(draft, sources.evidence_for(draft)) for draft in about_user]
     candidates = tuple(_candidate(draft, evidence) for draft, evidence in found if evidence)
@@ -49,14 +49,20 @@ def ground(drafts: Sequence[Draft], excerpt: Excerpt) -> Grounded:
 class _Sources:
     """The messages that entries may stand on."""
 
-    def __init__(self, messages: list[Message]) -> None:
-        self._messages = messages
+    def __init__(self, excerpt: Excerpt) -> None:
+        self._excerpt = excerpt
+        self._messages = numbered_messages(excerpt)
 
     def evidence_for(self, draft: Draft) -> list[Message]:
-        """The user's messages that were cited, or else are nearest, and then the others that were cited."""
+        """The user's messages that were cited, or else are nearest, and then the others that were cited.
+
+        What rests on messages of tools or other participants alone has no evidence.
+        """
         cited = [self._messages[place] for place in draft.cited if place < len(self._messages)]
-        of_user = [message for message in cited if message.role == "user"] or self._nearest(draft.text)
-        others = [message for message in cited if message.role != "user"]
+        of_user = [message for message in cited if self._excerpt.is_users(message)]
+        others = [message for message in cited if not self._excerpt.is_users(message)]
+        if not of_user and not any(map(self._excerpt.is_others, others)):
+            of_user = self._nearest(draft.text)
         return [*of_user, *others][:MOST_EVIDENCE] if of_user else []
 
     def _nearest(self, text: str) -> list[Message]:
@@ -70,7 +76,7 @@ class _Sources:
         """For each term, the places of the user's messages that have it."""
         places: dict[str, list[int]] = {}
         for place, message in enumerate(self._messages):
-            for term in _telling_terms(message.content) if message.role == "user" else ():
+            for term in _telling_terms(message.content) if self._excerpt.is_users(message) else ():
                 places.setdefault(term, []).append(place)
         return places
 

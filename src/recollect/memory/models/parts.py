@@ -19,7 +19,7 @@ def split_excerpt(excerpt: Excerpt, budget: int) -> list[Excerpt]:
 
     Parts in which the user says nothing are left out.
     """
-    sizes = [tokens_of_message(message) for message in excerpt.messages]
+    sizes = [tokens_of_message(excerpt, message) for message in excerpt.messages]
     room = max(_SHARE * room_for_data("modification", budget), sum(sizes) / _MOST_PARTS)
     starts = [*_starts(sizes, room), len(sizes)]
     parts = [_part(excerpt, *edges) for edges in pairwise(starts)]
@@ -28,7 +28,7 @@ def split_excerpt(excerpt: Excerpt, budget: int) -> list[Excerpt]:
 
 def is_user_heard(excerpt: Excerpt) -> bool:
     """Whether the user says anything."""
-    return any(message.role == "user" for message in excerpt.messages)
+    return any(excerpt.is_users(message) for message in excerpt.messages)
 
 
 def _starts(sizes: Sequence[int], room: float) -> list[int]:

@@ -62,7 +62,7 @@ def stage_files(stage: Stage, version: str = PROMPT_VERSION) -> StageFiles:
 def modification_prompt(excerpt: Excerpt, budget: int) -> Prompt:
     """What is new or changed in the messages?"""
     room = room_for_data("modification", budget)
-    messages = quote_messages(number_messages(excerpt), room)
+    messages = quote_messages(excerpt, number_messages(excerpt), room)
     earlier = quote_earlier(excerpt, room - messages.tokens)
     counts = {"messages_shortened": messages.shortened, "messages_left_out": messages.left_out}
     return _prompt("modification", counts, messages=messages.text, earlier=earlier.text)
@@ -77,7 +77,7 @@ def update_prompt(
     entries = quote_known(known, room - quoted.tokens)
     cited = {message_id for candidate in candidates for message_id in candidate.evidence}
     numbered = [each for each in number_messages(excerpt) if each[1].message_id in cited]
-    messages = quote_messages(numbered, room - quoted.tokens - entries.tokens)
+    messages = quote_messages(excerpt, numbered, room - quoted.tokens - entries.tokens)
     counts = {"candidates_left_out": quoted.left_out, "known_left_out": entries.left_out}
     return _prompt("update", counts, candidates=quoted.text, known=entries.text, messages=messages.text)
 
@@ -86,7 +86,7 @@ def mind_prompt(excerpt: Excerpt, known: Sequence[Entry], budget: int) -> Prompt
     """What does the user seem to think, feel and want?"""
     room = room_for_data("mind", budget)
     entries = quote_known(known, room // 3)
-    messages = quote_messages(number_messages(excerpt), room - entries.tokens)
+    messages = quote_messages(excerpt, number_messages(excerpt), room - entries.tokens)
     earlier = quote_earlier(excerpt, room - entries.tokens - messages.tokens)
     counts = {
         "messages_shortened": messages.shortened,

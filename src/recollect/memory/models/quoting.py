@@ -45,21 +45,23 @@ class Quoted:
         return sum(map(_tokens, self.lines))
 
 
-def quote_messages(messages: Sequence[tuple[str, Message]], room: int) -> Quoted:
+def quote_messages(excerpt: Excerpt, messages: Sequence[tuple[str, Message]], room: int) -> Quoted:
     """Numbered messages within so many tokens.
 
     Where there are too many, long ones are shortened in the middle. If that is not enough, some are left out:
-    first those of the assistant, and of each the oldest first.
+    first those that are not the user's, and of each the oldest first.
     """
-    lines, bound = [_message_line(number, message, _BOUNDS[0]) for number, message in messages], _BOUNDS[0]
+    bound = _BOUNDS[0]
+    lines = [_message_line(excerpt, number, message, bound) for number, message in messages]
     for bound in _BOUNDS:
         lines = [
-            _message_line(number, message, bound) if len(message.content) > bound else line
+            _message_line(excerpt, number, message, bound) if len(message.content) > bound else line
             for line, (number, message) in zip(lines, messages, strict=True)
         ]
         if sum(map(_tokens, lines)) <= room:
             break
-    newest_first = sorted(range(len(lines)), key=lambda place: (messages[place][1].role != "user", -place))
+    users_first = [(not excerpt.is_users(message), -place) for place, (_, message) in enumerate(messages)]
+    newest_first = sorted(range(len(lines)), key=users_first.__getitem__)
     kept = _fitting(lines, newest_first, room)
     shortened = sum(len(messages[place][1].content) > bound for place in kept)
     return Quoted(tuple(lines[place] for place in kept), shortened, len(lines) - len(kept))
@@ -71,7 +73,7 @@ def quote_earlier(excerpt: Excerpt, room: int) -> Quoted:
     for message in reversed(excerpt.before):
         if message.role == "system":
             continue
-        line = _message_line(None, message, _LONGEST_EARLIER)
+        line = _message_line(excerpt, None, message, _LONGEST_EARLIER)
         room -= _tokens(line)
         if room < 0:
             break
@@ -111,10 +113,11 @@ def _fitting(lines: Sequence[str], order: Iterable[int], room: int) -> list[int]
     return sorted(kept)
 
 
-def _message_line(number: str | None, message: Message, longest: int) -> str:
+def _message_line(excerpt: Excerpt, number: str | None, message: Message, longest: int) -> str:
     return _line(
         id=number,
-        role=message.role,
+        role=excerpt.role_of(message),
+        name=message.name,
         date=message.created_at.date().isoformat(),
         weekday=_WEEKDAYS[message.created_at.weekday()],
         text=shorten(message.content, longest),
@@ -146,9 +149,9 @@ def shorten(text: str, longest: int) -> str:
     return well_formed(f"{text[:half]} [… {left_out} characters left out …] {text[-half:]}")
 
 
-def tokens_of_message(message: Message) -> int:
+def tokens_of_message(excerpt: Excerpt, message: Message) -> int:
     """About how many tokens a message is in a prompt that has room enough."""
-    return 0 if message.role == "system" else _tokens(_message_line("m1000", message, _BOUNDS[0]))
+    return 0 if message.role == "system" else _tokens(_message_line(excerpt, "m1000", message, _BOUNDS[0]))
 
 
 def _tokens(line: str) -> int:

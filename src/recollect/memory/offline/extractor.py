@@ -77,10 +77,11 @@ async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
     """What is worth knowing in the user's messages, each thing once."""
     seen = Known()
     before = excerpt.before[-1] if excerpt.before else None
-    slotted = _last_with_slot(excerpt.before[-_BEFORE:])
+    slotted = _last_with_slot([each for each in excerpt.before[-_BEFORE:] if excerpt.is_users(each)])
     for number, message in enumerate(excerpt.messages):
         await _give_way(number)
-        for candidate in _candidates_of(message, before, slotted):
+        told = _candidates_of(message, before, slotted) if excerpt.is_users(message) else []
+        for candidate in told:
             slotted = candidate if candidate.slot else slotted
             if seen.same_as(candidate.text) is None:
                 seen.add(f"{number}/{candidate.text}", candidate.text)
@@ -100,14 +101,12 @@ async def _taken_back(candidates: Sequence[Candidate]) -> set[int]:
 
 def _last_with_slot(before: Sequence[Message]) -> Candidate | None:
     """What the user said before that could now be corrected; it is not cited, for it was taken in then."""
-    found = [each for message in before if message.role == "user" for each in read_message(message, None)]
+    found = [each for message in before for each in read_message(message, None)]
     last = next((candidate for candidate in reversed(found) if candidate.slot), None)
     return replace(last, evidence=()) if last else None
 
 
 def _candidates_of(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:
-    if message.role != "user":
-        return []
     correction = correction_in(message, slotted)
     if correction is None:
         return read_message(message, before)

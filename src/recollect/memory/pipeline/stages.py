@@ -31,6 +31,18 @@ class Excerpt:
     messages: tuple[Message, ...] = field(repr=False)
     before: tuple[Message, ...] = field(default=(), repr=False)
 
+    def is_users(self, message: Message) -> bool:
+        """Whether the user said it. Only these messages tell facts about the user."""
+        return message.is_from(self.user_id)
+
+    def is_others(self, message: Message) -> bool:
+        """Whether a tool or another participant said it, who is neither the user nor the assistant."""
+        return message.role in ("user", "tool") and not self.is_users(message)
+
+    def role_of(self, message: Message) -> str:
+        """The role as a model reads it: `participant` for a user message under another name."""
+        return "participant" if message.role == "user" and not self.is_users(message) else message.role
+
 
 @dataclass(frozen=True)
 class Candidate:

@@ -80,7 +80,7 @@ _FORGET_RESULTS = (
     " WHERE memory_id = ?1"
 )
 _MESSAGE = (
-    f"SELECT message_id, role, content, message_index, created_at FROM {MESSAGES.name}"
+    f"SELECT {conversations.MESSAGE_COLUMNS} FROM {MESSAGES.name}"
     " WHERE conversation_id = ?1 AND message_id = ?2"
 )
 _LOCK_CONVERSATION = (

@@ -14,6 +14,8 @@ from ...sessions.sql.columns import (
 )
 from ...sessions.sql.description import Column, Table
 from ...sessions.sql.scripts import Row
+from ..metadata import metadata_to_column, read_metadata
+from ..parts import attachments_to_column
 from ..times import read_date, read_time, tell_time
 
 _OURS = {
@@ -78,11 +80,22 @@ def _stored(column: Column, value: Any, where: str) -> Any:
         if column.required:
             raise ImportFormatError(f"{where} is missing")
         return None
+    if column.name == "metadata":
+        return _stored_metadata(value, where)
+    if column.name == "attachments":
+        return attachments_to_column(value)  # which a message has checked
     if column.kind == "json":
         return _stored_object(value, where)
     if column.kind in ("text", "time"):
         return _stored_text(column, value, where)
     return _stored_number(column.kind, value, where)
+
+
+def _stored_metadata(value: Any, where: str) -> str | None:
+    try:
+        return metadata_to_column(read_metadata(where, value))
+    except (TypeError, ValueError) as error:
+        raise ImportFormatError(str(error)) from error
 
 
 def _stored_object(value: Any, where: str) -> str:

@@ -14,7 +14,8 @@ from ..entry import Entry, by_succession
 from ..times import tell_time
 
 _QUOTES = (
-    "SELECT said.conversation_id, said.message_id, said.role, said.content, said.created_at, cited.source"
+    "SELECT said.conversation_id, said.message_id, said.role, said.content, said.created_at, cited.source,"
+    " said.name"
     f" FROM {EVIDENCE.name} cited JOIN {CONTENTS.name} held ON held.content_id = cited.content_id"
     f" JOIN {MESSAGES.name} said ON said.conversation_id = cited.conversation_id"
     " AND said.message_id = cited.message_id AND said.tenant = cited.tenant"
@@ -35,6 +36,13 @@ class Quote:
     content: str = field(repr=False)
     created_at: datetime
     run_id: str | None
+    name: str | None = field(default=None, repr=False)
+    """The participant who said it, where one is named."""
+
+    @property
+    def speaker(self) -> str:
+        """The name of the participant, or the role where no name is given."""
+        return self.name or self.role
 
     def to_dict(self) -> dict[str, Any]:
         """The quote as JSON tells it."""
@@ -141,7 +149,13 @@ def _origin_of(run: runs.RunRow) -> Origin:
 def _quotes_from(rows: list[Row]) -> tuple[Quote, ...]:
     return tuple(
         Quote(
-            conversation_id, message_id, role, text_from_column(content), time_from_column(at), source or None
+            conversation_id,
+            message_id,
+            role,
+            text_from_column(content),
+            time_from_column(at),
+            source or None,
+            name,
         )
-        for conversation_id, message_id, role, content, at, source in rows
+        for conversation_id, message_id, role, content, at, source, name in rows
     )

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ...sessions.sql.columns import text_from_column, time_from_column, time_to_column
 from ...sessions.sql.scripts import Row
@@ -23,6 +23,10 @@ from ..similarity import gist_of
 from ..times import start_of
 
 Kind = Literal["entry", "turn"]
+Key = tuple[Kind, tuple[str, ...]]
+"""A corpus is known by its kind and by the memories whose documents it holds."""
+Stamp = frozenset[tuple[str, int]]
+"""The ids of memories, each with a number that changes with its entries, or with its turns."""
 T = TypeVar("T")
 
 _EVERYTHING = 2**62  # rows: no limit at all
@@ -30,7 +34,6 @@ _MOST_BYTES = 512 * 2**20  # that all corpora take which are held
 _MOST_HELD = 10_000  # corpora, be they ever so small
 _MANY = 500  # documents: to make more at once would hold up the event loop
 _DOCUMENT = 1500  # bytes, about, without its vector
-_STAMPS = f"SELECT entries_stamp, turns_stamp FROM {MEMORIES.name} WHERE memory_id = ?1"
 # What a document is known again by: another mark means that it has changed, or has another vector.
 _ENTRY_MARKS = (
     "SELECT content_id, text_key || coalesce(vector_model, '')"
@@ -42,19 +45,13 @@ _TURN_MARKS = (
 )
 
 
-class Stamps(NamedTuple):
-    """What changes with a memory's entries, and with its turns."""
-
-    entry: int
-    turn: int
-
-
 @dataclass
 class Held:
     """A corpus, with what it was made from."""
 
     corpus: Corpus = field(default_factory=Corpus)
-    stamp: int = -1
+    stamp: Stamp | None = None
+    """The stamps of the memories whose documents it holds."""
     marks: dict[str, str] = field(default_factory=dict)
     size: int = 0
     """About how many bytes it takes."""
@@ -86,8 +83,12 @@ class Corpora:
         self._most = most
         self._size = 0
         self._vectors = Vectors(database)
-        self._held: OrderedDict[tuple[Kind, str], Held] = OrderedDict()
+        self._held: OrderedDict[Key, Held] = OrderedDict()
         self._changing = threading.Lock()
+        self._stamps = (
+            f"SELECT memory_id, entries_stamp, turns_stamp FROM {MEMORIES.name}"
+            f" WHERE memory_id IN {database.dialect.each.format('?1')}"
+        )
         each = database.dialect.each.format("?2")
         # An entry stands where its first evidence does: what was said beside that speaks for it, too.
         self._entries = (
@@ -101,21 +102,26 @@ class Corpora:
             " said.created_at, said.conversation_id, said.message_index"
         )
         self._turns = (
-            "SELECT conversation_id, message_id, role, content, message_index, created_at"
+            "SELECT conversation_id, message_id, coalesce(name, role), content, message_index, created_at"
             f" FROM {MESSAGES.name} WHERE memory_id = ?1 AND conversation_id IN {each}"
             " ORDER BY conversation_id, message_index"
         )
 
-    async def get(self, kind: Kind, memory_id: str) -> Held:
-        """The corpus of a memory's entries or turns, as they are now."""
-        held = self._take(kind, memory_id)
+    async def get(self, kind: Kind, *memory_ids: str) -> Held:
+        """The corpus of the entries or turns of some memories, as they are now."""
+        key = (kind, tuple(sorted(memory_ids)))
+        held = self._take(key)
         while True:
-            stamps = await self._database.fetch(_STAMPS, (memory_id,), _stamps_from)
-            stamp = -1 if stamps is None else getattr(stamps, kind)
-            if held.stamp == stamp or await self._refresh_or_wait(kind, memory_id, held, stamp):
+            stamp = await self._stamp(key)
+            if held.stamp == stamp or await self._refresh_or_wait(key, held, stamp):
                 return held
 
-    async def _refresh_or_wait(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> bool:
+    async def _stamp(self, key: Key) -> Stamp:
+        kind, memory_ids = key
+        rows = await self._database.fetch(self._stamps, (json.dumps(memory_ids),), list[Row])
+        return frozenset((row[0], row[1 if kind == "entry" else 2]) for row in rows)
+
+    async def _refresh_or_wait(self, key: Key, held: Held, stamp: Stamp) -> bool:
         """Bring a corpus up to date, or wait for whoever does so already; `False` if only that."""
         with self._changing:
             others, mine = held.refreshing, Future[None]()
@@ -124,51 +130,59 @@ class Corpora:
             await asyncio.wait({asyncio.wrap_future(others)})
             return False
         try:
-            await self._refresh(kind, memory_id, held, stamp)
+            await self._refresh(key, held, stamp)
             return True
         finally:
             with self._changing:
                 held.refreshing = None
             mine.set_result(None)
 
-    async def as_of(self, memory_id: str, time: datetime) -> Held:
+    async def as_of(self, time: datetime, *memory_ids: str) -> Held:
         """The entries that were told at a time; these are read anew each time."""
-        key = (memory_id, -1, time_to_column(time), _EVERYTHING)
-        found = await self._database.fetch(entries.READ_AS_OF, key, entries.entries_from)
-        ids = {entry.content_id for _, entry in found}
-        documents = await self._documents("entry", memory_id, ids) if ids else []
+        documents: list[Document] = []
+        for memory_id in memory_ids:
+            key = (memory_id, -1, time_to_column(time), _EVERYTHING)
+            found = await self._database.fetch(entries.READ_AS_OF, key, entries.entries_from)
+            ids = {entry.content_id for _, entry in found}
+            documents += await self._documents("entry", memory_id, ids) if ids else []
         return Held(await asyncio.to_thread(Corpus, documents))
 
     def forget(self, memory_id: str) -> None:
         """Let go of what is held of a memory."""
         self._vectors.forget(memory_id)
         with self._changing:
-            for kind in ("entry", "turn"):
-                gone = self._held.pop((kind, memory_id), None)
-                self._size -= gone.size if gone else 0
+            for key in [key for key in self._held if memory_id in key[1]]:
+                self._size -= self._held.pop(key).size
 
-    def _take(self, kind: Kind, memory_id: str) -> Held:
+    def _take(self, key: Key) -> Held:
         """A corpus, as the one that was used last; those used longest ago go where all take too much."""
         with self._changing:
-            held = self._held.setdefault((kind, memory_id), Held())
-            self._held.move_to_end((kind, memory_id))
+            held = self._held.setdefault(key, Held())
+            self._held.move_to_end(key)
             while len(self._held) > 1 and (self._size > self._most or len(self._held) > _MOST_HELD):
                 self._size -= self._held.popitem(last=False)[1].size
         return held
 
-    def _measure(self, key: tuple[Kind, str], held: Held) -> None:
+    def _measure(self, key: Key, held: Held) -> None:
         with self._changing:
             size = len(held.corpus) * (_DOCUMENT + 4 * (held.corpus.dimensions or 0))
             if self._held.get(key) is held:
                 self._size += size - held.size
                 held.size = size
 
-    async def _refresh(self, kind: Kind, memory_id: str, held: Held, stamp: int) -> None:
-        marks = await self._marks(kind, memory_id)
-        changed = await _out_of_the_way(len(marks), partial(_changed, held.marks, marks))
-        documents = await self._documents(kind, memory_id, changed) if changed else []
+    async def _refresh(self, key: Key, held: Held, stamp: Stamp) -> None:
+        kind, memory_ids = key
+        marks: dict[str, str] = {}
+        changed: set[str] = set()
+        documents: list[Document] = []
+        for memory_id in memory_ids:
+            its = await self._marks(kind, memory_id)
+            new = await _out_of_the_way(len(its), partial(_changed, held.marks, its))
+            documents += await self._documents(kind, memory_id, new) if new else []
+            marks |= its
+            changed |= new
         await asyncio.to_thread(_bring_up_to_date, held, stamp, marks, changed, documents)
-        self._measure((kind, memory_id), held)
+        self._measure(key, held)
 
     async def _marks(self, kind: Kind, memory_id: str) -> dict[str, str]:
         if kind == "entry":
@@ -218,7 +232,7 @@ def _documents_from(
 
 
 def _bring_up_to_date(
-    held: Held, stamp: int, marks: dict[str, str], changed: set[str], documents: list[Document]
+    held: Held, stamp: Stamp, marks: dict[str, str], changed: set[str], documents: list[Document]
 ) -> None:
     """All at once, with the stamp: who comes later with what is older leaves it to be done again."""
     with held.lock:
@@ -227,10 +241,6 @@ def _bring_up_to_date(
         held.corpus.remove(surplus | changed)
         held.corpus.add(documents)
         held.marks, held.stamp = marks, stamp
-
-
-def _stamps_from(rows: list[Row]) -> Stamps | None:
-    return Stamps(*rows[0]) if rows else None
 
 
 def _entry_marks_from(rows: list[Row]) -> dict[str, str]:
@@ -256,12 +266,12 @@ def _entry_from(row: Row, vectors: Mapping[str, Any]) -> Document:
 
 
 def _turn_from(row: Row, vectors: Mapping[str, Any]) -> Document:
-    conversation_id, message_id, role, content, index, created_at = row
+    conversation_id, message_id, speaker, content, index, created_at = row
     key = turn_id(conversation_id, message_id)
     return Document(
         key,
         text_from_column(content),
-        role,
+        speaker,
         conversation_id,
         index,
         time_from_column(created_at),

@@ -5,11 +5,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from ...errors import ConflictError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_count, check_id, time_from_column, time_to_column
-from ...sessions.sql.scripts import Script, Statement
+from ...sessions.sql.scripts import Row, Script, Statement
 from ..conversation import check_key
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
@@ -18,7 +19,8 @@ from ..database.memories import MemoryRow
 from ..database.outlines import entry_counts_from
 from ..database.removal import forget_quotes, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry, by_succession, check_type
-from ..memory import Memory, MemoryOutline
+from ..memory import Memory, MemoryOutline, UserOutline
+from ..metadata import read_metadata
 from ..similarity import say_the_same
 from ..times import read_date, read_time
 from .part import Part, check_after, check_owners
@@ -68,6 +70,15 @@ class Knowledge(Part):
             sql, key = memories.LIST_OF_OWNER, memories.owner_key(self._tenant, agent_id, str(user_id))
         page = (key, check_after(after), check_limit(limit))
         return await self._memory_outlines(await self._database.fetch(sql, page, memories.rows_from))
+
+    async def list_users(self, *, after: str | None = None, limit: int = 50) -> list[UserOutline]:
+        """A page of the users of whom a memory or a conversation is stored, each once.
+
+        The order stays the same, and is not that of their ids. `after` is the `position` of the last user on
+        the page before, who may have been erased since.
+        """
+        page = (self._tenant, check_after(after), check_limit(limit))
+        return await self._database.fetch(memories.LIST_USERS, page, _users_from)
 
     async def save_memory(self, memory: Memory) -> Memory:
         """Store a memory as a person has written it, and return it as it is now.
@@ -155,6 +166,7 @@ class Knowledge(Part):
         valid_to: str | None = None,
         confidence: float = 1.0,
         content_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Entry:
         """Write down what a person knows, without any evidence but their word.
 
@@ -170,6 +182,7 @@ class Knowledge(Part):
             read_date("valid_from", valid_from),
             read_date("valid_to", valid_to),
             content_id=check_key("content_id", content_id) or str(uuid.uuid4()),
+            metadata=read_metadata("metadata", metadata),
         )
         made = MemoryRow.new(self._tenant, agent_id, user_id, column_now())
         await self._database.write(partial(_add, made, new, may_be_there=content_id is not None))
@@ -184,6 +197,7 @@ class Knowledge(Part):
         *,
         valid_from: str | None = None,
         confidence: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
     ) -> tuple[Entry, bool]:
         """Write something down unless an entry of its type says the same, in these words or in others.
 
@@ -195,6 +209,7 @@ class Knowledge(Part):
             _check_statement(text),
             _check_confidence(confidence),
             read_date("valid_from", valid_from),
+            metadata=read_metadata("metadata", metadata),
         )
         check_id("agent_id", agent_id)
         made = MemoryRow.new(self._tenant, agent_id, check_id("user_id", user_id), column_now())
@@ -203,10 +218,18 @@ class Knowledge(Part):
             return await self._written(new), True
         return (await self._database.with_evidence([known]))[0], False
 
-    async def edit_entry(self, content_id: str, text: str) -> Entry:
-        """Put an entry right: a new one takes its place, and the old one stays in the history."""
+    async def edit_entry(
+        self, content_id: str, text: str, *, metadata: Mapping[str, Any] | None = None
+    ) -> Entry:
+        """Put an entry right: a new one takes its place, and the old one stays in the history.
+
+        The new entry has the old one's metadata, unless other metadata is given.
+        """
         check_id("content_id", content_id)
-        edit = partial(_edit, self._database, self._tenant, content_id, _check_statement(text), column_now())
+        given = None if metadata is None else read_metadata("metadata", metadata)
+        edit = partial(
+            _edit, self._database, self._tenant, content_id, _check_statement(text), given, column_now()
+        )
         return await self._written(await self._database.write(edit))
 
     async def delete_entry(self, content_id: str) -> int:
@@ -273,6 +296,13 @@ def _outline(row: MemoryRow, counts: Mapping[str, int]) -> MemoryOutline:
     )
 
 
+def _users_from(rows: list[Row]) -> list[UserOutline]:
+    return [
+        UserOutline(user_id, count, time_from_column(created_at), time_from_column(updated_at), position)
+        for user_id, count, created_at, updated_at, position in rows
+    ]
+
+
 # --- transactions ---
 
 
@@ -301,7 +331,8 @@ def _is_there(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
     if not rows:
         return False
     known = entries.entries_from(rows)[0][1]
-    if (known.memory_id, known.content_type, known.text) != (memory_id, new.content_type, new.text):
+    held = (known.memory_id, known.content_type, known.text, known.metadata)
+    if held != (memory_id, new.content_type, new.text, new.metadata):
         raise ConflictError("there is another entry with this content_id")
     return True
 
@@ -335,7 +366,14 @@ def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry]
     return missing, surplus
 
 
-def _edit(database: MemoryDatabase, tenant: str, content_id: str, text: str, now: str) -> Script[NewEntry]:
+def _edit(
+    database: MemoryDatabase,
+    tenant: str,
+    content_id: str,
+    text: str,
+    metadata: Mapping[str, Any] | None,
+    now: str,
+) -> Script[NewEntry]:
     old = yield from _held_entry(tenant, content_id)
     if old is None or old.retired_at is not None:
         raise ConflictError("there is no entry with this content_id that is still told")
@@ -352,6 +390,7 @@ def _edit(database: MemoryDatabase, tenant: str, content_id: str, text: str, now
         tuple(dict.fromkeys((each.conversation_id, each.message_id) for each in cited)),
         (content_id,),
         old.said_at,
+        metadata=old.metadata if metadata is None else metadata,
     )
     yield from entries.change(tenant, old.memory_id, None, Changes((new,)), now)
     return new

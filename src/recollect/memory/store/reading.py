@@ -161,7 +161,7 @@ class Reading(Part):
 
 def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, Any]:
     told = row.with_messages(()).to_dict()
-    del told["messages"]
+    del told["messages"], told["conversation_data"]
     return {
         **told,
         "turn_count": count,

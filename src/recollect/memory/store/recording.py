@@ -29,7 +29,6 @@ from ..times import now
 from .reading import Reading
 
 _NO_CONVERSATION = "there is no conversation with this conversation_id"
-_NOT_THEIRS = "memory_id is not that of this agent and user"
 
 
 class Recording(Reading):
@@ -45,14 +44,24 @@ class Recording(Reading):
         conversation_id: str | None = None,
         memory_id: str | None = None,
         created_at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Conversation:
         """Store a conversation. When this returns it is safe, and a run that learns from it is due.
 
         The same conversation under the same id a second time changes nothing; another one under an id that
-        is taken is a `ConflictError`, and so is a `memory_id` that is not that of this agent and user.
+        is taken is a `ConflictError`. Where agent and user have no memory yet, a `memory_id` names the memory
+        that is made for them. Where they have one, any other id is a `ConflictError`, and so is the id of
+        another's memory.
         """
         conversation = Conversation(
-            agent_id, user_id, messages, session_id, conversation_id, created_at, memory_id
+            agent_id,
+            user_id,
+            messages,
+            session_id,
+            conversation_id,
+            created_at,
+            memory_id,
+            metadata=metadata,
         )
         if not conversation.messages:
             raise ValueError("messages must not be empty")
@@ -71,13 +80,14 @@ class Recording(Reading):
         conversation_id: str | None = None,
         memory_strategy: Mapping[str, Any] | None = None,
         memory_injection: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Conversation:
         """Begin a conversation in which nothing has been said yet.
 
         One that this agent and user have under the same id is given as it is; one of others is a
         `ConflictError`.
         """
-        made = Conversation(agent_id, user_id, (), session_id, conversation_id)
+        made = Conversation(agent_id, user_id, (), session_id, conversation_id, metadata=metadata)
         settings = (strategy_to_column(memory_strategy), injection_to_column(memory_injection))
         await self._database.write(partial(_open, self._database, self._tenant, made, settings, column_now()))
         stored = await self.get_conversation(made.conversation_id)
@@ -179,14 +189,15 @@ def _record(
 
 
 def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
-    """The memory of a conversation, which is made if there is none, unless one is named.
+    """The memory of the conversation's agent and user, made if there is none, under the id that is named.
 
-    Only their own can be named: whether an id is another tenant's, or nobody's, cannot be told apart.
+    The error is the same for an id of another agent, user or tenant.
     """
-    made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now)
-    memory = yield from memories.find_to_record(made, database.find_to_record, conversation.memory_id is None)
-    if memory is None or conversation.memory_id not in (None, memory):
-        raise ConflictError(_NOT_THEIRS)
+    named = conversation.memory_id
+    made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, named)
+    memory = yield from memories.find_to_record(made, database.find_to_record)
+    if named not in (None, memory):
+        raise ConflictError(memories.NOT_THEIRS)
     return memory
 
 

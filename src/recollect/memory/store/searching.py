@@ -12,7 +12,7 @@ from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id
 from ...strategies.summaries import inject_memory
 from ..conversation import Message
-from ..database import conversations
+from ..database import conversations, memories
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_of
 from ..entry import ContentType, check_type
@@ -28,6 +28,7 @@ Keep: TypeAlias = Callable[[Document], bool]
 
 _RESTING = "found by words alone: the embedder did not answer a moment ago"
 _REST = 5.0  # seconds for which an embedder is not asked after it failed
+_EVERYTHING = 2**62  # rows: no limit at all
 _MANY = 5000  # documents: to rank more than these would hold up the event loop
 _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
@@ -41,7 +42,7 @@ class Rest:
 
 
 class Searching(Part):
-    """Search within what one agent knows about one user, and what they said."""
+    """Search within what one agent or all agents know about one user, and what was said to them."""
 
     _corpora: Corpora
     _embedder: Embedder | None
@@ -50,7 +51,7 @@ class Searching(Part):
     async def search_memories(
         self,
         query: str,
-        agent_id: str,
+        agent_id: str | None,
         user_id: str,
         *,
         limit: int = 10,
@@ -61,27 +62,27 @@ class Searching(Part):
     ) -> MemorySearch:
         """The entries that answer a question best, each with its evidence and the parts of its score.
 
-        `since` and `until` bound the time at which things happened or were learned. `as_of` searches what
-        was known at a time.
+        Without an `agent_id` they are those of all agents of the user, ranked together. `since` and `until`
+        bound the time at which things happened or were learned. `as_of` searches what was known at a time.
         """
         if content_type is not None:
             check_type(content_type)
         is_within = _within(since, until)
-        memory = await self._memory_to_search(query, agent_id, user_id, limit)
-        if memory is None:
+        searched = await self._memories_to_search(query, agent_id, user_id, limit)
+        if not searched:
             return MemorySearch(())
 
         def keep(document: Document) -> bool:
             return content_type in (None, document.kind) and is_within(document)
 
-        held = await self._held_as_of(memory, as_of)
+        held = await self._held_as_of(searched, as_of)
         found = await self._found(query, held, limit, keep)
-        return MemorySearch(await self._entries_of(found.hits), found.warnings)
+        return MemorySearch(await self._entries_of(found.hits, searched), found.warnings)
 
     async def search_conversations(
         self,
         query: str,
-        agent_id: str,
+        agent_id: str | None,
         user_id: str,
         *,
         limit: int = 10,
@@ -89,24 +90,27 @@ class Searching(Part):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
     ) -> TurnSearch:
-        """The messages that answer a question best, each with the parts of its score."""
+        """The messages that answer a question best, each with the parts of its score.
+
+        Without an `agent_id` they are those of all agents of the user, ranked together.
+        """
         is_within = _within(since, until)
-        memory = await self._memory_to_search(query, agent_id, user_id, limit)
-        if memory is None:
+        searched = await self._memories_to_search(query, agent_id, user_id, limit)
+        if not searched:
             return TurnSearch(())
-        wanted = None if session_id is None else await self._conversations_of(memory, session_id)
+        wanted = None if session_id is None else await self._conversations_of(searched, session_id)
 
         def keep(document: Document) -> bool:
             return is_within(document) and (wanted is None or document.session in wanted)
 
-        held = await self._corpora.get("turn", memory.memory_id)
+        held = await self._corpora.get("turn", *_ids_of(searched))
         found = await self._found(query, held, limit, keep)
         return TurnSearch(await self._turns_of(found.hits), found.warnings)
 
     async def recall(
         self,
         query: str,
-        agent_id: str,
+        agent_id: str | None,
         user_id: str,
         *,
         budget: int = 1000,
@@ -114,7 +118,8 @@ class Searching(Part):
     ) -> Recalled:
         """What is remembered about a question, as a block of at most `budget` tokens for a prompt.
 
-        The block marks what it holds as data and not as instructions. It is empty where nothing is found.
+        Without an `agent_id` it is what all agents of the user remember. The block marks what it holds as
+        data and not as instructions. It is empty where nothing is found.
         """
         known = await self.search_memories(query, agent_id, user_id, limit=_RECALLED_ENTRIES)
         said = await self.search_conversations(query, agent_id, user_id, limit=_RECALLED_TURNS)
@@ -123,21 +128,27 @@ class Searching(Part):
         warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
         return Recalled(text, known.hits, said.hits, warnings)
 
-    async def _memory_to_search(
-        self, query: str, agent_id: str, user_id: str, limit: int
-    ) -> MemoryRow | None:
+    async def _memories_to_search(
+        self, query: str, agent_id: str | None, user_id: str, limit: int
+    ) -> Sequence[MemoryRow]:
+        """The memories that a search is about: of an agent and a user, or of all agents of a user."""
         if not isinstance(query, str):
             raise TypeError(f"query must be a string, not {type(query).__name__}")
         if check_limit(limit) is None:
             raise TypeError("limit must be a whole number")
-        return await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
+        user = check_id("user_id", user_id)
+        if agent_id is not None:
+            owned = await self._owned(check_id("agent_id", agent_id), user)
+            return () if owned is None else (owned,)
+        page = (memories.user_key(self._tenant, user), "", _EVERYTHING)
+        return await self._database.fetch(memories.LIST_OF_USER, page, memories.rows_from)
 
-    async def _held_as_of(self, memory: MemoryRow, as_of: datetime | str | None) -> Held:
+    async def _held_as_of(self, searched: Sequence[MemoryRow], as_of: datetime | str | None) -> Held:
         """The entries that are told now, or those that were told at a time."""
         time = read_time("as_of", as_of)
         if time is None:
-            return await self._corpora.get("entry", memory.memory_id)
-        return await self._corpora.as_of(memory.memory_id, time)
+            return await self._corpora.get("entry", *_ids_of(searched))
+        return await self._corpora.as_of(time, *_ids_of(searched))
 
     async def _found(self, query: str, held: Held, limit: int, keep: Keep) -> Findings:
         """The best documents; where the embedder does not answer, found by words alone."""
@@ -162,19 +173,33 @@ class Searching(Part):
             self._rest.until = monotonic() + _REST
         return asked
 
-    async def _entries_of(self, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
+    async def _entries_of(self, hits: Sequence[Hit], searched: Sequence[MemoryRow]) -> tuple[MemoryHit, ...]:
         found = await self._database.entries_by_id(self._tenant, [hit.id for hit in hits])
-        return tuple(MemoryHit(found[hit.id], hit.score, hit.parts) for hit in hits if hit.id in found)
+        agents = {memory.memory_id: memory.agent_id for memory in searched}
+        told = ((hit, found[hit.id]) for hit in hits if hit.id in found)
+        return tuple(
+            MemoryHit(entry, hit.score, hit.parts, agents.get(entry.memory_id, "")) for hit, entry in told
+        )
 
     async def _turns_of(self, hits: Sequence[Hit]) -> tuple[TurnHit, ...]:
         found = await self._database.turns_by_id(self._tenant, [turn_of(hit.id) for hit in hits])
-        told = ((hit, turn_of(hit.id)) for hit in hits)
-        return tuple(TurnHit(*found[key], hit.score, hit.parts) for hit, key in told if key in found)
+        told = ((hit, found[turn_of(hit.id)]) for hit in hits if turn_of(hit.id) in found)
+        return tuple(
+            TurnHit(message, conversation_id, session_id, hit.score, hit.parts, agent_id)
+            for hit, (message, conversation_id, session_id, agent_id) in told
+        )
 
-    async def _conversations_of(self, memory: MemoryRow, session_id: str) -> set[str]:
-        key = (memory.memory_id, check_id("session_id", session_id))
-        rows = await self._database.fetch(conversations.OF_SESSION, key, list)
-        return {conversation_id for (conversation_id,) in rows}
+    async def _conversations_of(self, searched: Sequence[MemoryRow], session_id: str) -> set[str]:
+        check_id("session_id", session_id)
+        found: set[str] = set()
+        for memory_id in _ids_of(searched):
+            rows = await self._database.fetch(conversations.OF_SESSION, (memory_id, session_id), list)
+            found.update(conversation_id for (conversation_id,) in rows)
+        return found
+
+
+def _ids_of(searched: Sequence[MemoryRow]) -> list[str]:
+    return [memory.memory_id for memory in searched]
 
 
 def _outline(corpus: Corpus, embedder: Embedder | None) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
@@ -200,4 +225,4 @@ def _within(since: datetime | str | None, until: datetime | str | None) -> Calla
 
 def _quoted(message: Message) -> str:
     """What was said, with who said it and when."""
-    return f'{tell_day(message.created_at)}, {message.role}: "{message.content}"'
+    return f'{tell_day(message.created_at)}, {message.speaker}: "{message.content}"'

@@ -28,7 +28,7 @@ class EventReader:
         if agent == self._agent:
             return None
         self._agent = agent
-        return ChatEvent("agent.changed", {"agent": agent})
+        return ChatEvent("agent.changed", {"agent": agent, "agent_id": agent})
 
     def _tool_event(self, event: Any) -> ChatEvent | None:
         call = tool_call_of(event.item) if event.name in _TOOL_EVENTS else None
@@ -53,8 +53,8 @@ def _delta_of(data: Any) -> ChatEvent | None:
 
 def started(turn_id: str, conversation_id: str, agent: str, model: str) -> ChatEvent:
     """The event of a turn that begins."""
-    told = {"turn_id": turn_id, "conversation_id": conversation_id, "agent": agent, "model": model}
-    return ChatEvent("turn.started", told)
+    about = {"turn_id": turn_id, "conversation_id": conversation_id}
+    return ChatEvent("turn.started", {**about, "agent": agent, "agent_id": agent, "model": model})
 
 
 def completed(reply: ChatReply, session_id: str) -> ChatEvent:

@@ -211,7 +211,7 @@ class Asked:
         if body.user_id is None:
             error = {"field": "body.user_id", "message": "must be given where conversation_id is not"}
             raise Problem("validation_failed", "user_id is missing", errors=[error])
-        agent = self._known(body.agent or self._service.settings.chat.default_agent)
+        agent = self._known(body.wanted_agent or self._service.settings.chat.default_agent)
         with refused_input():
             return await self._store.open_conversation(
                 agent, body.user_id, session_id=body.session_id, conversation_id=conversation_id
@@ -219,8 +219,8 @@ class Asked:
 
     def _agent(self, conversation: Conversation) -> str:
         """The agent that is asked for; else the conversation's own, if it is one of those here."""
-        if self._body.agent is not None:
-            return self._known(self._body.agent)
+        if self._body.wanted_agent is not None:
+            return self._known(self._body.wanted_agent)
         own = conversation.agent_id
         known = {agent.name for agent in self._service.provider.agents()}
         return own if own in known else self._known(self._service.settings.chat.default_agent)
@@ -228,6 +228,7 @@ class Asked:
     def _known(self, name: str) -> str:
         names = sorted(agent.name for agent in self._service.provider.agents())
         if name not in names:
-            error = {"field": "body.agent", "message": f"must be one of {', '.join(names)}"}
+            field = "agent" if self._body.agent_id is None else "agent_id"
+            error = {"field": f"body.{field}", "message": f"must be one of {', '.join(names)}"}
             raise Problem("validation_failed", "there is no agent of this name", errors=[error])
         return name

@@ -61,6 +61,8 @@ async def create_conversation(
                 session_id=body.session_id,
                 conversation_id=ids("conversation"),
                 memory_id=body.memory_id,
+                created_at=body.created_at,
+                metadata=body.metadata,
             )
         note_target(request, "conversation", saved.conversation_id)
         made.append(saved)
@@ -177,9 +179,7 @@ async def get_outline(conversation_id: ConversationId, store: ReadStore) -> Resp
 
 
 def _tell_whole(outline: dict[str, Any], conversation: Conversation) -> dict[str, Any]:
-    told = conversation.to_dict()
-    data = {"messages": told.pop("messages")}
-    return {**_tell_outline(outline), **told, "conversation_data": data}
+    return {**_tell_outline(outline), **conversation.to_dict()}
 
 
 @router.delete(
@@ -233,7 +233,7 @@ async def close_conversation(
 async def search_conversations(
     body: ConversationSearchAsked, store: ReadStore, service: ServiceDep
 ) -> Response:
-    """The messages of one agent and one user that answer a question best, by words and by meaning."""
+    """The messages that answer a question best, by words and by meaning: of one agent or all of a user."""
     limit = check_hit_limit(service, body.limit)
     with refused_input():
         search = await store.search_conversations(

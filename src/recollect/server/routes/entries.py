@@ -73,6 +73,7 @@ async def create_entry(
                 valid_to=body.valid_to,
                 confidence=body.confidence,
                 content_id=ids("entry"),
+                metadata=body.metadata,
             )
         return {"content_id": entry.content_id}
 
@@ -113,7 +114,7 @@ async def change_entry(
     with refused_input():
         found(await store.get_entry(content_id), "entry")
         try:
-            entry = await store.edit_entry(content_id, body.content_text)
+            entry = await store.edit_entry(content_id, body.content_text, metadata=body.metadata)
         except ConflictError as error:
             raise Problem("conflict", "the entry is no longer told: another has taken its place") from error
     return answer_json(entry.to_dict())

@@ -36,7 +36,7 @@ def tell_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool) -> l
     openapi_extra={"x-audited": False},
 )
 async def search_memories(body: schemas.MemorySearchAsked, store: ReadStore, service: ServiceDep) -> Response:
-    """The entries of one agent and one user that answer a question best, by words and by meaning."""
+    """The entries that answer a question best, by words and by meaning: of one agent or all of a user."""
     limit = check_hit_limit(service, body.limit)
     with refused_input():
         search = await store.search_memories(

@@ -10,14 +10,16 @@ from typing import Annotated, Any
 from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from ...memory.memory import UserOutline
 from ...memory.store import MemoryStore
+from ..cursors import read_cursor
 from ..dependencies import Admin, AdminStore, ServiceDep, make_router
 from ..problems import refused_input
 from ..schemas import rights as schemas
 from ..schemas.base import answer_json
 from ..schemas.conversations import ReceiptTold
 from ..schemas.problems import problems
-from .shared import answer_long, encode_long, note_target
+from .shared import answer_long, check_page_size, encode_long, note_target, page_of
 
 router = make_router("users")
 
@@ -26,6 +28,24 @@ JSON_LINES = "application/jsonl"
 _AT_ONCE = 200  # rows
 _PIECE = 64 * 1024  # bytes of a line that are sent at once
 _LINES = {"content": {JSON_LINES: {"schema": {"type": "string"}}}}
+
+
+@router.get(
+    "/v1/users",
+    operation_id="users.list",
+    summary="List users",
+    response_model=schemas.UserPage,
+    responses=problems("read"),
+)
+async def list_users(
+    query: Annotated[schemas.UserListQuery, Query()], store: AdminStore, service: ServiceDep
+) -> Response:
+    """All users of whom a memory or a conversation is stored, each once, in an order that stays the same."""
+    limit = check_page_size(service, query.limit)
+    after = query.cursor and read_cursor("users", query.cursor, str)[0]
+    with refused_input():
+        rows = await store.list_users(after=after, limit=limit + 1)
+    return answer_json(page_of(rows, limit, "users", lambda row: row.position, UserOutline.to_dict))
 
 
 @router.get(

@@ -9,6 +9,8 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
+from ...memory.conversation import read_name
+from ...memory.metadata import MOST_BYTES, MOST_LEVELS, read_metadata
 from ...memory.times import read_bound, read_date, read_time
 
 PAGE_SIZE = 50
@@ -17,10 +19,10 @@ HIT_LIMIT = 10
 """How many hits a search gives, if nobody says."""
 
 NO_NUL = r"^[^\u0000]+$"
-_SOMETHING = r"\S"
+SOMETHING = r"\S"
 _LONGEST_ID = 4096  # characters
 _LONGEST_KEY = 255
-_LONGEST_TEXT = 1_048_576  # characters; a body is limited too
+LONGEST_TEXT = 1_048_576  # characters; a body is limited too
 _LONGEST_TIME = 64
 _LONGEST_CURSOR = 2048
 
@@ -94,6 +96,18 @@ def _is_date(given: str) -> str:
     return given
 
 
+def _is_name(given: str) -> str:
+    read_name("it", given)
+    return given
+
+
+def _read_metadata(given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return read_metadata("it", given)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
 OwnerId: TypeAlias = Annotated[
     str,
     Field(
@@ -104,7 +118,7 @@ OwnerId: TypeAlias = Annotated[
     ),
 ]
 Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY, pattern=NO_NUL)]
-Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT, pattern=_SOMETHING)]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, pattern=SOMETHING)]
 Time: TypeAlias = Annotated[
     str,
     Field(max_length=_LONGEST_TIME, description="ISO 8601; UTC where it names no zone."),
@@ -121,6 +135,18 @@ Date: TypeAlias = Annotated[
     str,
     Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="A day, a month or a year."),
     AfterValidator(_is_date),
+]
+Name: TypeAlias = Annotated[
+    str,
+    Field(min_length=1, max_length=_LONGEST_KEY, description="One line of text."),
+    AfterValidator(_is_name),
+]
+Metadata: TypeAlias = Annotated[
+    dict[str, Any],
+    Field(
+        description=f"Your own JSON object: at most {MOST_BYTES:,} bytes, nested at most {MOST_LEVELS} deep."
+    ),
+    AfterValidator(_read_metadata),
 ]
 TimeTold: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Cursor: TypeAlias = Annotated[

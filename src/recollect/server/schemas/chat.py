@@ -1,8 +1,8 @@
 """What a chat looks like."""
 
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ...providers.values import AgentInfo
 from . import examples
@@ -19,6 +19,7 @@ class ChatRequest(Asked):
     conversation_id: Key | None = Field(None, description="The conversation to go on with; else a new one.")
     user_id: OwnerId | None = Field(None, description="Who says it; needed where the conversation is new.")
     agent: Key | None = Field(None, description="Who is asked; else the conversation's or the default agent.")
+    agent_id: Key | None = Field(None, description="The same as `agent`, as other routes call it.")
     session_id: Key | None = Field(None, description="What a new conversation belongs to, if it has a name.")
     memory_strategy: MemoryStrategy | None = Field(
         None, description="What the model sees of the history, in this turn."
@@ -26,6 +27,17 @@ class ChatRequest(Asked):
     memory_injection: bool | None = Field(
         None, description="Whether the model is shown what is remembered, in this turn."
     )
+
+    @model_validator(mode="after")
+    def _check_agents(self) -> Self:
+        if None not in (self.agent, self.agent_id) and self.agent != self.agent_id:
+            raise ValueError("agent and agent_id must name the same agent")
+        return self
+
+    @property
+    def wanted_agent(self) -> str | None:
+        """The agent that is asked for, by either name of the field."""
+        return self.agent_id if self.agent is None else self.agent
 
 
 class ChatUsageTold(Answer):
@@ -53,6 +65,7 @@ class ChatAnswer(Answer):
             "conversation_id": examples.CONVERSATION_ID,
             "session_id": examples.SESSION_ID,
             "agent": examples.AGENT,
+            "agent_id": examples.AGENT,
             "model": "offline",
             "text": "What I know:\n> The user lives in Lisbon.",
             "user_message_id": examples.MESSAGE_ID,
@@ -67,6 +80,7 @@ class ChatAnswer(Answer):
     conversation_id: str
     session_id: str
     agent: str = Field(description="The agent that answered.")
+    agent_id: str = Field(description="The same as `agent`.")
     model: str = Field(description="The model that it ran on; `offline` is the built-in agent without one.")
     text: str = Field(description="What it said.")
     user_message_id: str

@@ -1,16 +1,21 @@
 """Conversations and their messages."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
 
+from ...memory.parts import MOST_PARTS, Attachment, read_parts
 from . import examples
 from .base import (
+    LONGEST_TEXT,
     MOST_ITEMS,
     NO_NUL,
+    SOMETHING,
     Answer,
     Asked,
     Key,
+    Metadata,
+    Name,
     NextCursor,
     OwnedPaged,
     OwnerId,
@@ -21,7 +26,53 @@ from .base import (
     exampled,
 )
 
-Role: TypeAlias = Literal["user", "assistant", "system"]
+Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
+
+
+class PartsGiven(NamedTuple):
+    """The content parts of a message, read."""
+
+    text: str
+    attachments: tuple[Attachment, ...]
+
+
+def _read_text_or_parts(given: Any, read_text: ValidatorFunctionWrapHandler) -> str | PartsGiven:
+    """A text, or a list of content parts; with a union, errors would name types in place of the field."""
+    if not isinstance(given, list):
+        text: str = read_text(given)
+        return text
+    try:
+        parts = PartsGiven(*read_parts("it", given))
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    read_text(parts.text)
+    return parts
+
+
+Content: TypeAlias = Annotated[
+    Text,
+    WrapValidator(_read_text_or_parts),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT, "pattern": SOMETHING},
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": MOST_PARTS,
+                    "items": {
+                        "type": "object",
+                        "required": ["type"],
+                        "properties": {"type": {"type": "string", "minLength": 1, "maxLength": 64}},
+                    },
+                },
+            ],
+            "description": "A text, or a list of content parts such as `{type: text, text: …}`. The texts are"
+            " searched and learned from. Other parts become attachments: their inline data is replaced by"
+            " its size and SHA-256, and is not stored.",
+        }
+    ),
+]
 
 
 class NewMessage(Asked):
@@ -30,16 +81,30 @@ class NewMessage(Asked):
     model_config = exampled({"role": "user", "content": "I live in Lisbon."})
 
     role: Role
-    content: Text
+    content: Content
+    name: (
+        Annotated[
+            Name,
+            Field(
+                description="Who said it, or which tool. A message of role `user` under another name than the"
+                " user_id is another participant's: nothing is learned from it about the user."
+            ),
+        ]
+        | None
+    ) = None
     message_id: Annotated[Key, Field(description="Made if absent.")] | None = None
     created_at: Annotated[Time, Field(description="When it was said; now if absent.")] | None = None
 
     def told(self, message_id: str) -> dict[str, Any]:
         """The message as the store reads it, with an id that it has where it was given none."""
+        content: str | PartsGiven = self.content
+        text, attachments = content if isinstance(content, PartsGiven) else (content, ())
         return {
             "message_id": self.message_id or message_id,
             "role": self.role,
-            "content": self.content,
+            "name": self.name,
+            "content": text,
+            "attachments": attachments,
             "created_at": self.created_at,
         }
 
@@ -66,8 +131,20 @@ class NewConversation(Asked):
     messages: Messages
     session_id: Annotated[Key, Field(description="Made if absent.")] | None = None
     memory_id: (
-        Annotated[Key, Field(description="The memory of this agent and user, if it is to be checked.")] | None
+        Annotated[
+            Key,
+            Field(
+                description="The memory of this agent and user. Where they have none yet, it is made with"
+                " this id; any other id is a conflict."
+            ),
+        ]
+        | None
     ) = None
+    created_at: (
+        Annotated[Time, Field(description="When it began; messages without a time of their own have it too.")]
+        | None
+    ) = None
+    metadata: Metadata | None = None
 
 
 class ConversationSaved(Answer):
@@ -99,12 +176,16 @@ class MessageTold(Answer):
 
     message_id: str
     role: Role
+    name: str | None = Field(description="The participant who said it, or the tool, where one is named.")
     content: str
+    attachments: list[dict[str, Any]] = Field(
+        description="The content parts that are not text, each with its place as `part_index`."
+    )
     message_index: int = Field(description="Its place in the conversation, from 0.")
     created_at: TimeTold
 
 
-_OUTLINE = {
+_OUTLINE: dict[str, Any] = {
     "conversation_id": examples.CONVERSATION_ID,
     "agent_id": examples.AGENT,
     "user_id": examples.USER,
@@ -114,6 +195,7 @@ _OUTLINE = {
     "closed_at": None,
     "turn_count": 2,
     "memory_id": examples.MEMORY_ID,
+    "metadata": {},
     "summary": "Conversation with 2 turns: I live in Lisbon....",
 }
 
@@ -132,6 +214,7 @@ class ConversationOutline(Answer):
     closed_at: TimeTold | None = Field(description="When it was closed; null while it may go on.")
     turn_count: int = Field(description="The number of messages.")
     memory_id: str | None
+    metadata: dict[str, Any]
     summary: str
 
 
@@ -148,12 +231,14 @@ class ConversationTold(ConversationOutline):
         {
             **_OUTLINE,
             "pipeline_result": None,
+            "messages": [examples.MESSAGE, examples.REPLY],
             "conversation_data": {"messages": [examples.MESSAGE, examples.REPLY]},
         }
     )
 
     pipeline_result: dict[str, Any] | None = Field(description="What the latest run has learned from it.")
-    conversation_data: ConversationData
+    messages: list[MessageTold]
+    conversation_data: ConversationData = Field(description="The same messages.")
 
 
 class ConversationQuery(OwnedPaged):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, Date, NextCursor, Paged, Text, Time, TimeTold, exampled
+from .base import Answer, Asked, Date, Metadata, NextCursor, Paged, Text, Time, TimeTold, exampled
 
 ContentType: TypeAlias = Literal["profile", "event", "mind"]
 Confidence: TypeAlias = Annotated[float, Field(ge=0, le=1)]
@@ -29,6 +29,7 @@ class EntryTold(Answer):
     content_type: ContentType
     content_text: str
     content_data: dict[str, Any]
+    metadata: dict[str, Any]
     confidence: float
     learned_at: TimeTold
     said_at: TimeTold | None
@@ -73,6 +74,7 @@ class NewEntry(Asked):
     valid_from: Date | None = None
     valid_to: Date | None = None
     confidence: Confidence = 1.0
+    metadata: Metadata | None = None
 
 
 class EntryChange(Asked):
@@ -81,6 +83,7 @@ class EntryChange(Asked):
     model_config = exampled({"content_text": "The user is allergic to peanuts and cashews."})
 
     content_text: Text
+    metadata: Metadata | None = Field(default=None, description="Else it keeps that of the old one.")
 
 
 class EntryEdited(EntryTold):
@@ -118,6 +121,7 @@ class QuoteTold(Answer):
     conversation_id: str
     message_id: str
     role: str
+    name: str | None
     content: str
     created_at: TimeTold
     run_id: str | None

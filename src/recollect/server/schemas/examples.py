@@ -1,5 +1,7 @@
 """What the examples of the documentation have in common, so that they tell one story."""
 
+from typing import Any
+
 CONVERSATION_ID = "3f6a1d52-8c0e-4b7f-9a44-1f0d2b6c7e10"
 SESSION_ID = "9b1e7c34-52d8-4f0a-8e6d-3a7c5b2f1d09"
 MEMORY_ID = "c4d2e8f1-0b3a-4c6d-9e5f-7a8b1c2d3e4f"
@@ -21,24 +23,30 @@ OTHER_USER = "ben"
 TIME = "2026-11-16T09:30:00Z"
 LATER = "2026-11-16T09:30:05Z"
 
-MESSAGE = {
+MESSAGE: dict[str, Any] = {
     "message_id": MESSAGE_ID,
     "role": "user",
+    "name": None,
     "content": "I live in Lisbon.",
+    "attachments": [],
     "message_index": 0,
     "created_at": TIME,
 }
-REPLY = {
+REPLY: dict[str, Any] = {
     "message_id": REPLY_ID,
     "role": "assistant",
+    "name": None,
     "content": "Noted!",
+    "attachments": [],
     "message_index": 1,
     "created_at": TIME,
 }
-LATER_MESSAGE = {
+LATER_MESSAGE: dict[str, Any] = {
     "message_id": LATER_MESSAGE_ID,
     "role": "user",
+    "name": None,
     "content": "I started a pottery class yesterday.",
+    "attachments": [],
     "message_index": 2,
     "created_at": LATER,
 }
@@ -48,6 +56,7 @@ ENTRY = {
     "content_type": "profile",
     "content_text": "The user is allergic to peanuts.",
     "content_data": {},
+    "metadata": {"source": "intake form"},
     "confidence": 1.0,
     "learned_at": TIME,
     "said_at": None,

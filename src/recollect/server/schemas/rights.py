@@ -17,6 +17,40 @@ class UserQuery(Filters):
     agent_id: OwnerId | None = None
 
 
+class UserListQuery(Paged):
+    """Which users are listed."""
+
+
+class UserOutline(Answer):
+    """A user of whom something is stored."""
+
+    user_id: str
+    memory_count: int = Field(description="Memories of the user: one for each agent.")
+    created_at: TimeTold = Field(description="When the first memory was made.")
+    updated_at: TimeTold = Field(description="When a memory last changed.")
+
+
+class UserPage(Answer):
+    """Users, each once, in an order that stays the same."""
+
+    model_config = exampled(
+        {
+            "items": [
+                {
+                    "user_id": examples.USER,
+                    "memory_count": 1,
+                    "created_at": examples.TIME,
+                    "updated_at": examples.TIME,
+                }
+            ],
+            "next_cursor": None,
+        }
+    )
+
+    items: list[UserOutline]
+    next_cursor: NextCursor
+
+
 class ExportQuery(UserQuery):
     """Whose data is exported, and how it is told."""
 

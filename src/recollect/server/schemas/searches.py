@@ -10,16 +10,17 @@ from .conversations import MessageTold
 from .entries import ContentType, EntryTold
 
 Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question, or some words.")]
+AnyAgent: TypeAlias = Annotated[OwnerId, Field(description="Else all agents of the user.")] | None
 HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="How many hits at most.")]
 
 _FOUND = {**examples.ENTRY, "evidence": []}
 
 
 class _Search(Asked):
-    """A question to what one agent and one user have."""
+    """A question to what one agent and one user have, or all agents of a user."""
 
     query: Question
-    agent_id: OwnerId
+    agent_id: AnyAgent = None
     user_id: OwnerId
     limit: HitLimit | None = None
     since: Bound | None = None
@@ -54,6 +55,7 @@ class ConversationSearchAsked(_Search):
 
 
 class _Hit(Answer):
+    agent_id: str = Field(description="The agent that knows it, or that was spoken to.")
     score: float
     parts: dict[str, float] | None = Field(
         default=None, description="What the score is made of; only with `explain`."
@@ -81,7 +83,9 @@ class _Found(Answer):
 class MemoriesFound(_Found):
     """Entries, the best first."""
 
-    model_config = exampled({"items": [{"entry": _FOUND, "score": 0.71}], "warnings": []})
+    model_config = exampled(
+        {"items": [{"entry": _FOUND, "agent_id": examples.AGENT, "score": 0.71}], "warnings": []}
+    )
 
     items: list[MemoryHitTold]
 
@@ -96,6 +100,7 @@ class TurnsFound(_Found):
                     "message": examples.MESSAGE,
                     "conversation_id": examples.CONVERSATION_ID,
                     "session_id": examples.SESSION_ID,
+                    "agent_id": examples.AGENT,
                     "score": 0.64,
                     "parts": {"text": 0.4, "vector": 0.24},
                 }
@@ -120,7 +125,7 @@ class RecallAsked(Asked):
     )
 
     query: Question
-    agent_id: OwnerId
+    agent_id: AnyAgent = None
     user_id: OwnerId
     budget: int = Field(default=1000, ge=1, le=1_000_000, description="How many tokens at most.")
     explain: bool = Field(default=False, description="Tell the parts of each score.")

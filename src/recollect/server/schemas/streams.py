@@ -26,6 +26,7 @@ class TurnStarted(Answer):
             "turn_id": examples.TURN_ID,
             "conversation_id": examples.CONVERSATION_ID,
             "agent": examples.AGENT,
+            "agent_id": examples.AGENT,
             "model": "offline",
         }
     )
@@ -33,6 +34,7 @@ class TurnStarted(Answer):
     turn_id: str
     conversation_id: str
     agent: str = Field(description="The agent that is asked.")
+    agent_id: str = Field(description="The same as `agent`.")
     model: str
 
 
@@ -47,9 +49,10 @@ class TextDelta(Answer):
 class AgentChanged(Answer):
     """`agent.changed`: another agent goes on with the answer."""
 
-    model_config = exampled({"agent": "librarian"})
+    model_config = exampled({"agent": "librarian", "agent_id": "librarian"})
 
     agent: str
+    agent_id: str = Field(description="The same as `agent`.")
 
 
 class TurnFailed(Answer):

@@ -83,6 +83,15 @@ def create_in_sqlite(tables: Iterable[Table]) -> Script[None]:
             )
 
 
+def add_columns_in_sqlite(table: Table, columns: Iterable[Column]) -> Script[None]:
+    """Add the columns that the table of an older file lacks."""
+    rows = yield Statement(f"PRAGMA table_info({table.name})")
+    present = {row[1] for row in rows}
+    for column in columns:
+        if column.name not in present:
+            yield Statement(f"ALTER TABLE {table.name} ADD COLUMN {_sqlite_column(column)}")
+
+
 def _sqlite_table(table: Table) -> str:
     lines = [_sqlite_column(column) for column in _sqlite_order(table)]
     lines.append(f"PRIMARY KEY ({', '.join(table.key)})")

@@ -68,6 +68,7 @@ class TurnRecord:
             "status": self.status,
             "error_code": self.error_code,
             "agent": self.agent,
+            "agent_id": self.agent,
             "model": self.model,
             "started_at": tell_time(self.started_at),
             "finished_at": self.finished_at and tell_time(self.finished_at),

@@ -30,6 +30,11 @@ export function Name({ value, most = 120 }) {
   return html`<bdi class="name" dir="auto" title=${text.length > most ? shorten(visible(text), 1000) : undefined}>${visible(shown).replace(/\s+/g, " ")}</bdi>`;
 }
 
+// Who said something: the role, and the name where there is one.
+export function Speaker({ of }) {
+  return html`${t(`role.${of.role}`)}${of.name && html` · <${Name} value=${of.name} most=${60} />`}`;
+}
+
 export function Owner({ agent, user }) {
   return html`<span class="owner"><span class="avatar" aria-hidden="true">${[...visible(user)][0] ?? "?"}</span><span class="owner-names"><${Name} value=${user} most=${40} /> <span class="with">${t("owner.with")} <${Name} value=${agent} most=${40} /></span></span></span>`;
 }

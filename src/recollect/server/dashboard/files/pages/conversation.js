@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";
 import { useLive } from "../live.js";
-import { ActionButton, At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Loading, Name, Owner, Panel, Text } from "../parts.js";
+import { ActionButton, At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Loading, Name, Owner, Panel, Speaker, Text } from "../parts.js";
 import { Plot } from "../plot.js";
 import { go, link } from "../routes.js";
 import { announce } from "../store.js";
@@ -183,11 +183,12 @@ function Message({ message, turn, isTarget }) {
   }, [isTarget]);
   return html`<li class=${`message from-${message.role} ${isTarget ? "target" : ""}`} ref=${place} tabindex=${isTarget ? -1 : undefined} id=${`message-${message.message_index}`}>
     <div class="message-head">
-      <span class="role">${t(`role.${message.role}`)}</span>
+      <span class="role"><${Speaker} of=${message} /></span>
       ${turn && turn.total_tokens > 0 && html`<span class="tokens">${count("tokens", turn.total_tokens)}</span>`}
       <${At} at=${message.created_at} />
     </div>
     <${Text} value=${message.content} />
+    ${message.attachments.length > 0 && html`<p class="hint">${t("message.attachments")}: ${message.attachments.map((each) => each.type).join(", ")}</p>`}
   </li>`;
 }
 

@@ -3,7 +3,7 @@ import { html, useState } from "../lib.js";
 import { call, get } from "../api.js";
 import { count, t } from "../i18n.js";
 import { useLive, usePages } from "../live.js";
-import { Ago, At, Chip, Empty, Failure, Field, Heading, Loading, MoreButton, Name, Owner, Text } from "../parts.js";
+import { Ago, At, Chip, Empty, Failure, Field, Heading, Loading, MoreButton, Name, Owner, Speaker, Text } from "../parts.js";
 import { go, link } from "../routes.js";
 import { titleOf } from "../text.js";
 
@@ -88,7 +88,7 @@ function Said({ q, agent, user, session }) {
     html`<ul class="rows">${hits.map(
       ({ message, conversation_id }) => html`<li class="row" key=${message.message_id}><a class="row-link" href=${link(["conversations", conversation_id], { message: message.message_id })}>
         <span class="row-title"><${Text} value=${message.content.slice(0, 400)} most=${300} /></span>
-        <span class="row-meta"><span>${t(`role.${message.role}`)}</span><${At} at=${message.created_at} /></span>
+        <span class="row-meta"><span><${Speaker} of=${message} /></span><${At} at=${message.created_at} /></span>
       </a></li>`,
     )}</ul>`}
   `;

@@ -4,7 +4,7 @@ import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
 import { Icon } from "../icons.js";
 import { useLive } from "../live.js";
-import { At, Chip, DangerButton, Day, Failure, Loading, Text } from "../parts.js";
+import { At, Chip, DangerButton, Day, Failure, Loading, Name, Speaker, Text } from "../parts.js";
 import { link } from "../routes.js";
 import { announce } from "../store.js";
 
@@ -24,6 +24,7 @@ export function Entry({ entry, changed, isReadOnly = false, children }) {
       <${Validity} entry=${entry} />
       ${!isTold && html`<${Chip}>${t("entry.retired")}</${Chip}>`}
       <span title=${t("entry.confidence")}>${t("entry.sure", { n: number(entry.confidence, { style: "percent" }) })}</span>
+      ${Object.keys(entry.metadata).length > 0 && html`<span class="hint" title=${t("entry.metadata")}><${Name} value=${JSON.stringify(entry.metadata)} most=${200} /></span>`}
       ${children}
       <span class="spacer" />
       <span class="entry-actions">
@@ -75,7 +76,7 @@ function Why({ path, id }) {
     ${why.evidence.map(
       (quote) => html`<figure class="quote" key=${quote.message_id}>
         <blockquote><${Text} value=${quote.content} most=${600} /></blockquote>
-        <figcaption>${t(`role.${quote.role}`)}, <${At} at=${quote.created_at} /> · <a href=${link(["conversations", quote.conversation_id], { message: quote.message_id })}>${t("why.go")} →</a></figcaption>
+        <figcaption><${Speaker} of=${quote} />, <${At} at=${quote.created_at} /> · <a href=${link(["conversations", quote.conversation_id], { message: quote.message_id })}>${t("why.go")} →</a></figcaption>
       </figure>`,
     )}
     ${why.origin && html`<p class="hint">${t("why.learned_by", { model: why.origin.model ?? "?" })} <${At} at=${why.origin.finished_at ?? why.entry.learned_at} /></p>`}

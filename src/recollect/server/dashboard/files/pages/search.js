@@ -3,7 +3,7 @@ import { html, useState } from "../lib.js";
 import { call, get } from "../api.js";
 import { count, number, t } from "../i18n.js";
 import { useLive } from "../live.js";
-import { At, Chip, Choice, Empty, Failure, Field, Fold, Heading, Loading, Text } from "../parts.js";
+import { At, Chip, Choice, Empty, Failure, Field, Fold, Heading, Loading, Speaker, Text } from "../parts.js";
 import { go, link } from "../routes.js";
 import { Entry } from "./entry.js";
 
@@ -64,7 +64,7 @@ function Found({ q, agent, user, place, kind }) {
 
 function Turn({ hit }) {
   return html`<${Text} value=${hit.message.content} most=${600} />
-    <p class="entry-meta"><span>${t(`role.${hit.message.role}`)}</span><${At} at=${hit.message.created_at} /><span class="spacer" /><a href=${link(["conversations", hit.conversation_id], { message: hit.message.message_id })}>${t("why.go")} →</a></p>`;
+    <p class="entry-meta"><span><${Speaker} of=${hit.message} /></span><${At} at=${hit.message.created_at} /><span class="spacer" /><a href=${link(["conversations", hit.conversation_id], { message: hit.message.message_id })}>${t("why.go")} →</a></p>`;
 }
 
 // The parts of a score as one bar, as long as the score is beside the best; then in words.

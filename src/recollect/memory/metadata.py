@@ -1,0 +1,90 @@
+"""Metadata: a small JSON object that callers attach to conversations and entries.
+
+Recollect stores it, returns it and exports it. It takes no part in learning and in search.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..sessions.sql.columns import ColumnJSON, json_from_column, json_to_column
+
+MOST_BYTES = 16_384
+"""Size of one metadata object at most, as compact JSON in UTF-8."""
+MOST_LEVELS = 5
+"""Objects and lists within each other at most; the metadata object itself is the first level."""
+_LONGEST_KEY = 255  # characters
+_LARGEST = 2**63  # integers below it are exact in every database and in most JSON readers
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+def read_metadata(name: str, given: object) -> dict[str, Any]:
+    """Metadata as a caller gives it; `None` is an empty object.
+
+    A `TypeError` or `ValueError` says which rule it breaks. It never repeats a key or a value.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be an object, not {type(given).__name__}")
+    read = _copy_object(name, given, 1)
+    if len(_encode(read).encode()) > MOST_BYTES:
+        raise ValueError(f"{name} must be at most {MOST_BYTES:,} bytes as JSON")
+    return read
+
+
+def metadata_to_column(metadata: Mapping[str, Any]) -> ColumnJSON | None:
+    """Metadata as scripts pass it to its column: no value where it is empty."""
+    return json_to_column(dict(metadata), allow_nan=False) if metadata else None
+
+
+def metadata_from_column(stored: Any) -> dict[str, Any]:
+    """The metadata that was stored."""
+    read: dict[str, Any] = {} if stored is None else json_from_column(stored)
+    return read
+
+
+def _encode(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _copy_object(name: str, given: Mapping[Any, Any], level: int) -> dict[str, Any]:
+    return {_check_key(name, key): _copy(name, value, level) for key, value in given.items()}
+
+
+def _copy(name: str, value: object, level: int) -> Any:
+    """A copy of a JSON value, which the caller can no longer change."""
+    if isinstance(value, Mapping | list | tuple):
+        if level == MOST_LEVELS:
+            raise ValueError(f"{name} must not be nested deeper than {MOST_LEVELS} levels")
+        if isinstance(value, Mapping):
+            return _copy_object(name, value, level + 1)
+        return [_copy(name, each, level + 1) for each in value]
+    return _check_scalar(name, value)
+
+
+def _check_key(name: str, key: object) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"keys in {name} must be strings, not {type(key).__name__}")
+    if not 0 < len(key) <= _LONGEST_KEY:
+        raise ValueError(f"keys in {name} must have 1 to {_LONGEST_KEY} characters")
+    return _check_string(name, key)
+
+
+def _check_scalar(name: str, value: object) -> object:
+    if isinstance(value, str):
+        return _check_string(name, value)
+    if isinstance(value, float) and value - value != 0:
+        raise ValueError(f"numbers in {name} must be finite")
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise ValueError(f"integers in {name} must fit in 64 bits")
+    if value is not None and not isinstance(value, bool | int | float):
+        raise TypeError(f"{name} must hold JSON values, not {type(value).__name__}")
+    return value
+
+
+def _check_string(name: str, text: str) -> str:
+    if _UNFIT.search(text):
+        raise ValueError(f"strings in {name} must hold neither NUL characters nor lone surrogates")
+    return text

@@ -1,0 +1,75 @@
+"""Only the user of a conversation tells facts about the user: not a tool, and nobody under another name."""
+
+from typing import Any
+
+import pytest
+
+from recollect.memory.conversation import read_messages
+from recollect.memory.models.grounding import ground
+from recollect.memory.models.parsing import Draft
+from recollect.memory.models.parts import is_user_heard
+from recollect.memory.models.prompting import modification_prompt
+from recollect.memory.pipeline.stages import Excerpt
+from recollect.memory.times import now
+from recollect.testing.contract import in_event_loop
+
+from ..databases import Place
+
+
+@in_event_loop
+async def test_what_others_and_tools_say_is_not_learned_about_the_user(file_place: Place) -> None:
+    said: list[dict[str, Any]] = [
+        {"role": "user", "content": "I live in Lisbon."},
+        {"role": "user", "name": "Maria", "content": "I live in Oslo and I am allergic to peanuts."},
+        {"role": "tool", "name": "profile", "content": "I am a dentist. I live in Rome."},
+        {"role": "user", "name": "Ada", "content": "I have a cat named Pixel."},
+    ]
+    async with file_place.open(workers=1) as store:
+        await store.record_conversation("agent", "ada", said)
+        await store.drain(60)
+        told = " ".join(entry.text for entry in await store.list_entries("agent", "ada"))
+    assert "Lisbon" in told
+    assert "Pixel" in told
+    assert not {word for word in ("Oslo", "peanuts", "dentist", "Rome") if word in told}
+
+
+def excerpt_of(*said: tuple[str, str | None, str]) -> Excerpt:
+    given = [
+        {"role": role, "name": name, "content": text, "message_id": f"id-{place}"}
+        for place, (role, name, text) in enumerate(said, 1)
+    ]
+    return Excerpt("agent", "ada", read_messages(given, now()))
+
+
+ROUND = excerpt_of(
+    ("user", None, "Do we have peanuts at home?"),
+    ("user", "Maria", "I am allergic to peanuts."),
+    ("tool", "diary", "Allergic to peanuts."),
+    ("assistant", None, "Are you allergic to peanuts?"),
+)
+
+
+@pytest.mark.parametrize(
+    ("cited", "evidence"),
+    [((1,), None), ((2,), None), ((1, 2), None), ((0, 1), ("id-1", "id-2")), ((3,), ("id-1", "id-4"))],
+)
+def test_a_draft_that_rests_on_others_alone_is_no_candidate(
+    cited: tuple[int, ...], evidence: tuple[str, ...] | None
+) -> None:
+    draft = Draft("profile", "The user is allergic to peanuts.", cited, 0.9)
+    found = ground([draft], ROUND)
+    assert [each.evidence for each in found.candidates] == ([] if evidence is None else [evidence])
+    assert found.without_evidence == (evidence is None)
+
+
+def test_a_model_reads_who_is_who() -> None:
+    text = modification_prompt(ROUND, 10_000).text
+    assert '"id":"m2","role":"participant","name":"Maria"' in text
+    assert '"id":"m3","role":"tool","name":"diary"' in text
+    assert '"id":"m1","role":"user","date"' in text
+
+
+def test_a_conversation_of_others_alone_is_not_given_to_a_model() -> None:
+    assert is_user_heard(ROUND)
+    assert not is_user_heard(excerpt_of(("user", "Maria", "I sail."), ("tool", None, "I row.")))
+    assert is_user_heard(excerpt_of(("user", "ADA", "I sail.")))
