@@ -192,6 +192,11 @@ def _read_role(name: str, role: object) -> Role:
     return cast(Role, role)
 
 
+def check_role(role: object) -> Role:
+    """A role as it is stored."""
+    return _read_role("a message", role)
+
+
 def _read_content(name: str, content: object) -> str:
     if content is None:
         raise ValueError(f"{name} must have content")

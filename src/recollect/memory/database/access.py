@@ -91,7 +91,11 @@ class MemoryDatabase(SQLStore):
         """Messages, each with its conversation and session, by pairs of conversation id and message id."""
         wanted = json.dumps([json.dumps(list(each)) for each in ids])
         rows = await self._fetch(self.turns, (tenant, wanted), list) if ids else []
-        return {(row[0], row[2]): (conversations.messages_from([row[2:]])[0], row[0], row[1]) for row in rows}
+        return {
+            (row[0], row[2]): (message, row[0], row[1])
+            for row in rows
+            for message in conversations.messages_from([row[2:]])
+        }
 
     async def related(self, memory_id: str, texts: Sequence[str], slots: Iterable[str] = ()) -> list[Entry]:
         """What a memory holds about the same matters as texts, in the order in which it was learned.

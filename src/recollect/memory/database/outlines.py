@@ -6,9 +6,10 @@ A page costs as much as what is on it, wherever it stands: each order is that of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...sessions.sql.columns import check_id, text_from_column
+from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import Row
 from . import conversations
+from .corrupt import readable, stored_id, stored_text
 from .dialect import Dialect
 from .schema import CONTENTS, CONVERSATIONS, MESSAGES
 
@@ -66,6 +67,12 @@ class OutlineQueries:
         )
 
 
+def edge_of(row: Row) -> Edge:
+    """Where the page after a row goes on."""
+    found = conversations.ConversationRow(*row)
+    return Edge(found.created_at, found.conversation_id)
+
+
 def tell_position(row: conversations.ConversationRow) -> str:
     """Where a conversation stands among others, for the page after it."""
     return f"{row.created_at}{_BETWEEN}{row.conversation_id}"
@@ -93,7 +100,7 @@ def counts_from(rows: Sequence[Row]) -> dict[str, int]:
 
 def words_from(rows: Sequence[Row]) -> dict[str, str]:
     """The first words of users, by the ids of conversations."""
-    return {conversation_id: text_from_column(content) for conversation_id, content in rows}
+    return dict(readable(MESSAGES.name, rows, lambda row: (stored_id(row[0]), stored_text(row[1]))))
 
 
 def entry_counts_from(rows: Sequence[Row]) -> dict[str, dict[str, int]]:

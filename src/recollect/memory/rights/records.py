@@ -1,13 +1,16 @@
 """Rows as JSON tells them in an export, and back: times with Z, texts and objects as such, no vectors."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ...errors import ImportFormatError
-from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sessions.sql.columns import text_to_column, time_to_column
 from ...sessions.sql.description import Column, Table
 from ...sessions.sql.scripts import Row
+from ..database.corrupt import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
+from ..entry import check_type
 from ..times import read_date, read_time, tell_time
 
 _OURS = {
@@ -52,13 +55,35 @@ def to_record(table: Table, row: Row) -> dict[str, Any]:
     return {name: _told(name, value) for name, value in zip(told_columns(table), row, strict=True)}
 
 
+def to_records(table: Table, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows as JSON tells them, without corrupt ones."""
+    key = [told_columns(table).index(name) for name in table.key]
+    return readable(table.name, rows, partial(to_record, table), key)
+
+
+def to_whole_record(table: Table, row: Row) -> dict[str, Any]:
+    """A row that holds others as JSON tells it: a corrupt column is empty."""
+    row_id = row[told_columns(table).index(table.key[0])]
+    return {
+        name: value_or(table.name, row_id, partial(_told, name), value, _empty(name))
+        for name, value in zip(told_columns(table), row, strict=True)
+    }
+
+
+def _empty(name: str) -> Any:
+    return tell_time(UNKNOWN_TIME) if name.endswith("_at") else None
+
+
 def _told(name: str, value: Any) -> Any:
     if value is None:
         return None
     if name.endswith("_at"):
-        return tell_time(time_from_column(value))
-    text = text_from_column(value) if name in _ESCAPED else value
-    return json.loads(text) if name in _OBJECTS else text
+        return tell_time(stored_time(value))
+    if name == "content_type":
+        return check_type(value)
+    if name in _OBJECTS:
+        return stored_object(value)
+    return stored_text(value) if name in _ESCAPED else value
 
 
 def to_row(table: Table, record: Mapping[str, Any], where: str) -> dict[str, Any]:
