@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
+from ..errors import InvalidTypeError, InvalidValueError
 from .conversation import check_key
 
 
@@ -38,11 +39,11 @@ def strategy_to_column(given: Mapping[str, Any] | None) -> str | None:
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise TypeError(f"memory_strategy must be an object, not {type(given).__name__}")
+        raise InvalidTypeError(f"memory_strategy must be an object, not {type(given).__name__}")
     try:
         return json.dumps(dict(given), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError("memory_strategy must be an object as JSON has it") from error
+        raise InvalidValueError("memory_strategy must be an object as JSON has it") from error
 
 
 def injection_to_column(given: bool | None) -> str | None:
@@ -50,7 +51,7 @@ def injection_to_column(given: bool | None) -> str | None:
     if given is None:
         return None
     if not isinstance(given, bool):
-        raise TypeError(f"memory_injection must be true or false, not {type(given).__name__}")
+        raise InvalidTypeError(f"memory_injection must be true or false, not {type(given).__name__}")
     return json.dumps(given)
 
 

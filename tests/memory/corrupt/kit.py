@@ -128,9 +128,9 @@ def corrupt(place: Place, case: Case) -> str:
     """Put a value into the first row of a table, whatever the database thinks of it; returns its id."""
     key = _KEYS[case.table]
     first = _FIRST.get(case.table, f"SELECT {key} FROM {case.table} ORDER BY {key} LIMIT 1")
-    row_id = str(_run(place, first)[0][0])
+    row_id = str(run_sql(place, first)[0][0])
     mark = "%s" if _is_server(place) else "?"
-    _run(place, f"UPDATE {case.table} SET {case.column} = {mark} WHERE {key} = {mark}", case.value, row_id)
+    run_sql(place, f"UPDATE {case.table} SET {case.column} = {mark} WHERE {key} = {mark}", case.value, row_id)
     return row_id
 
 
@@ -138,7 +138,8 @@ def _is_server(place: Place) -> bool:
     return place.url.startswith("postgresql")
 
 
-def _run(place: Place, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def run_sql(place: Place, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Run one statement, past the store."""
     if _is_server(place):
         return sql(place.url.replace("+asyncpg", ""), text, *parameters)
     with closing(sqlite3.connect(place.url)) as connection, connection:

@@ -6,6 +6,7 @@ A page costs as much as what is on it, wherever it stands: each order is that of
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...errors import InvalidValueError
 from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import Row
 from . import conversations
@@ -84,7 +85,7 @@ def read_position(given: str | None) -> Edge | None:
         return None
     created_at, _, conversation_id = check_id("before", given).partition(_BETWEEN)
     if not (created_at and conversation_id):
-        raise ValueError("before must be the position of a conversation")
+        raise InvalidValueError("before must be the position of a conversation")
     return Edge(created_at, conversation_id)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from operator import itemgetter
 
-from ...errors import ConflictError
+from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_count, check_id, time_to_column
 from ...sessions.sql.scripts import Script, Statement
@@ -78,7 +78,7 @@ class Knowledge(Part):
         changed the memory since it was read, by its `version`, this is a `ConflictError`.
         """
         if not isinstance(memory, Memory):
-            raise TypeError(f"memory must be a Memory, not {type(memory).__name__}")
+            raise InvalidTypeError(f"memory must be a Memory, not {type(memory).__name__}")
         await self._database.write(partial(_save, self._database, self._tenant, memory, column_now()))
         saved = await self.get_memory(memory.agent_id, memory.user_id)
         assert saved is not None
@@ -396,15 +396,15 @@ def _hold_memory_of(tenant: str, content_id: str) -> Script[str | None]:
 
 def _check_statement(given: object) -> str:
     if not isinstance(given, str):
-        raise TypeError(f"text must be a string, not {type(given).__name__}")
+        raise InvalidTypeError(f"text must be a string, not {type(given).__name__}")
     if not given.strip():
-        raise ValueError("text must not be empty")
+        raise InvalidValueError("text must not be empty")
     return given
 
 
 def _check_confidence(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise TypeError(f"confidence must be a number, not {type(given).__name__}")
+        raise InvalidTypeError(f"confidence must be a number, not {type(given).__name__}")
     if not 0 <= given <= 1:
-        raise ValueError(f"confidence must be from 0 to 1, and it is {given:g}")
+        raise InvalidValueError(f"confidence must be from 0 to 1, and it is {given:g}")
     return float(given)

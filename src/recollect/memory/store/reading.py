@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from ...errors import InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import Row
@@ -92,7 +93,7 @@ class Reading(Part):
         or be empty, and have a `position` to go on from all the same.
         """
         if words is not None and len(words) > _LONGEST_WORDS:
-            raise ValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
+            raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
         edge, most = outlines.read_position(before), check_limit(limit) or 0
         scope, key = self._scope(agent_id, user_id)
         wanted = finding.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
@@ -116,7 +117,7 @@ class Reading(Part):
         With `around`, the id of a message, that stands in its middle; without such a message it is empty.
         """
         if after is not None and (isinstance(after, bool) or not isinstance(after, int)):
-            raise TypeError(f"after must be a whole number, not {type(after).__name__}")
+            raise InvalidTypeError(f"after must be a whole number, not {type(after).__name__}")
         if await self._conversation(conversation_id) is None:
             return None
         most = check_limit(limit) or 0

@@ -8,7 +8,7 @@ from functools import partial
 from operator import itemgetter
 from typing import cast
 
-from ...errors import ConflictError
+from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id, time_from_column
 from ...sessions.sql.scripts import Row, Script
@@ -167,7 +167,7 @@ def _reopen(database: MemoryDatabase, tenant: str, run_id: str) -> Script[bool]:
 
 def _check_status(status: object) -> None:
     if status is not None and status not in STATUSES:
-        raise ValueError(f"status must be one of {', '.join(STATUSES)}")
+        raise InvalidValueError(f"status must be one of {', '.join(STATUSES)}")
 
 
 def _runs_from(rows: list[Row]) -> list[Run]:
