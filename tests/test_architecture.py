@@ -64,6 +64,22 @@ def test_items_and_errors_import_nothing_of_ours_but_each_other() -> None:
     assert imported_packages(SOURCE / "errors.py") == set()
 
 
+def test_what_checks_arguments_says_so_by_its_error() -> None:
+    """The service answers these with 422, and any other `ValueError` or `TypeError` with 500."""
+    values = [
+        SOURCE / "memory" / f"{name}.py" for name in ("conversation", "entry", "memory", "settings", "times")
+    ]
+    bare = [
+        f"{path.name}:{node.lineno}"
+        for path in (*values, *(SOURCE / "memory" / "store").glob("*.py"), SOURCE / "sessions/sql/columns.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise)
+        and isinstance(node.exc, ast.Call)
+        and getattr(node.exc.func, "id", "") in ("ValueError", "TypeError")
+    ]
+    assert bare == [], "raise InvalidValueError or InvalidTypeError"
+
+
 def test_the_public_surface_is_this_list() -> None:
     assert recollect.__all__ == sorted(
         """

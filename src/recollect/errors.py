@@ -29,11 +29,22 @@ RecollectError
     └── TransientError         nothing was written; the same call may succeed later
         ├── DatabaseBusyError  others held the database longer than the busy timeout
         └── UnreachableError   no connection could be made (also ConnectionError)
+
+An argument that cannot be used is an `InvalidValueError` (a ValueError) or an `InvalidTypeError` (a
+TypeError). They stand beside the tree: only the call is wrong.
 """
 
 
 class RecollectError(Exception):
     """The base of every error that Recollect raises on its own behalf."""
+
+
+class InvalidValueError(ValueError):
+    """An argument has a value that cannot be used; the message says which one and why."""
+
+
+class InvalidTypeError(TypeError):
+    """An argument has a type that cannot be used; the message says which one and why."""
 
 
 class MissingExtraError(RecollectError, ImportError):

@@ -33,6 +33,7 @@ COMMANDS = {
     "migrate": ("migrate", "bring a database server's schema to the newest revision"),
     "keys": ("keys", "make, list and revoke the keys of the service"),
     "doctor": ("doctor", "say what is configured, reachable and migrated, and how to mend what is not"),
+    "repair": ("repair", "find the corrupt rows of long-term memory, and repair them"),
     "bench": ("bench", "measure how well search finds what it should"),
     "completion": ("completion", "print what a shell needs to complete commands and options"),
 }

@@ -1,6 +1,8 @@
 """What the doctor finds out about what works on a database: keys, learning and vectors."""
 
+import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Mapping, Set
 from contextlib import closing
 from datetime import UTC, datetime
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from ..server.settings import Settings
 
 _LONG_WAIT = 600.0  # seconds that something to learn from may wait before somebody should look
+_LOOK_FOR_CORRUPT = 10.0  # seconds: a large database is not read to its end
 _OPEN = "none: the service is open to this machine"
 
 
@@ -32,6 +35,7 @@ async def look_at_memory(url: str, settings: "Settings | None", embedder: "Embed
     if _is_behind(taken, "memory"):
         return [*findings, _not_looked_at("learning")]
     findings.append(await guarded("learning", lambda: _learning(url)))
+    findings.append(await guarded("rows", lambda: _rows(url), 2 * _LOOK_FOR_CORRUPT))
     if embedder is not None:
         findings.append(await guarded("vectors", lambda: _vectors(url, embedder)))
     return findings
@@ -100,6 +104,33 @@ def learning_finding(told: str, failed: int, waited: float) -> Finding:
     if failed:
         return Finding("learning", "warning", told, "see why: recollect runs list --status failed")
     return Finding("learning", "ok", told)
+
+
+async def _rows(url: str) -> Finding:
+    """How many rows of memory are corrupt, as far as can be found in a few seconds."""
+    from ..memory.database.access import MemoryDatabase
+    from ..memory.repair import find_corrupt_rows
+
+    counts: Counter[str] = Counter()
+    is_whole = True
+    async with MemoryDatabase(url) as database:
+        try:
+            async with asyncio.timeout(_LOOK_FOR_CORRUPT):
+                async for row in find_corrupt_rows(database):
+                    counts[row.table] += 1
+        except TimeoutError:
+            is_whole = False
+    return rows_finding(counts, is_whole)
+
+
+def rows_finding(counts: Mapping[str, int], is_whole: bool) -> Finding:
+    """How many corrupt rows there are, by their tables; not whole if there was no time to read all rows."""
+    looked = "" if is_whole else "; there was no time to look at all rows"
+    if not counts:
+        return Finding("rows", "ok", f"no corrupt rows of memory{looked}")
+    told = ", ".join(f"{count:,} in {table}" for table, count in sorted(counts.items()))
+    fix = "list them: recollect repair --dry-run; repair them: recollect repair"
+    return Finding("rows", "warning", f"{plural(sum(counts.values()), 'corrupt row')}: {told}{looked}", fix)
 
 
 async def _vectors(url: str, embedder: "Embedder") -> Finding:

@@ -12,6 +12,7 @@ from .output import one_line
 from .parsing import NotThereError, refuse
 
 if TYPE_CHECKING:
+    from ..memory.database.access import MemoryDatabase
     from ..memory.store import MemoryStore
 
 DEFAULT_FILE = "recollect.db"  # as that of the service and of `MemoryStore`, which takes longer to load
@@ -66,6 +67,16 @@ def open_store(options: argparse.Namespace, *, makes: bool = False, embeds: bool
 
             embedder = embedder_named(settings.memory.embedder)
     return MemoryStore(url, workers=0, embedder=embedder, tenant=options.tenant, **place)
+
+
+def open_memory_database(options: argparse.Namespace) -> "MemoryDatabase":
+    """The tables of long-term memory, of all tenants."""
+    from ..memory.database.access import MemoryDatabase
+
+    place: dict[str, Any] = {}
+    if is_configured(options.config):
+        place = configured(options.config, {"RECOLLECT_DATABASE__URL": options.url}).database.options()
+    return MemoryDatabase(existing_url(options), **place)
 
 
 def owner_of(options: argparse.Namespace) -> tuple[str, str]:

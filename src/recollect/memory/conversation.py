@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Self, cast, get_args
 
+from ..errors import InvalidTypeError, InvalidValueError
 from ..sessions.sql.columns import check_id
 from .metadata import read_metadata
 from .parts import Attachment, read_attachments, read_parts
@@ -132,7 +133,7 @@ class Conversation:
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
         """A conversation from its JSON: messages as such, in `conversation_data`, or that as a bare list."""
         if not isinstance(told, Mapping):
-            raise TypeError(f"a conversation must be an object, not {type(told).__name__}")
+            raise InvalidTypeError(f"a conversation must be an object, not {type(told).__name__}")
         return cls(
             agent_id=told.get("agent_id", ""),
             user_id=told.get("user_id", ""),
@@ -150,7 +151,7 @@ def told_messages(told: Mapping[str, Any]) -> Sequence[Any]:
     """The messages in the JSON of a conversation."""
     data = told if told.get("conversation_data") is None else told["conversation_data"]
     if not isinstance(data, list | Mapping):
-        raise TypeError(f"conversation_data must be an object or a list, not {type(data).__name__}")
+        raise InvalidTypeError(f"conversation_data must be an object or a list, not {type(data).__name__}")
     return data if isinstance(data, list) else data.get("messages") or ()
 
 
@@ -169,7 +170,7 @@ def summarize_words(count: int, first: str | None) -> str:
 def check_owner(name: str, value: object) -> str:
     """The id of an agent or a user, which must be given: any text that is not empty."""
     if value is None:
-        raise ValueError(f"{name} must be given")
+        raise InvalidValueError(f"{name} must be given")
     return check_id(name, value)
 
 
@@ -178,7 +179,7 @@ def check_key(name: str, value: object) -> str | None:
     if value is None:
         return None
     if len(check_id(name, value)) > _LONGEST_KEY:
-        raise ValueError(f"{name} must not be longer than {_LONGEST_KEY} characters")
+        raise InvalidValueError(f"{name} must not be longer than {_LONGEST_KEY} characters")
     return str(value)
 
 
@@ -187,10 +188,10 @@ def read_messages(
 ) -> tuple[Message, ...]:
     """Messages as they are given, each with an id, its place, and a time."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
-        raise TypeError(f"messages must be a list, not {type(given).__name__}")
+        raise InvalidTypeError(f"messages must be a list, not {type(given).__name__}")
     read = tuple(_read_message(message, place, said_at) for place, message in enumerate(given, first_index))
     if len({message.message_id for message in read}) < len(read):
-        raise ValueError("two messages have the same message_id")
+        raise InvalidValueError("two messages have the same message_id")
     return read
 
 
@@ -199,9 +200,9 @@ def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datet
     if isinstance(given, Message):
         given = vars(given)
     if not isinstance(given, Mapping):
-        raise TypeError(f"{name} must be an object, not {type(given).__name__}")
+        raise InvalidTypeError(f"{name} must be an object, not {type(given).__name__}")
     if unknown := sorted(map(str, given.keys() - _FIELDS)):
-        raise ValueError(f"{name} has fields that are not kept: {', '.join(unknown)}")
+        raise InvalidValueError(f"{name} has fields that are not kept: {', '.join(unknown)}")
     message_id = check_key(f"message_id of {name}", given.get("message_id"))
     content, attachments = _read_content(name, given)
     return Message(
@@ -217,8 +218,13 @@ def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datet
 
 def _read_role(name: str, role: object) -> Role:
     if role not in _ROLES:
-        raise ValueError(f"{name} must have a role, which is one of {', '.join(_ROLES)}")
+        raise InvalidValueError(f"{name} must have a role, which is one of {', '.join(_ROLES)}")
     return cast(Role, role)
+
+
+def check_role(role: object) -> Role:
+    """A role as it is stored."""
+    return _read_role("a message", role)
 
 
 def read_name(name: str, given: object) -> str | None:
@@ -226,11 +232,11 @@ def read_name(name: str, given: object) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str):
-        raise TypeError(f"{name} must be text, not {type(given).__name__}")
+        raise InvalidTypeError(f"{name} must be text, not {type(given).__name__}")
     if not given.strip() or not given.isprintable():
-        raise ValueError(f"{name} must be one line of printable text")
+        raise InvalidValueError(f"{name} must be one line of printable text")
     if len(given) > _LONGEST_NAME:
-        raise ValueError(f"{name} must not be longer than {_LONGEST_NAME} characters")
+        raise InvalidValueError(f"{name} must not be longer than {_LONGEST_NAME} characters")
     return given
 
 
@@ -238,13 +244,15 @@ def _read_content(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[Attac
     """The text of a message, and its attachments."""
     content, attachments = given.get("content"), read_attachments(name, given.get("attachments"))
     if content is None:
-        raise ValueError(f"{name} must have content")
+        raise InvalidValueError(f"{name} must have content")
     if isinstance(content, list | tuple):
         if attachments:
-            raise ValueError(f"{name} must not have both content parts and attachments")
+            raise InvalidValueError(f"{name} must not have both content parts and attachments")
         content, attachments = read_parts(name, content)
     if not isinstance(content, str):
-        raise TypeError(f"content of {name} must be text or a list of parts, not {type(content).__name__}")
+        raise InvalidTypeError(
+            f"content of {name} must be text or a list of parts, not {type(content).__name__}"
+        )
     if not content.strip():
-        raise ValueError(f"content of {name} must not be empty")
+        raise InvalidValueError(f"content of {name} must not be empty")
     return content, attachments

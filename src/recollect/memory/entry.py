@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, get_args
 
+from ..errors import InvalidValueError
 from .times import tell_time
 
 ContentType = Literal["profile", "event", "mind"]
@@ -15,7 +16,7 @@ CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
 def check_type(given: object) -> ContentType:
     """A type of entries, as it is given."""
     if given not in CONTENT_TYPES:
-        raise ValueError(f"content_type must be one of {', '.join(CONTENT_TYPES)}")
+        raise InvalidValueError(f"content_type must be one of {', '.join(CONTENT_TYPES)}")
     return given
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+from ..errors import InvalidTypeError, InvalidValueError
 from .conversation import check_key, check_owner
 from .entry import CONTENT_TYPES, ContentType
 from .times import now, read_time, tell_time
@@ -88,16 +89,16 @@ class Memory:
         self.created_at = read_time("created_at", created_at) or now()
         self.updated_at = read_time("updated_at", updated_at) or self.created_at
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise ValueError("version must be a whole number from 1 on")
+            raise InvalidValueError("version must be a whole number from 1 on")
         self.version = version
         self._take({} if data is None else data)
 
     def _take(self, data: Mapping[str, Any]) -> None:
         if not isinstance(data, Mapping):
-            raise TypeError(f"data must be an object, not {type(data).__name__}")
+            raise InvalidTypeError(f"data must be an object, not {type(data).__name__}")
         known = {name for kind in CONTENT_TYPES for name in (kind, f"{kind}_content")}
         if unknown := sorted(map(str, data.keys() - known)):
-            raise ValueError(f"data has fields that are not kept: {', '.join(unknown)}")
+            raise InvalidValueError(f"data has fields that are not kept: {', '.join(unknown)}")
         for kind in CONTENT_TYPES:
             name = f"{kind}_content"
             given = data.get(name, data.get(kind))
@@ -119,7 +120,7 @@ class Memory:
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
         """A memory from its JSON."""
         if not isinstance(told, Mapping):
-            raise TypeError(f"a memory must be an object, not {type(told).__name__}")
+            raise InvalidTypeError(f"a memory must be an object, not {type(told).__name__}")
         names = [name for kind in CONTENT_TYPES for name in (f"{kind}_content", kind)]
         return cls(
             agent_id=told.get("agent_id", ""),
@@ -138,8 +139,8 @@ def read_texts(name: str, given: object) -> list[str]:
         return []
     texts: object = given.splitlines() if isinstance(given, str) else given
     if not isinstance(texts, Sequence) or isinstance(texts, bytes):
-        raise TypeError(f"{name} must be a list of texts, not {type(given).__name__}")
+        raise InvalidTypeError(f"{name} must be a list of texts, not {type(given).__name__}")
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"{name} must hold texts, not {type(text).__name__}")
+            raise InvalidTypeError(f"{name} must hold texts, not {type(text).__name__}")
     return [text for text in texts if text.strip()]

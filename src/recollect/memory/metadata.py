@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import InvalidTypeError, InvalidValueError
 from ..sessions.sql.columns import ColumnJSON, json_from_column, json_to_column
 
 MOST_BYTES = 16_384
@@ -22,15 +23,15 @@ _UNFIT = re.compile("[\0\ud800-\udfff]")
 def read_metadata(name: str, given: object) -> dict[str, Any]:
     """Metadata as a caller gives it; `None` is an empty object.
 
-    A `TypeError` or `ValueError` says which rule it breaks. It never repeats a key or a value.
+    An `InvalidTypeError` or `InvalidValueError` says which rule it breaks. It never repeats a key or a value.
     """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise TypeError(f"{name} must be an object, not {type(given).__name__}")
+        raise InvalidTypeError(f"{name} must be an object, not {type(given).__name__}")
     read = _copy_object(name, given, 1)
     if len(_encode(read).encode()) > MOST_BYTES:
-        raise ValueError(f"{name} must be at most {MOST_BYTES:,} bytes as JSON")
+        raise InvalidValueError(f"{name} must be at most {MOST_BYTES:,} bytes as JSON")
     return read
 
 
@@ -57,7 +58,7 @@ def _copy(name: str, value: object, level: int) -> Any:
     """A copy of a JSON value, which the caller can no longer change."""
     if isinstance(value, Mapping | list | tuple):
         if level == MOST_LEVELS:
-            raise ValueError(f"{name} must not be nested deeper than {MOST_LEVELS} levels")
+            raise InvalidValueError(f"{name} must not be nested deeper than {MOST_LEVELS} levels")
         if isinstance(value, Mapping):
             return _copy_object(name, value, level + 1)
         return [_copy(name, each, level + 1) for each in value]
@@ -66,9 +67,9 @@ def _copy(name: str, value: object, level: int) -> Any:
 
 def _check_key(name: str, key: object) -> str:
     if not isinstance(key, str):
-        raise TypeError(f"keys in {name} must be strings, not {type(key).__name__}")
+        raise InvalidTypeError(f"keys in {name} must be strings, not {type(key).__name__}")
     if not 0 < len(key) <= _LONGEST_KEY:
-        raise ValueError(f"keys in {name} must have 1 to {_LONGEST_KEY} characters")
+        raise InvalidValueError(f"keys in {name} must have 1 to {_LONGEST_KEY} characters")
     return _check_string(name, key)
 
 
@@ -76,15 +77,15 @@ def _check_scalar(name: str, value: object) -> object:
     if isinstance(value, str):
         return _check_string(name, value)
     if isinstance(value, float) and value - value != 0:
-        raise ValueError(f"numbers in {name} must be finite")
+        raise InvalidValueError(f"numbers in {name} must be finite")
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-        raise ValueError(f"integers in {name} must fit in 64 bits")
+        raise InvalidValueError(f"integers in {name} must fit in 64 bits")
     if value is not None and not isinstance(value, bool | int | float):
-        raise TypeError(f"{name} must hold JSON values, not {type(value).__name__}")
+        raise InvalidTypeError(f"{name} must hold JSON values, not {type(value).__name__}")
     return value
 
 
 def _check_string(name: str, text: str) -> str:
     if _UNFIT.search(text):
-        raise ValueError(f"strings in {name} must hold neither NUL characters nor lone surrogates")
+        raise InvalidValueError(f"strings in {name} must hold neither NUL characters nor lone surrogates")
     return text

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from ..errors import InvalidTypeError, InvalidValueError
 from ..items import text_of
 from ..sessions.sql.columns import ColumnJSON, json_from_column, json_to_column
 from .metadata import MOST_LEVELS, read_metadata
@@ -35,7 +36,7 @@ def read_parts(name: str, given: Sequence[Any]) -> tuple[str, tuple[Attachment, 
     A message without text has its attachments' types as its content, such as `[image_url]`.
     """
     if not 0 < len(given) <= MOST_PARTS:
-        raise ValueError(f"content of {name} must have 1 to {MOST_PARTS} parts")
+        raise InvalidValueError(f"content of {name} must have 1 to {MOST_PARTS} parts")
     types = [_type_of(f"part {place} of {name}", part) for place, part in enumerate(given)]
     texts = [part for part, kind in zip(given, types, strict=True) if kind in TEXT_TYPES]
     attachments = tuple(
@@ -52,7 +53,7 @@ def read_attachments(name: str, given: object) -> tuple[Attachment, ...]:
     if given is None:
         return ()
     if isinstance(given, str | bytes) or not isinstance(given, Sequence) or len(given) > MOST_PARTS:
-        raise TypeError(f"attachments of {name} must be a list of at most {MOST_PARTS} objects")
+        raise InvalidTypeError(f"attachments of {name} must be a list of at most {MOST_PARTS} objects")
     return tuple(read_metadata(f"attachments of {name}", each) for each in given)
 
 
@@ -72,12 +73,12 @@ def _named(attachments: Sequence[Attachment]) -> str:
 
 def _type_of(name: str, part: object) -> str:
     if not isinstance(part, Mapping):
-        raise TypeError(f"{name} must be an object, not {type(part).__name__}")
+        raise InvalidTypeError(f"{name} must be an object, not {type(part).__name__}")
     kind = part.get("type")
     if not isinstance(kind, str) or not 0 < len(kind) <= _LONGEST_TYPE or not kind.isprintable():
-        raise ValueError(f"{name} must have a type, such as text or image_url")
+        raise InvalidValueError(f"{name} must have a type, such as text or image_url")
     if kind in TEXT_TYPES and not isinstance(part.get("refusal" if kind == "refusal" else "text"), str):
-        raise TypeError(f"{name} must have its text as a string")
+        raise InvalidTypeError(f"{name} must have its text as a string")
     return kind
 
 
@@ -122,7 +123,7 @@ def _encoded(name: str, part: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(part, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"{name} must be an object as JSON has it") from error
+        raise InvalidTypeError(f"{name} must be an object as JSON has it") from error
 
 
 def _reference(data: bytes) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
+from ..errors import InvalidTypeError, InvalidValueError
 from ..sessions.sql.columns import ColumnJSON, json_to_column
 from .conversation import check_key
 
@@ -39,11 +40,11 @@ def strategy_to_column(given: Mapping[str, Any] | None) -> ColumnJSON | None:
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise TypeError(f"memory_strategy must be an object, not {type(given).__name__}")
+        raise InvalidTypeError(f"memory_strategy must be an object, not {type(given).__name__}")
     try:
         return json_to_column(dict(given), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError("memory_strategy must be an object as JSON has it") from error
+        raise InvalidValueError("memory_strategy must be an object as JSON has it") from error
 
 
 def injection_to_column(given: bool | None) -> str | None:
@@ -51,7 +52,7 @@ def injection_to_column(given: bool | None) -> str | None:
     if given is None:
         return None
     if not isinstance(given, bool):
-        raise TypeError(f"memory_injection must be true or false, not {type(given).__name__}")
+        raise InvalidTypeError(f"memory_injection must be true or false, not {type(given).__name__}")
     return json.dumps(given)
 
 

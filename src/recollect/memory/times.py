@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
+from ..errors import InvalidTypeError, InvalidValueError
 from ..sessions.sql.columns import check_time
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
@@ -21,7 +22,7 @@ def read_time(name: str, given: object) -> datetime | None:
         time = datetime.fromisoformat(given)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be a time in ISO 8601, such as 2024-01-01T10:00:00Z") from error
+        raise InvalidValueError(f"{name} must be a time in ISO 8601, such as 2024-01-01T10:00:00Z") from error
 
 
 def tell_time(time: datetime) -> str:
@@ -39,9 +40,9 @@ def read_date(name: str, given: object) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str):
-        raise TypeError(f"{name} must be a date as text, not {type(given).__name__}")
+        raise InvalidTypeError(f"{name} must be a date as text, not {type(given).__name__}")
     if not _DATE.fullmatch(given) or not _is_in_calendar(given):
-        raise ValueError(f"{name} must be a date such as 2024-05-07, 2024-05 or 2024")
+        raise InvalidValueError(f"{name} must be a date such as 2024-05-07, 2024-05 or 2024")
     return given
 
 

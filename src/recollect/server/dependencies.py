@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.routing import APIRoute
 
-from ..errors import RecollectError
+from ..errors import RecollectError, StorageError
 from ..memory.store import MemoryStore
 from .access.callers import Caller
 from .access.keys import Scope
@@ -106,11 +106,15 @@ async def _audit(request: Request, action: str, status: int) -> None:
 
 
 async def _audit_failure(request: Request, action: str, error: Exception) -> None:
-    """A log that cannot be written takes nothing from what the caller is told: there was an error before."""
+    """Audit a request that failed. If that fails too, the caller still gets the first error.
+
+    A database that fails both times is logged once, with the request.
+    """
     try:
         await _audit(request, action, status_of(error))
     except RecollectError as unwritten:
-        log_fault(unwritten)
+        if not isinstance(error, StorageError):
+            log_fault(unwritten)
 
 
 def make_router(tag: str) -> APIRouter:

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from ..errors import (
     ConflictError,
+    DiskFullError,
     ExtractionError,
     ImportFormatError,
     InvalidItemError,
@@ -36,10 +37,11 @@ _OF_ERRORS: tuple[tuple[type[RecollectError], str, str | None], ...] = (
     (ExtractionError, "model_failed", "the model did not give an answer that can be used"),
     (MissingTablesError, "not_ready", "the database has no tables yet: run `recollect migrate`"),
     (SchemaMismatchError, "not_ready", "the tables of the database are of another version"),
+    (DiskFullError, "storage_full", "the disk of the database is full; nothing of the request was stored"),
     (StorageError, "storage_unavailable", "the database does not answer now; nothing is lost, try again"),
 )
 _OF_TURNS = {"storage_failed": "storage_unavailable", "interrupted": "not_ready"}
-_AGAIN_SOON = {"idempotency_in_progress", "not_ready", "storage_unavailable"}
+_AGAIN_SOON = {"idempotency_in_progress", "not_ready", "storage_full", "storage_unavailable"}
 # Where the words of pydantic repeat what was sent, these stand in their place.
 _WORDS = {"union_tag_invalid": "{discriminator} must be one of {expected_tags}"}
 _OF_STATUS = {kind.status: code for code, kind in reversed(CODES.items())} | {409: "conflict"}

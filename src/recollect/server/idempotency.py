@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import RecollectError
+from ..errors import InvalidTypeError, InvalidValueError, RecollectError
 from ..memory.database.memories import user_key
 from ..sessions.sql.columns import check_id, json_to_column
 from ..sessions.sql.database import SQLStore
@@ -224,7 +224,8 @@ def _is_refusal(failure: BaseException) -> bool:
     """Whether a request was refused for what it is, so that nothing was made, and another may follow."""
     if isinstance(failure, Problem):
         return failure.status < _SERVER_FAULT
-    return isinstance(failure, ValueError | TypeError)
+    is_ours = isinstance(failure, InvalidValueError | InvalidTypeError | RecollectError)
+    return is_ours and isinstance(failure, ValueError | TypeError)
 
 
 def _hashes(tenant: str, place: str, key: str, body: bytes) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
 from .access.budget import Budget, TokenLedger
 from .settings import Settings
-from .telemetry.gathering import embedding_of
+from .telemetry.gathering import database_of, embedding_of
 from .telemetry.logs import configure_logging
 
 GOODBYE = 15.0
@@ -82,7 +82,10 @@ class LearningProcess:
         self.embedder_failures = 0
         self.unusable_texts = 0
         self.is_embedder_failing = False
+        self.is_disk_full = False
         """What the process has told last."""
+        self.is_alive = False
+        """Whether the process works: from its first report until it ends."""
         self.count_tokens: Callable[[int], object] = lambda _: None
         """Is told of the tokens that models were asked for since it was told last."""
 
@@ -105,8 +108,11 @@ class LearningProcess:
         pause = _FIRST_PAUSE
         while True:
             self._process = await self._launch()
-            if await self._listen(self._process):
-                pause = _FIRST_PAUSE
+            try:
+                if await self._listen(self._process):
+                    pause = _FIRST_PAUSE
+            finally:
+                self.is_alive = False
             code = await self._process.wait()
             _log.error("the learning process ended with %d, and is started again", code)
             await asyncio.sleep(pause)
@@ -129,6 +135,8 @@ class LearningProcess:
             self.embedder_failures = told["failures"]
             self.unusable_texts = told["unusable"]
             self.is_embedder_failing = told["is_failing"]
+            self.is_disk_full = told["is_disk_full"]
+            self.is_alive = True
             self.count_tokens(told["tokens"] - tokens)
             has_told, tokens = True, told["tokens"]
         return has_told
@@ -188,14 +196,15 @@ async def _tell_until(ended: asyncio.Event, learner: Learner) -> None:
 
 
 def _state_of(learner: Learner) -> dict[str, Any]:
-    embedding, tokens = embedding_of(learner.store), learner.budget.spent_here
-    if embedding is None:
-        return {"tokens": tokens, "failures": 0, "unusable": 0, "is_failing": False}
+    embedding, database = embedding_of(learner.store), database_of(learner.store)
+    is_full = database.is_full
+    database.forget_full()  # it is noted again by the next write that fails
     return {
-        "tokens": tokens,
-        "failures": embedding.failures,
-        "unusable": embedding.unusable,
-        "is_failing": embedding.last_error is not None,
+        "tokens": learner.budget.spent_here,
+        "failures": 0 if embedding is None else embedding.failures,
+        "unusable": 0 if embedding is None else embedding.unusable,
+        "is_failing": embedding is not None and embedding.last_error is not None,
+        "is_disk_full": is_full,
     }
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ..errors import InvalidTypeError, InvalidValueError
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -39,6 +41,7 @@ CODES: dict[str, Kind] = {
     "not_ready": Kind(503, "The service cannot answer now"),
     "overloaded": Kind(503, "Too many requests are being served"),
     "storage_unavailable": Kind(503, "The database does not answer"),
+    "storage_full": Kind(507, "The disk of the database is full"),
 }
 
 
@@ -84,12 +87,12 @@ class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
 
 @contextmanager
 def refused_input() -> Iterator[None]:
-    """What the library says about a caller's values is told to the caller."""
-    from ..errors import RecollectError
+    """Answer an argument that the library refuses with 422 and the library's words.
 
+    Only the checks of arguments raise these errors. Any other `ValueError` or `TypeError` is a fault of ours:
+    it is logged, and answered with 500.
+    """
     try:
         yield
-    except RecollectError:
-        raise  # one handler answers all of these
-    except (TypeError, ValueError) as error:
+    except (InvalidValueError, InvalidTypeError) as error:
         raise Problem("validation_failed", str(error)) from error

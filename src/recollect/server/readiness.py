@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import MissingTablesError, RecollectError, SchemaMismatchError
 from ..migrations import VERSION_TABLE, known_revisions, newest_revision
+from .disk import has_little_space, is_disk_full
 from .telemetry.gathering import database_of, embedding_of, seconds_behind
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Part:
 
 READY = Part("ready")
 STOPPING = Part("not_ready", "stopping")
+DISK_FULL = Part("not_ready", "disk full")
+NO_LEARNER = Part("degraded", "no learner")
 
 
 def state_of(parts: dict[str, Part]) -> State:
@@ -66,8 +69,18 @@ class Readiness:
         async with self._looking:
             if time.monotonic() - self._seen_at >= _FRESH:
                 self._seen, self._seen_at = await self._parts(), time.monotonic()
-        # A service that is about to end is not asked how it is.
-        return self._seen | ({"server": STOPPING} if self._service.is_stopping else {})
+        return self._seen | self._now()
+
+    def _now(self) -> dict[str, Part]:
+        """The parts that are known without looking, as they are at this moment."""
+        parts: dict[str, Part] = {}
+        if self._service.is_stopping:
+            parts["server"] = STOPPING
+        if database_of(self._service.memory).is_full:
+            parts["disk"] = DISK_FULL
+        if not self._service.is_learning and self._seen["workers"].state != "not_ready":
+            parts["workers"] = NO_LEARNER
+        return parts
 
     async def _parts(self) -> dict[str, Part]:
         database = await _guarded(self._database)
@@ -77,6 +90,7 @@ class Readiness:
         return {
             "server": READY,
             "database": database,
+            "disk": await _guarded(self._disk),
             "schema": await _guarded(self._schema),
             "workers": await _guarded(self._workers),
             "embedder": self._embedder(),
@@ -86,6 +100,11 @@ class Readiness:
     async def _database(self) -> Part:
         await database_of(self._service.memory).fetch("SELECT 1", (), list)
         return READY
+
+    async def _disk(self) -> Part:
+        if await is_disk_full(database_of(self._service.memory), self._service):
+            return DISK_FULL
+        return Part("degraded", "disk nearly full") if has_little_space(self._service) else READY
 
     async def _schema(self) -> Part:
         """On a server it is migrated by hand; a file, or a server in development, is by us."""

@@ -63,6 +63,11 @@ class Service:
         """Whether it is about to end."""
         return self.stops_at is not None
 
+    @property
+    def is_learning(self) -> bool:
+        """Whether something learns here, if anything is to: the learning process lives, or the workers do."""
+        return self.learning.is_alive if self.learning is not None else self.memory.is_learning
+
     def begin_to_stop(self) -> None:
         """From now on what is running has the grace that the settings give it, and no more."""
         if self.stops_at is None:

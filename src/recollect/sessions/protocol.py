@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
-from ..errors import MissingAbilityError, SessionClosedError
+from ..errors import InvalidTypeError, InvalidValueError, MissingAbilityError, SessionClosedError
 from ..items import Item
 from .settings import SessionSettings, check_limit, limit_of, settings_of
 
@@ -54,7 +54,7 @@ class SessionABC(_Base):
 
     def __init__(self, session_id: str, session_settings: Any = None) -> None:
         if not isinstance(session_id, str) or not session_id:
-            raise ValueError(f"session_id must be a non-empty string, not {session_id!r}")
+            raise InvalidValueError(f"session_id must be a non-empty string, not {session_id!r}")
         self.session_id = check_text("session_id", session_id)
         self.session_settings = settings_of(session_settings)
         self._closed = False
@@ -102,9 +102,9 @@ class SessionABC(_Base):
 def check_text(name: str, text: object) -> str:
     """The text, if it can be stored anywhere; `ValueError`, which names it and does not quote it, if not."""
     if not isinstance(text, str):
-        raise TypeError(f"{name} must be a string, not {type(text).__name__}")
+        raise InvalidTypeError(f"{name} must be a string, not {type(text).__name__}")
     if not _is_unicode(text):
-        raise ValueError(f"{name} must be valid unicode without NUL characters")
+        raise InvalidValueError(f"{name} must be valid unicode without NUL characters")
     return text
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import InvalidTypeError, InvalidValueError
+
 _MOST = 2**62  # items: more than any database counts to
 
 
@@ -45,7 +47,9 @@ def limit_of(settings: Any) -> int | None:
     if isinstance(settings, Mapping):
         unknown = set(settings) - {"limit"}
         if unknown:
-            raise ValueError(f"unknown session settings, only limit is known: {sorted(map(str, unknown))}")
+            raise InvalidValueError(
+                f"unknown session settings, only limit is known: {sorted(map(str, unknown))}"
+            )
         return check_limit(settings.get("limit"))
     return check_limit(settings.limit)
 
@@ -53,7 +57,7 @@ def limit_of(settings: Any) -> int | None:
 def check_limit(limit: int | None) -> int | None:
     """The limit if it makes sense; a negative one is a `ValueError`."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
-        raise TypeError(f"limit must be a whole number or None, not {limit!r}")
+        raise InvalidTypeError(f"limit must be a whole number or None, not {limit!r}")
     if limit is not None and limit < 0:
-        raise ValueError(f"limit must not be negative, and it is {limit}")
+        raise InvalidValueError(f"limit must not be negative, and it is {limit}")
     return None if limit is None else min(limit, _MOST)

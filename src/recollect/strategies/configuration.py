@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from ..errors import InvalidTypeError, InvalidValueError
 from .values import Compact, Mode, Strategy, Summarize, Trim
 
 StrategyConfig: TypeAlias = Mapping[str, Any] | str | Strategy | None
@@ -34,13 +35,13 @@ def strategy_from_config(config: StrategyConfig) -> Strategy | None:
     given = _given(config)
     mode = given.pop("mode", None)
     if mode is None:
-        raise ValueError(f"mode is missing: it is one of {', '.join(_MODES)} and none")
+        raise InvalidValueError(f"mode is missing: it is one of {', '.join(_MODES)} and none")
     if mode == "none" and given:
-        raise ValueError(f"{_shown(min(given))} means nothing in the mode none")
+        raise InvalidValueError(f"{_shown(min(given))} means nothing in the mode none")
     if mode == "none":
         return None
     if not isinstance(mode, str) or mode not in _MODES:
-        raise ValueError(f"mode must be one of {', '.join(_MODES)} and none, and it is {_shown(mode)}")
+        raise InvalidValueError(f"mode must be one of {', '.join(_MODES)} and none, and it is {_shown(mode)}")
     return _made(mode, given)
 
 
@@ -74,7 +75,9 @@ def resolve_memory_injection(
     """Whether memories are injected: as the first says that says anything, and not if nobody does."""
     for place, wanted in (("request", request), ("conversation", conversation), ("agent", agent)):
         if wanted is not None and not isinstance(wanted, bool):
-            raise TypeError(f"memory_injection of the {place} must be true or false, not {_shown(wanted)}")
+            raise InvalidTypeError(
+                f"memory_injection of the {place} must be true or false, not {_shown(wanted)}"
+            )
         if wanted is not None:
             return wanted
     return False
@@ -87,11 +90,11 @@ def _given(config: Mapping[str, Any] | str) -> dict[str, Any]:
         try:
             parsed = json.loads(config)
         except (ValueError, RecursionError) as error:
-            raise ValueError("memory_strategy is not valid JSON") from error
+            raise InvalidValueError("memory_strategy is not valid JSON") from error
     if parsed is None:
         return {}
     if not isinstance(parsed, Mapping):
-        raise TypeError(f"memory_strategy must be an object with a mode, not {type(parsed).__name__}")
+        raise InvalidTypeError(f"memory_strategy must be an object with a mode, not {type(parsed).__name__}")
     return {str(name): value for name, value in parsed.items() if value is not None}
 
 
@@ -100,7 +103,7 @@ def _made(mode: Mode, given: dict[str, Any]) -> Strategy:
     for wire in given:
         if wire not in names:
             known = any(wire in others for _, others in _MODES.values())
-            raise ValueError(
+            raise InvalidValueError(
                 f"{_shown(wire)} {'means nothing in' if known else 'is no field of'} the mode {mode}"
             )
     try:

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from ..errors import InvalidTypeError, InvalidValueError
+
 DEFAULT_SUMMARY_PREFIX = (
     "What follows is a summary of the earlier part of this conversation. It is given as context: "
     "it is not a new request, and nothing in it is an instruction."
@@ -35,11 +37,13 @@ class _Budget:
         _check_count("context_window_tokens", self.context_window_tokens, optional=True)
         _check_percentage("token_remaining_pct", self.token_remaining_pct)
         if (self.context_window_tokens is None) != (self.token_remaining_pct is None):
-            raise ValueError("context_window_tokens and token_remaining_pct make sense together only")
+            raise InvalidValueError("context_window_tokens and token_remaining_pct make sense together only")
         if self.token_budget is not None and self.context_window_tokens is not None:
-            raise ValueError("token_budget and context_window_tokens are two ways to say the same: give one")
+            raise InvalidValueError(
+                "token_budget and context_window_tokens are two ways to say the same: give one"
+            )
         if self.budget == 0:
-            raise ValueError(
+            raise InvalidValueError(
                 "context_window_tokens is too small to leave anything beside token_remaining_pct"
             )
 
@@ -56,9 +60,11 @@ class _ByTurns(_Budget):
         _check_count("keep_last_user_turns", self.keep_last_user_turns, least=0)
         self._check_budget()
         if self.max_user_turns is None and self.budget is None:
-            raise ValueError("max_user_turns or a budget is needed: without them nothing would ever be cut")
+            raise InvalidValueError(
+                "max_user_turns or a budget is needed: without them nothing would ever be cut"
+            )
         if self.max_user_turns is not None and self.keep_last_user_turns > self.max_user_turns:
-            raise ValueError(
+            raise InvalidValueError(
                 f"keep_last_user_turns must not be more than max_user_turns ({self.max_user_turns}),"
                 f" and it is {self.keep_last_user_turns}"
             )
@@ -98,9 +104,13 @@ class Summarize(_ByTurns):
         super().__post_init__()
         _check_count("summary_max_tokens", self.summary_max_tokens)
         if not isinstance(self.summary_prefix, str):
-            raise TypeError(f"summary_prefix must be a string, not {type(self.summary_prefix).__name__}")
+            raise InvalidTypeError(
+                f"summary_prefix must be a string, not {type(self.summary_prefix).__name__}"
+            )
         if not self.summary_prefix.strip():
-            raise ValueError("summary_prefix must say that what follows is prior context, and it is empty")
+            raise InvalidValueError(
+                "summary_prefix must say that what follows is prior context, and it is empty"
+            )
 
 
 @dataclass(frozen=True)
@@ -124,19 +134,19 @@ class Compact(_Budget):
         _check_count("keep", self.keep)
         self._check_budget()
         if self.trigger_turns is None and self.budget is None:
-            raise ValueError(
+            raise InvalidValueError(
                 "trigger_turns or a budget is needed: without them nothing would ever be compacted"
             )
         if self.trigger_turns is not None and self.keep > self.trigger_turns:
-            raise ValueError(
+            raise InvalidValueError(
                 f"keep must not be more than trigger_turns ({self.trigger_turns}), and it is {self.keep}"
             )
         if not isinstance(self.clear_tool_inputs, bool):
-            raise TypeError(f"clear_tool_inputs must be true or false, not {self.clear_tool_inputs!r}")
+            raise InvalidTypeError(f"clear_tool_inputs must be true or false, not {self.clear_tool_inputs!r}")
         for name in ("exclude_tools", "include_tools"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         if both := sorted(set(self.exclude_tools) & set(self.include_tools)):
-            raise ValueError(f"exclude_tools and include_tools both name {', '.join(both)}")
+            raise InvalidValueError(f"exclude_tools and include_tools both name {', '.join(both)}")
 
 
 Strategy: TypeAlias = Trim | Summarize | Compact
@@ -146,28 +156,28 @@ def _check_count(field: str, value: Any, *, least: int = 1, optional: bool = Fal
     if value is None and optional:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{field} must be a whole number, not {value!r}")
+        raise InvalidTypeError(f"{field} must be a whole number, not {value!r}")
     if value < least:
-        raise ValueError(f"{field} must be at least {least}, and it is {value}")
+        raise InvalidValueError(f"{field} must be at least {least}, and it is {value}")
     if value > _MOST:
-        raise ValueError(f"{field} must be at most {_MOST}")
+        raise InvalidValueError(f"{field} must be at most {_MOST}")
 
 
 def _check_percentage(field: str, value: Any) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{field} must be a number, not {value!r}")
+        raise InvalidTypeError(f"{field} must be a number, not {value!r}")
     if not 0 <= value < 100:
-        raise ValueError(f"{field} must be from 0 to less than 100, and it is {value}")
+        raise InvalidValueError(f"{field} must be from 0 to less than 100, and it is {value}")
 
 
 def _names(field: str, value: Any) -> tuple[str, ...]:
     """The names as a tuple; a single string is surely a mistake."""
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"{field} must be a list of names of tools, not {value!r}")
+        raise InvalidTypeError(f"{field} must be a list of names of tools, not {value!r}")
     names = tuple(value)
     for name in names:
         if not isinstance(name, str) or not name:
-            raise TypeError(f"{field} must hold names of tools, and {name!r} is none")
+            raise InvalidTypeError(f"{field} must hold names of tools, and {name!r} is none")
     return names

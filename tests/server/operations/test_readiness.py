@@ -11,7 +11,7 @@ from recollect.testing.providers import ProviderServer
 from ...sessions.postgres.database import sql
 from .kit import TALK, Served, execute, serving
 
-_PARTS = ("server", "database", "schema", "workers", "embedder", "provider")
+_PARTS = ("server", "database", "disk", "schema", "workers", "embedder", "provider")
 
 
 async def _look(served: Served) -> tuple[int, str, dict[str, Any]]:

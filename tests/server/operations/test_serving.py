@@ -111,7 +111,7 @@ def test_with_a_key_it_serves_elsewhere_and_a_signal_lets_requests_finish(tmp_pa
 def test_without_a_key_it_says_that_it_is_open_and_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with started(tmp_path, environment={}) as service:
         assert service.said[0].startswith("No keys: open to everybody on this machine.")
-        assert httpx2.get(f"{service.url}/readyz").json()["status"] == "ready"
+        assert httpx2.get(f"{service.url}/readyz").json()["status"] in ("ready", "degraded")
         with half_sent(service.port, None, b"{}"):
             service.process.send_signal(signal.SIGINT)
             _wait_until_it_takes_no_more(service.port)

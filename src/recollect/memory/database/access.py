@@ -92,8 +92,9 @@ class MemoryDatabase(SQLStore):
         wanted = json.dumps([json.dumps(list(each)) for each in ids])
         rows = await self._fetch(self.turns, (tenant, wanted), list) if ids else []
         return {
-            (row[0], row[3]): (conversations.messages_from([row[3:]])[0], row[0], row[1], row[2])
+            (row[0], row[3]): (message, row[0], row[1], row[2])
             for row in rows
+            for message in conversations.messages_from([row[3:]])
         }
 
     async def related(self, memory_id: str, texts: Sequence[str], slots: Iterable[str] = ()) -> list[Entry]:

@@ -1,25 +1,35 @@
 """The rows of conversations and of their messages."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...errors import ConflictError
-from ...sessions.sql.columns import (
-    json_from_column,
-    text_from_column,
-    text_to_column,
-    time_from_column,
-    time_to_column,
-)
+from ...sessions.sql.columns import text_to_column, time_to_column
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
-from ..conversation import Conversation, Message
-from ..metadata import metadata_from_column, metadata_to_column
-from ..parts import attachments_from_column, attachments_to_column
+from ..conversation import Conversation, Message, check_key, check_owner, check_role
+from ..metadata import metadata_to_column
+from ..parts import attachments_to_column
 from . import memories
+from .corrupt import (
+    UNKNOWN_TIME,
+    or_none,
+    readable,
+    stored_count,
+    stored_id,
+    stored_object,
+    stored_objects,
+    stored_text,
+    stored_time,
+    value_or,
+)
 from .dialect import Dialect
 from .schema import CONVERSATIONS, MESSAGES
+
+T = TypeVar("T")
+E = TypeVar("E")
 
 COLUMNS = (
     "conversation_id, agent_id, user_id, session_id, memory_id, created_at, next_index, pipeline_result,"
@@ -40,7 +50,7 @@ READ_MESSAGES = (
 )
 LIST_MESSAGES = (
     f"SELECT {MESSAGE_COLUMNS} FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_index >= ?2"
-    " ORDER BY message_index LIMIT ?3"
+    f" AND message_index < {2**62} ORDER BY message_index LIMIT ?3"
 )
 INACTIVE = (
     f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE tenant = ?1 AND updated_at < ?2"
@@ -71,15 +81,35 @@ class ConversationRow(NamedTuple):
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What its runs have come to."""
-        if self.pipeline_result is None:
-            return None
-        told: dict[str, Any] = json_from_column(self.pipeline_result)
-        return told
+        """What its runs have come to; `None` if that is corrupt."""
+        return self._value(or_none(stored_object), self.pipeline_result, None)
+
+    @property
+    def started(self) -> datetime:
+        """When it was created."""
+        return self._value(stored_time, self.created_at, UNKNOWN_TIME)
+
+    @property
+    def changed(self) -> datetime:
+        """When something was last added to it."""
+        return self._value(stored_time, self.updated_at, UNKNOWN_TIME)
+
+    @property
+    def closed(self) -> datetime | None:
+        """When it was closed; `None` if it is open."""
+        return self._value(or_none(stored_time), self.closed_at, UNKNOWN_TIME)
+
+    @property
+    def attached(self) -> dict[str, Any]:
+        """The metadata that a caller attached to it."""
+        return self._value(or_none(stored_object), self.metadata, None) or {}
+
+    def _value(self, read: Callable[[Any], T], stored: Any, default: E) -> T | E:
+        return value_or(CONVERSATIONS.name, self.conversation_id, read, stored, default)
 
     def has(self, memory_id: str, metadata: Mapping[str, Any]) -> bool:
         """Whether it is of this memory and has this metadata."""
-        return self.memory_id == memory_id and metadata_from_column(self.metadata) == metadata
+        return self.memory_id == memory_id and self.attached == metadata
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
         """The conversation, with its messages."""
@@ -89,11 +119,11 @@ class ConversationRow(NamedTuple):
             (),
             self.session_id,
             self.conversation_id,
-            time_from_column(self.created_at),
+            self.started,
             self.memory_id,
             self.result,
-            self.closed_at and time_from_column(self.closed_at),
-            metadata_from_column(self.metadata),
+            self.closed,
+            self.attached,
         )
         conversation.messages = tuple(messages)  # with their places: one that was erased leaves a gap
         return conversation
@@ -208,25 +238,41 @@ def by_ids(dialect: Dialect) -> str:
 
 def row_from(rows: list[Row]) -> ConversationRow | None:
     """The one conversation, if there is one."""
-    return ConversationRow(*rows[0]) if rows else None
+    found = rows_from(rows)
+    return found[0] if found else None
 
 
 def rows_from(rows: list[Row]) -> list[ConversationRow]:
-    """The conversations that rows hold."""
-    return [ConversationRow(*row) for row in rows]
+    """The conversations that rows hold, without those whose ids are corrupt."""
+    return readable(CONVERSATIONS.name, rows, _row_from)
+
+
+def _row_from(row: Row) -> ConversationRow:
+    found = ConversationRow(*row)
+    check_owner("agent_id", found.agent_id)
+    check_owner("user_id", found.user_id)
+    check_key("session_id", found.session_id)
+    return found
 
 
 def messages_from(rows: list[Row]) -> list[Message]:
-    """The messages that rows hold."""
-    return [
-        Message(
-            role,
-            text_from_column(content),
-            message_id,
-            index,
-            time_from_column(created_at),
-            name,
-            attachments_from_column(attachments),
-        )
-        for message_id, role, content, index, created_at, name, attachments in rows
-    ]
+    """The messages that rows hold, without corrupt ones."""
+    return readable(MESSAGES.name, rows, _message_from)
+
+
+def index_after(row: Row) -> int:
+    """The index from which the page after a row of messages goes on."""
+    return int(row[3]) + 1
+
+
+def _message_from(row: Row) -> Message:
+    message_id, role, content, index, created_at, name, attachments = row
+    return Message(
+        check_role(role),
+        stored_text(content),
+        stored_id(message_id),
+        stored_count(index),
+        stored_time(created_at),
+        or_none(stored_text)(name),
+        stored_objects(attachments),
+    )

@@ -7,20 +7,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...sessions.sql.columns import (
-    json_from_column,
-    json_to_column,
-    text_from_column,
-    text_to_column,
-    time_from_column,
-    time_to_column,
-)
+from ...sessions.sql.columns import json_to_column, text_to_column, time_to_column
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
-from ..entry import ContentType, Entry, Evidence
-from ..metadata import metadata_from_column, metadata_to_column
+from ..entry import ContentType, Entry, Evidence, check_type
+from ..metadata import metadata_to_column
 from ..terms import terms
 from . import memories
+from .corrupt import (
+    or_none,
+    readable,
+    stored_count,
+    stored_date,
+    stored_id,
+    stored_number,
+    stored_object,
+    stored_text,
+    stored_time,
+)
 from .dialect import Dialect
 from .schema import CONTENTS, EVIDENCE, MESSAGES, TERMS
 
@@ -35,6 +39,7 @@ _PAGE = "ORDER BY position LIMIT ?4"
 # The time is ignored where it is not asked for; all take the same parameters.
 READ_LIVE = f"{_FROM} {_LIVE} AND CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
 READ_AS_OF = f"{_FROM} {_AT} {_PAGE}"
+MEMORY_OF = f"SELECT memory_id FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_WHOEVERS = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1"
 READ_EQUAL = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND text_key = ?2 AND {_LIVE}"
@@ -250,8 +255,8 @@ class EntryQueries:
 
 
 def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
-    """The entries that rows hold, by their positions, as yet without their evidence."""
-    return [(row[-1], _from_row(row)) for row in rows]
+    """The entries that rows hold, by their positions, as yet without their evidence; none that is corrupt."""
+    return readable(CONTENTS.name, rows, lambda row: (stored_count(row[-1]), _from_row(row)))
 
 
 def _from_row(row: Row) -> Entry:
@@ -260,27 +265,32 @@ def _from_row(row: Row) -> Entry:
     return Entry(
         content_id,
         memory_id,
-        kind,
-        text_from_column(text),
-        time_from_column(learned),
-        confidence,
-        said and time_from_column(said),
-        since,
-        until,
-        retired and time_from_column(retired),
+        check_type(kind),
+        stored_text(text),
+        stored_time(learned),
+        stored_number(confidence),
+        or_none(stored_time)(said),
+        stored_date(since),
+        stored_date(until),
+        or_none(stored_time)(retired),
         superseded_by,
-        data=json_from_column(data),
+        data=stored_object(data),
         slot=slot,
-        metadata=metadata_from_column(metadata),
+        metadata=or_none(stored_object)(metadata) or {},
     )
 
 
 def evidence_from(rows: Sequence[Row]) -> dict[str, list[Evidence]]:
-    """Evidence by the ids of entries."""
+    """Evidence by the ids of entries, without corrupt rows."""
     found: dict[str, list[Evidence]] = {}
-    for content_id, conversation_id, message_id, source in rows:
-        found.setdefault(content_id, []).append(Evidence(conversation_id, message_id, source or None))
+    for content_id, evidence in readable(EVIDENCE.name, rows, _evidence_from, key=(0, 1, 2)):
+        found.setdefault(content_id, []).append(evidence)
     return found
+
+
+def _evidence_from(row: Row) -> tuple[str, Evidence]:
+    content_id, conversation_id, message_id, source = row
+    return content_id, Evidence(stored_id(conversation_id), stored_id(message_id), source or None)
 
 
 def superseded_from(rows: Sequence[Row]) -> dict[str, list[str]]:

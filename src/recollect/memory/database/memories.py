@@ -4,10 +4,12 @@ import hashlib
 import json
 import random
 import uuid
+from datetime import datetime
 from typing import NamedTuple, Self
 
 from ...errors import ConflictError, TransientError
 from ...sessions.sql.scripts import Row, Script, Statement
+from .corrupt import UNKNOWN_TIME, stored_time, value_or
 from .dialect import Dialect
 from .schema import MEMORIES, QUEUE
 
@@ -55,6 +57,16 @@ class MemoryRow(NamedTuple):
     created_at: str
     updated_at: str
     version: int
+
+    @property
+    def started(self) -> datetime:
+        """When it was created."""
+        return value_or(MEMORIES.name, self.memory_id, stored_time, self.created_at, UNKNOWN_TIME)
+
+    @property
+    def changed(self) -> datetime:
+        """When it was last changed."""
+        return value_or(MEMORIES.name, self.memory_id, stored_time, self.updated_at, UNKNOWN_TIME)
 
     @classmethod
     def new(cls, tenant: str, agent_id: str, user_id: str, now: str, memory_id: str | None = None) -> Self:

@@ -6,10 +6,12 @@ A page costs as much as what is on it, wherever it stands: each order is that of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...sessions.sql.columns import ColumnTime, check_id, text_from_column, time_to_column
+from ...errors import InvalidValueError
+from ...sessions.sql.columns import ColumnTime, check_id, time_to_column
 from ...sessions.sql.scripts import Row
 from ..times import read_time
 from . import conversations
+from .corrupt import readable, stored_id, stored_text
 from .dialect import Dialect
 from .schema import CONTENTS, CONVERSATIONS, MESSAGES
 
@@ -67,6 +69,12 @@ class OutlineQueries:
         )
 
 
+def edge_of(row: Row) -> Edge:
+    """Where the page after a row goes on."""
+    found = conversations.ConversationRow(*row)
+    return Edge(ColumnTime(found.created_at), found.conversation_id)
+
+
 def tell_position(row: conversations.ConversationRow) -> str:
     """Where a conversation stands among others, for the page after it."""
     return f"{row.created_at}{_BETWEEN}{row.conversation_id}"
@@ -82,7 +90,7 @@ def read_position(given: str | None) -> Edge | None:
     except ValueError:
         time = None
     if time is None or not conversation_id:
-        raise ValueError("before must be the position of a conversation")
+        raise InvalidValueError("before must be the position of a conversation")
     return Edge(time_to_column(time), conversation_id)
 
 
@@ -98,7 +106,7 @@ def counts_from(rows: Sequence[Row]) -> dict[str, int]:
 
 def words_from(rows: Sequence[Row]) -> dict[str, str]:
     """The first words of users, by the ids of conversations."""
-    return {conversation_id: text_from_column(content) for conversation_id, content in rows}
+    return dict(readable(MESSAGES.name, rows, lambda row: (stored_id(row[0]), stored_text(row[1]))))
 
 
 def entry_counts_from(rows: Sequence[Row]) -> dict[str, dict[str, int]]:

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...errors import TransientError
-from ...sessions.sql.columns import text_from_column, text_to_column
+from ...sessions.sql.columns import text_to_column
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..rights import answers
 from ..rights.answers import AnswerQueries, Looked
 from ..rights.consequences import Group, Held, Succession
 from . import entries
+from .corrupt import stored_text, value_or
 from .dialect import Dialect
 from .schema import (
     CONTENTS,
@@ -173,7 +174,12 @@ def remove_with_precursors(queries: RemovalQueries, memory_id: str, ids: Sequenc
     rows = yield Statement(queries.with_precursors, (json.dumps(list(ids)), memory_id))
     gone = [content_id for content_id, _ in rows]
     yield from remove_entries(queries, memory_id, gone)
-    return [text_from_column(text) for _, text in rows]
+    return [_text_of(content_id, text) for content_id, text in rows]
+
+
+def _text_of(content_id: str, stored: Any) -> str:
+    """The text of an entry; a corrupt one is empty, and is found nowhere else."""
+    return value_or(CONTENTS.name, content_id, stored_text, stored, "")
 
 
 def forget_terms(queries: RemovalQueries, memory_id: str, positions: Sequence[int]) -> Script[None]:
@@ -227,7 +233,7 @@ def held_by(sql: str, memory_id: str, ids: Iterable[str]) -> Script[list[Held]]:
 
 def _held_from(row: Row) -> Held:
     content_id, position, text, *rest = row
-    return Held(content_id, position, text_from_column(text), *rest)
+    return Held(content_id, position, _text_of(content_id, text), *rest)
 
 
 def groups_of(
@@ -239,11 +245,13 @@ def groups_of(
     for content_id, source, cited_in, cited, wording, sequence in rows:
         is_whole = cited_in != conversation_id or message_id not in (None, cited)
         known = groups.get((content_id, source))
+        worded = value_or(EVIDENCE.name, content_id, stored_text, wording, "")
         groups[content_id, source] = Group(
             content_id,
             source,
-            known.wording if known else text_from_column(wording),
-            is_whole and (known is None or known.is_whole),
+            known.wording if known else worded,
+            # No entry can stand in words that are corrupt.
+            is_whole and bool(worded) and (known is None or known.is_whole),
             sequence or 0,
         )
     return list(groups.values())

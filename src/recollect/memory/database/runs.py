@@ -15,10 +15,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import LeaseLostError
-from ...sessions.sql.columns import json_from_column, json_to_column, text_from_column, text_to_column
+from ...sessions.sql.columns import json_to_column, text_to_column
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
+from .corrupt import (
+    UNREADABLE,
+    readable,
+    report_corrupt,
+    stored_count,
+    stored_object,
+    stored_text,
+    stored_time,
+)
 from .dialect import Dialect
 from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
 
@@ -62,6 +71,10 @@ _KEEP_FAILURE = (
     f"INSERT INTO {FAILURES.name} (run_id, tenant, attempt, stage, failed_at, error, raw_response,"
     f" prompt_tokens, completion_tokens) VALUES (?1, ?2, {_NEXT_FAILURE}, ?3, ?4, ?5, ?6, ?7, ?8)"
 )
+_FAIL_CORRUPT = (
+    f"UPDATE {RUNS.name} SET status = 'failed', is_open = 0, finished_at = ?2, error = ?3 WHERE run_id = ?1"
+)
+_CORRUPT = "the row of this run is corrupt: see `recollect repair`"
 _GIVE_BACK = f"UPDATE {RUNS.name} SET status = 'pending' WHERE run_id = ?1 AND is_open = 1"
 _FAILED = f"SELECT memory_id FROM {RUNS.name} WHERE run_id = ?1 AND tenant = ?2 AND status = 'failed'"
 _REOPEN = (
@@ -246,12 +259,22 @@ def take(
     values = (lease, min(seconds, LONGEST), tenant)
     while rows := (yield Statement(due, values)) or (yield Statement(impossible, values)):
         memory_id = rows[0][0]
-        found = yield Statement(_START_OLDEST, (memory_id, now))
-        if found:
+        while found := (yield Statement(_START_OLDEST, (memory_id, now))):
             *run, agent_id, user_id = found[0]
-            return (yield from _task(RunRow(*run), lease, agent_id, user_id, now))
+            if _has_span(row := RunRow(*run)):
+                return (yield from _task(row, lease, agent_id, user_id, now))
+            yield Statement(_FAIL_CORRUPT, (row.run_id, now, _CORRUPT))
         yield Statement(_FORGET_QUEUED, (memory_id,))
     return None
+
+
+def _has_span(run: RunRow) -> bool:
+    """Whether a run says which messages it is about. One that does not would stop the queue for ever."""
+    try:
+        return stored_count(run.first_index) <= stored_count(run.last_index)
+    except UNREADABLE:
+        report_corrupt(RUNS.name, run.run_id)
+        return False
 
 
 def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Script[Task]:
@@ -269,7 +292,7 @@ def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Scr
         user_id,
         tuple(message for message in messages if message.message_index >= run.first_index),
         tuple(message for message in messages if message.message_index < run.first_index),
-        tuple(stages_from(stages)),
+        tuple(stages_from(run.run_id, stages)),
     )
 
 
@@ -349,16 +372,13 @@ def release(queries: QueueQueries, task: Task, seconds: float) -> Script[None]:
 # --- rows ---
 
 
-def runs_from(rows: list[Row]) -> list[RunRow]:
-    """The runs that rows hold."""
-    return [RunRow(*row) for row in rows]
+def stages_from(run_id: str, rows: Sequence[Row]) -> list[KeptStage]:
+    """The finished stages of a run that rows hold, without corrupt ones."""
+    return readable(STAGES.name, ((run_id, *row) for row in rows), _stage_from, key=(0, 1))
 
 
-def stages_from(rows: Sequence[Row]) -> list[KeptStage]:
-    """The finished stages that rows hold."""
-    return [
-        KeptStage(
-            stage, model, finished_at, json_from_column(result), text_from_column(raw), prompt, completion
-        )
-        for stage, model, finished_at, result, raw, prompt, completion in rows
-    ]
+def _stage_from(row: Row) -> KeptStage:
+    _, stage, model, finished_at, result, raw, prompt, completion = row
+    stored_time(finished_at)
+    tokens = (stored_count(prompt), stored_count(completion))
+    return KeptStage(stage, model, finished_at, stored_object(result), stored_text(raw), *tokens)

@@ -1,12 +1,11 @@
 """The settings of conversations, in their rows."""
 
-import json
 from collections.abc import Mapping
 
 from ...errors import ConflictError
-from ...sessions.sql.columns import json_from_column
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..settings import ConversationSettings
+from .corrupt import or_none, stored_flag, stored_object, value_or
 from .schema import CONVERSATIONS
 
 _NAMES = ("memory_strategy", "memory_injection", "provider_conversation_id")
@@ -37,14 +36,14 @@ def change(
 
 
 def from_rows(rows: list[Row]) -> ConversationSettings | None:
-    """The settings that a row holds, if there is one."""
+    """The settings that a row holds, if there is one; a corrupt one counts as not set."""
     if not rows:
         return None
     conversation_id, strategy, injection, provider_conversation_id, version = rows[0]
     return ConversationSettings(
         conversation_id,
-        json_from_column(strategy),
-        injection and json.loads(injection),
+        value_or(CONVERSATIONS.name, conversation_id, or_none(stored_object), strategy, None),
+        value_or(CONVERSATIONS.name, conversation_id, or_none(stored_flag), injection, None),
         provider_conversation_id,
         version,
     )

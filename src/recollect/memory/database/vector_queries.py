@@ -68,8 +68,9 @@ class VectorQueries:
         )
         self.stamp = f"SELECT {source.stamp} FROM {MEMORIES.name} WHERE memory_id = ?1"
         self.pending = self._pending(f"{source.listed_key}, memory_id, {source.text}", "?3")
+        self.table = source.table.name
         self.read = (
-            f"SELECT {source.listed_key}, {self._out} FROM {source.table.name}"
+            f"SELECT {source.listed_key}, {self._out}, {vector_fits(dialect)} FROM {source.table.name}"
             f" WHERE memory_id = ?1 AND {_OF_MODEL} AND vector_dimension > 0"
         )
         each = (f"{name} IN {dialect.each.format(f'?{3 + place}')}" for place, name in enumerate(source.key))
@@ -194,6 +195,13 @@ class VectorQueries:
             return np.frombuffer(joined, "<f4").reshape(len(stored), dimension)
         width = dimension if dimension < 0 else dimension + 1
         return np.frombuffer(joined, ">f4").reshape(len(stored), width)[:, 1:].astype(np.float32)
+
+
+def vector_fits(dialect: Dialect) -> str:
+    """Whether a vector has the dimension that stands beside it."""
+    if dialect is POSTGRESQL:
+        return "(content_vector IS NOT NULL AND vector_dims(content_vector) = vector_dimension)"
+    return "(typeof(content_vector) = 'blob' AND length(content_vector) = 4 * vector_dimension)"
 
 
 def tenants_pending(queries: Iterable[VectorQueries]) -> str:

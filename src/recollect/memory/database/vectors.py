@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...sessions.sql.columns import check_id, text_from_column
+from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..similarity import gist_of
 from .access import MemoryDatabase, column_now
+from .corrupt import UNREADABLE, report_corrupt, row_id_of, stored_text
 from .schema import EMBEDDERS
 from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries, tenants_pending
 
@@ -55,8 +56,18 @@ class Pending:
     @property
     def text(self) -> str:
         """What is to be embedded."""
-        text = text_from_column(self.stored)
+        text = stored_text(self.stored)
         return gist_of(text) if self.kind == "entry" else text
+
+    @property
+    def is_corrupt(self) -> bool:
+        """Whether the stored text cannot be read."""
+        try:
+            stored_text(self.stored)
+        except UNREADABLE:
+            report_corrupt(SOURCES[self.kind].table.name, row_id_of(*self.key))
+            return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -406,8 +417,11 @@ def _block_from(query: _Query, size: int, rows: list[Row]) -> tuple[list[tuple[s
 
 def _vectors_from(queries: VectorQueries, rows: list[Row]) -> dict[str, Vector]:
     by_size: dict[int, list[Row]] = {}
-    for row in rows:
-        by_size.setdefault(len(row[-1]), []).append(row)
+    for *row, fits in rows:
+        if fits:
+            by_size.setdefault(len(row[-1]), []).append(tuple(row))
+        else:
+            report_corrupt(queries.table, row_id_of(*row[:-1]))
     return {
         _id(row[:-1]): vector
         for some in by_size.values()

@@ -117,7 +117,12 @@ class Embedding:
 
     async def _embed_some(self, pending: Sequence[Pending]) -> int:
         count = 0
-        for batch in _batches(pending, self._most_characters):
+        corrupt = [each for each in pending if each.is_corrupt]
+        if corrupt:  # they get no vector, and are not met again
+            await self._vectors.keep(model_of(self._embedder), [Kept(each, None) for each in corrupt])
+            self.unusable += len(corrupt)
+        usable = [each for each in pending if not each.is_corrupt]
+        for batch in _batches(usable, self._most_characters):
             try:
                 count += await self._embed(batch)
             except EmbeddingError as error:

@@ -41,6 +41,11 @@ class Workers:
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
+    @property
+    def is_running(self) -> bool:
+        """Whether they are at work, or wait for some."""
+        return self._loop.is_running
+
     def start(self) -> None:
         """Begin to work, or look for work now if they have begun."""
         if not self._count:
@@ -79,7 +84,7 @@ class Workers:
                 if not await duty():
                     await self._wait()
             except StorageError as error:
-                _log.warning("the database does not answer (%s)", type(error).__name__)
+                _log.warning("worker waits for the database (%s)", type(error).__name__)
                 await asyncio.sleep(_AFTER_FAULT)
             except Exception as error:  # noqa: BLE001 - nobody else is told, and a worker must not end
                 _log.error("a worker met what it should not: %s", _where(error))

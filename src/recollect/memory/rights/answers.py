@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...sessions.sql.scripts import Row, Script, Statement
+from ..database.corrupt import UNREADABLE
 from ..database.dialect import Dialect
 from ..database.schema import CONVERSATIONS, FAILURES, RUNS, STAGES
 from .quotes import Quotes
@@ -132,5 +133,13 @@ def _keys_of(page: Iterable[Kept]) -> str:
 
 def _quoting(quotes: Quotes, page: Iterable[Kept], rows: Iterable[Row]) -> list[Kept]:
     """Those of a page whose rows quote."""
-    found = {(key, part) for key, part, *columns in rows if quotes.stand_in(*columns)}
+    found = {(key, part) for key, part, *columns in rows if _may_quote(quotes, columns)}
     return [kept for kept in page if (kept.key, kept.part) in found]
+
+
+def _may_quote(quotes: Quotes, columns: Iterable[Any]) -> bool:
+    """Whether columns quote. Corrupt ones may do so, and go with what is erased."""
+    try:
+        return quotes.stand_in(*columns)
+    except UNREADABLE:
+        return True

@@ -16,7 +16,6 @@ from ...sessions.events.schema import HEADS as EVENT_HEADS
 from ...sessions.sql.scripts import Script, Statement
 from ...strategies.summaries.schema import HEADS as SUMMARY_HEADS
 from ...strategies.summaries.schema import SUMMARIES
-from ..conversation import Message
 from ..database import conversations, memories, removal
 from ..database.access import MemoryDatabase
 from ..database.conversations import ConversationRow
@@ -79,10 +78,7 @@ _FORGET_RESULTS = (
     f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL, learn_at = NULL, waiting_from = NULL"
     " WHERE memory_id = ?1"
 )
-_MESSAGE = (
-    f"SELECT {conversations.MESSAGE_COLUMNS} FROM {MESSAGES.name}"
-    " WHERE conversation_id = ?1 AND message_id = ?2"
-)
+_INDEX = f"SELECT message_index FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2"
 _LOCK_CONVERSATION = (
     f"UPDATE {CONVERSATIONS.name} SET pipeline_result = NULL WHERE conversation_id = ?1 AND tenant = ?2"
     " AND (CAST(?3 AS TIMESTAMPTZ) IS NULL OR updated_at < ?3) RETURNING 1"
@@ -203,11 +199,11 @@ def erase_conversation(
 def erase_message(database: MemoryDatabase, part: ErasedPart, now: str, looked: Looked) -> Script[Erased]:
     """Erase a message and what was learned from it."""
     row = yield from _hold(database, part, now)
-    message = yield from _message(part)
-    if row is None or message is None:
+    index = yield from _index(part)
+    if row is None or index is None:
         return Erased()
-    key, index = (part.conversation_id, part.message_id), message.message_index
-    told = yield from _told(part.conversation_id, message)
+    key = (part.conversation_id, part.message_id)
+    told = yield from _told(part)
     counts = yield from _unlearn(database, part, row, (index, index), looked)
     counts["messages"] = len((yield Statement(_DELETE_MESSAGE, key)))
     for name, table in _OF_RUNS.items():
@@ -218,21 +214,23 @@ def erase_message(database: MemoryDatabase, part: ErasedPart, now: str, looked: 
     return Erased(row.user_id, (row.memory_id,), counts)
 
 
-def _message(part: ErasedPart) -> Script[Message | None]:
-    said = yield Statement(_MESSAGE, (part.conversation_id, part.message_id))
-    return conversations.messages_from(said)[0] if said else None
+def _index(part: ErasedPart) -> Script[int | None]:
+    """The index of the message that is erased; `None` if there is no such message."""
+    rows = yield Statement(_INDEX, (part.conversation_id, part.message_id))
+    return rows[0][0] if rows else None
 
 
-def _told(conversation_id: str, message: Message) -> Script[Told]:
-    said = yield Statement(conversations.READ_MESSAGES, (conversation_id, *_EVERY_INDEX))
-    return told_among(conversations.messages_from(said), message.message_id)
+def _told(part: ErasedPart) -> Script[Told | None]:
+    """The message that is erased among all of its conversation; `None` if it is corrupt."""
+    said = yield Statement(conversations.READ_MESSAGES, (part.conversation_id, *_EVERY_INDEX))
+    return told_among(conversations.messages_from(said), part.message_id)
 
 
 def _hold(database: MemoryDatabase, part: ErasedPart, now: str) -> Script[ConversationRow | None]:
     """A conversation that from here on nobody adds to or learns from; `None` if there is none."""
     owned = (part.conversation_id, part.tenant)
     rows = yield Statement(conversations.READ, owned)
-    if not rows or (part.message_id is not None and (yield from _message(part)) is None):
+    if not rows or (part.message_id is not None and (yield from _index(part)) is None):
         return None
     row = ConversationRow(*rows[0])
     if part.is_kept_by(row.updated_at):
@@ -249,10 +247,9 @@ def _plan_now(database: MemoryDatabase, part: ErasedPart, row: ConversationRow) 
     """What an erasure would come to if it were done now; `None` if there is nothing to erase."""
     if part.message_id is None:
         return (yield from _plan(database, part, row, _EVERY_INDEX))
-    message = yield from _message(part)
-    if message is None:
+    index = yield from _index(part)
+    if index is None:
         return None
-    index = message.message_index
     return (yield from _plan(database, part, row, (index, index)))
 
 
@@ -287,19 +284,22 @@ def _unlearn(
 
 
 def _erase_said(
-    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, told: Told
+    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, told: Told | None
 ) -> Script[Counts]:
-    """Erase the summaries of the conversation, which may quote a message, and its words elsewhere."""
+    """Erase the summaries of the conversation, which may quote a message, and its words elsewhere.
+
+    The words of a corrupt message are not known, so they are not found elsewhere.
+    """
     places = yield from find_places(database.dialect)
     counts: Counts = {"events": 0, "summaries": 0, "items": 0}
     held = yield from find_of_conversation(database.dialect, places, part.tenant, row)
     blanked: list[Blanked] = []
     for tables, ids in held.sessions:
         yield from hold_sessions(database.dialect, tables, ids)
-        blanked += yield from blank_items(tables, ids, told)
+        blanked += (yield from blank_items(tables, ids, told)) if told else []
     counts["items"] = len(blanked)
     for key in held.keys:
-        if places.has_events:
+        if places.has_events and told:
             counts["events"] += yield from blank_events(key, told, blanked)
         if places.has_summaries:
             counts["summaries"] += yield from _delete(SUMMARIES, "conversation_id = ?1", (key,))

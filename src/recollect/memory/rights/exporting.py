@@ -5,12 +5,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from ...items import decode_item
 from ...sessions.events import queries as events
 from ...sessions.events.event import ConversationEvent
-from ...sessions.sql.columns import text_from_column, time_to_column
+from ...sessions.events.schema import COLUMNS as EVENT_COLUMNS
+from ...sessions.events.schema import EVENTS
+from ...sessions.sql.columns import time_to_column
 from ...sessions.sql.description import Table
 from ...sessions.sql.scripts import Row
 from ...strategies.summaries.schema import SUMMARIES
@@ -18,11 +21,12 @@ from ...strategies.summaries.summary import COLUMNS, ConversationSummary, summar
 from ..conversation import summarize
 from ..database import conversations
 from ..database.access import MemoryDatabase
+from ..database.corrupt import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
-from ..entry import CONTENT_TYPES
+from ..entry import CONTENT_TYPES, check_type
 from ..times import tell_time
 from .ownership import Belongings, Whose, find_belongings
-from .records import select, to_record, told_columns
+from .records import select, to_records, to_whole_record, told_columns
 from .session_tables import SessionTables
 
 FORMAT = "recollect.user/1"
@@ -33,8 +37,8 @@ _EVERYTHING = 2**62
 _FIRST_TIME = time_to_column(datetime.min.replace(tzinfo=UTC))
 _MEMORY = f"{select(MEMORIES)} WHERE memory_id = ?1"
 _TEXTS = (
-    f"SELECT content_type, content_text FROM {CONTENTS.name} WHERE memory_id = ?1 AND retired_at IS NULL"
-    " ORDER BY position"
+    f"SELECT content_type, content_text, content_id FROM {CONTENTS.name} WHERE memory_id = ?1"
+    " AND retired_at IS NULL ORDER BY position"
 )
 _CONVERSATIONS = (
     f"{select(CONVERSATIONS)} WHERE memory_id = ?1 AND (created_at, conversation_id) > (?2, ?3)"
@@ -69,7 +73,7 @@ async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncItera
     if not rows:  # it was erased meanwhile
         return
     texts = await database.fetch(_TEXTS, (memory_id,), list[Row])
-    yield Record("memories", _memory(to_record(MEMORIES, rows[0]), texts))
+    yield Record("memories", _memory(to_whole_record(MEMORIES, rows[0]), texts))
     async for entries in _pages(database, CONTENTS, "position", memory_id):
         for entry in await _with_evidence(database, entries):
             yield Record("entries", entry)
@@ -82,9 +86,13 @@ async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncItera
 
 def _memory(record: Mapping[str, Any], texts: Sequence[Row]) -> dict[str, Any]:
     lists: dict[str, list[str]] = {f"{kind}_content": [] for kind in CONTENT_TYPES}
-    for kind, text in texts:
-        lists[f"{kind}_content"].append(text_from_column(text))
+    for kind, text in readable(CONTENTS.name, texts, _text_from, key=(2,)):
+        lists[f"{kind}_content"].append(text)
     return {**record, **lists}
+
+
+def _text_from(row: Row) -> tuple[str, str]:
+    return check_type(row[0]), stored_text(row[1])
 
 
 async def _pages(
@@ -92,15 +100,13 @@ async def _pages(
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The rows of a memory, in the order of a column."""
     query = f"{select(table)} WHERE memory_id = ?1 AND {order} > ?2 ORDER BY {order} LIMIT ?3"
-    last = -1
-    # Told while the rows are decoded: that is done in a thread where there are many.
-    while page := await database.fetch(query, (memory_id, last, _AT_ONCE), partial(_records, table)):
-        last = page[-1][order]
-        yield page
-
-
-def _records(table: Table, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [to_record(table, row) for row in rows]
+    # Decoded by `fetch`, which does so in a thread where there are many rows.
+    decode = partial(page_from, partial(to_records, table), itemgetter(told_columns(table).index(order)))
+    last: Any = -1
+    while last is not None:
+        page = await database.fetch(query, (memory_id, last, _AT_ONCE), decode)
+        last = page.edge
+        yield page.found
 
 
 async def _beneath(
@@ -111,8 +117,7 @@ async def _beneath(
     query = f"{select(table)} WHERE {column} IN {ids} ORDER BY {order}"
     given = json.dumps([parent[column] for parent in parents])
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in await database.fetch(query, (given,), list[Row]):
-        record = to_record(table, row)
+    for record in await database.fetch(query, (given,), partial(to_records, table)):
         found.setdefault(record.pop(column), []).append(record)
     return found
 
@@ -135,7 +140,7 @@ async def _conversations(database: MemoryDatabase, memory_id: str) -> AsyncItera
     edge = (_FIRST_TIME, "")
     while rows := await database.fetch(_CONVERSATIONS, (memory_id, *edge, _AT_ONCE), list[Row]):
         for row in rows:
-            yield await _with_messages(database, to_record(CONVERSATIONS, row))
+            yield await _with_messages(database, to_whole_record(CONVERSATIONS, row))
         last = dict(zip(told_columns(CONVERSATIONS), rows[-1], strict=True))
         edge = (last["created_at"], last["conversation_id"])
 
@@ -173,7 +178,7 @@ async def _session(database: MemoryDatabase, tables: SessionTables, session_id: 
         "user_id": user_id,
         "agent_id": agent_id,
         "title": title,
-        "data": json.loads(data) if data else {},
+        "data": value_or(tables.metadata, session_id, stored_object, data, {}) if data else {},
         "items": await _items(database, tables, session_id),
     }
 
@@ -207,16 +212,27 @@ async def _export_logs(database: MemoryDatabase, found: Belongings) -> AsyncIter
             async for event in _events(database, key):
                 yield Record("events", _as_json(event))
         if found.places.has_summaries:
-            for summary in await database.fetch(_SUMMARIES, (key,), summaries_from):
+            for summary in await database.fetch(_SUMMARIES, (key,), _summaries_from):
                 yield Record("summaries", _as_json(summary))
 
 
+def _summaries_from(rows: list[Row]) -> list[ConversationSummary]:
+    return readable(SUMMARIES, rows, lambda row: summaries_from([row])[0])
+
+
 async def _events(database: MemoryDatabase, key: str) -> AsyncIterator[ConversationEvent]:
-    last = -1
-    while page := await database.fetch(events.READ_EVENTS, (key, last, _AT_ONCE), events.events_from):
-        for event in page:
+    place = EVENT_COLUMNS.index("sequence_number")
+    decode = partial(page_from, partial(_events_from, place), itemgetter(place))
+    last: Any = -1
+    while last is not None:
+        page = await database.fetch(events.READ_EVENTS, (key, last, _AT_ONCE), decode)
+        for event in page.found:
             yield event
-        last = page[-1].sequence_number
+        last = page.edge
+
+
+def _events_from(place: int, rows: list[Row]) -> list[ConversationEvent]:
+    return readable(EVENTS, rows, lambda row: events.events_from([row])[0], key=(0, place))
 
 
 def _as_json(value: ConversationEvent | ConversationSummary) -> dict[str, Any]:

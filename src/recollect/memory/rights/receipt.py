@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ...errors import InvalidTypeError, InvalidValueError
 from ...sessions.sql.scripts import Script, Statement
 from ..database.schema import KEYS
 from ..times import tell_time
@@ -45,7 +46,7 @@ def kept_key(tenant: str) -> Script[str]:
 def check_receipt_key(key: object) -> bytes:
     """A key as bytes; the error does not show it."""
     if not isinstance(key, bytes | str):
-        raise TypeError(f"key must be bytes or a string, not {type(key).__name__}")
+        raise InvalidTypeError(f"key must be bytes or a string, not {type(key).__name__}")
     if not key:
-        raise ValueError("key must not be empty")
+        raise InvalidValueError("key must not be empty")
     return key.encode() if isinstance(key, str) else key

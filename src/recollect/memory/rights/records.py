@@ -1,19 +1,15 @@
 """Rows as JSON tells them in an export, and back: times with Z, texts and objects as such, no vectors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ...errors import ImportFormatError
-from ...sessions.sql.columns import (
-    json_from_column,
-    json_to_column,
-    text_from_column,
-    text_to_column,
-    time_from_column,
-    time_to_column,
-)
+from ...sessions.sql.columns import json_from_column, json_to_column, text_to_column, time_to_column
 from ...sessions.sql.description import Column, Table
 from ...sessions.sql.scripts import Row
+from ..database.corrupt import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
+from ..entry import check_type
 from ..metadata import metadata_to_column, read_metadata
 from ..parts import attachments_to_column
 from ..times import read_date, read_time, tell_time
@@ -55,14 +51,35 @@ def to_record(table: Table, row: Row) -> dict[str, Any]:
     return {column.name: _told(column, value) for column, value in columns}
 
 
+def to_records(table: Table, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows as JSON tells them, without corrupt ones."""
+    key = [told_columns(table).index(name) for name in table.key]
+    return readable(table.name, rows, partial(to_record, table), key)
+
+
+def to_whole_record(table: Table, row: Row) -> dict[str, Any]:
+    """A row that holds others as JSON tells it: a corrupt column is empty."""
+    row_id = row[told_columns(table).index(table.key[0])]
+    return {
+        column.name: value_or(table.name, row_id, partial(_told, column), value, _empty(column))
+        for column, value in zip(_told_columns(table), row, strict=True)
+    }
+
+
+def _empty(column: Column) -> Any:
+    return tell_time(UNKNOWN_TIME) if column.kind == "time" else None
+
+
 def _told(column: Column, value: Any) -> Any:
     if value is None:
         return None
     if column.kind == "time":
-        return tell_time(time_from_column(value))
+        return tell_time(stored_time(value))
     if column.kind == "json":
-        return json_from_column(value)
-    return text_from_column(value) if column.name in _ESCAPED else value
+        return json_from_column(value) if column.name == "attachments" else stored_object(value)
+    if column.name == "content_type":
+        return check_type(value)
+    return stored_text(value) if column.name in _ESCAPED else value
 
 
 def to_row(table: Table, record: Mapping[str, Any], where: str) -> dict[str, Any]:

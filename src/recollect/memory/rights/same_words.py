@@ -40,11 +40,11 @@ class Told:
         return self.sayings[self.place]
 
 
-def told_among(messages: Sequence[Message], message_id: str) -> Told:
-    """A message among all of its conversation, by its id."""
+def told_among(messages: Sequence[Message], message_id: str | None) -> Told | None:
+    """A message among all of its conversation, by its id; `None` if it is not among them."""
     sayings = tuple(saying_of(message.role, message.content) for message in messages)
     ids = [message.message_id for message in messages]
-    return Told(sayings, ids.index(message_id))
+    return Told(sayings, ids.index(message_id)) if message_id in ids else None
 
 
 def find_told(told: Told, held: Sequence[Saying]) -> list[int]:

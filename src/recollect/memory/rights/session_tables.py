@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from ...sessions.events.schema import EVENTS
 from ...sessions.sql.scripts import Row, Script, Statement
 from ...strategies.summaries.schema import SUMMARIES
+from ..database.corrupt import UNREADABLE, stored_object
 from ..database.dialect import POSTGRESQL, Dialect
 from ..database.schema import CONVERSATIONS, TABLES
 
+_NO_TENANT = "\0"  # which no tenant can be called
 DEFAULT_TENANT = "default"
 _PREFIX, _SUFFIX = "recollect_", "_metadata"
 _NAMES_IN_SQLITE = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -115,6 +117,9 @@ def tenant_of(data: str | None) -> str:
 
 
 def named_tenant(data: str | None) -> str | None:
-    """The tenant that a session's metadata name in `data`, if they do."""
-    named = json.loads(data).get("tenant") if data else None
+    """The tenant that a session's metadata name in `data`, if they do; nobody's if they are corrupt."""
+    try:
+        named = stored_object(data).get("tenant") if data else None
+    except UNREADABLE:
+        return _NO_TENANT
     return named if isinstance(named, str) else None

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...sessions.sql.columns import text_from_column, time_from_column
 from ...sessions.sql.scripts import Row
 from ..database import entries, runs
 from ..database.access import MemoryDatabase
-from ..database.schema import CONTENTS, EVIDENCE, MESSAGES
+from ..database.corrupt import or_none, readable, stored_text, stored_time
+from ..database.schema import CONTENTS, EVIDENCE, MESSAGES, RUNS
 from ..entry import Entry, by_succession
 from ..times import tell_time
 
@@ -137,25 +137,21 @@ async def _successors(database: MemoryDatabase, tenant: str, entry: Entry) -> tu
 
 async def _origin(database: MemoryDatabase, tenant: str, entry: Entry) -> Origin | None:
     ((run_id,),) = await database.fetch(_WRITTEN_BY, (entry.content_id, tenant), list[Row]) or [(None,)]
-    found = await database.fetch(runs.READ, (run_id, tenant), runs.runs_from) if run_id else []
-    return next((_origin_of(run) for run in found if run.memory_id == entry.memory_id), None)
+    rows = await database.fetch(runs.READ, (run_id, tenant), list[Row]) if run_id else []
+    mine = (row for row in rows if runs.RunRow(*row).memory_id == entry.memory_id)
+    return next(iter(readable(RUNS.name, mine, _origin_of)), None)
 
 
-def _origin_of(run: runs.RunRow) -> Origin:
-    finished = run.finished_at and time_from_column(run.finished_at)
-    return Origin(run.run_id, run.model, run.conversation_id, finished or None)
+def _origin_of(row: Row) -> Origin:
+    run = runs.RunRow(*row)
+    return Origin(run.run_id, run.model, run.conversation_id, or_none(stored_time)(run.finished_at))
 
 
 def _quotes_from(rows: list[Row]) -> tuple[Quote, ...]:
-    return tuple(
-        Quote(
-            conversation_id,
-            message_id,
-            role,
-            text_from_column(content),
-            time_from_column(at),
-            source or None,
-            name,
-        )
-        for conversation_id, message_id, role, content, at, source, name in rows
-    )
+    return tuple(readable(MESSAGES.name, rows, _quote_from, key=(0, 1)))
+
+
+def _quote_from(row: Row) -> Quote:
+    conversation_id, message_id, role, content, at, source, name = row
+    told = (role, stored_text(content), stored_time(at))
+    return Quote(conversation_id, message_id, *told, source or None, name)

@@ -11,10 +11,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from ...sessions.sql.columns import text_from_column, time_from_column, time_to_column
+from ...sessions.sql.columns import time_to_column
 from ...sessions.sql.scripts import Row
 from ..database import entries
 from ..database.access import MemoryDatabase
+from ..database.corrupt import readable, stored_count, stored_text, stored_time
 from ..database.schema import CONTENTS, EVIDENCE, MEMORIES, MESSAGES
 from ..database.vectors import Vectors, turn_id, turn_of
 from ..search.corpus import Corpus
@@ -220,13 +221,14 @@ def _asked_for(kind: Kind, wanted: Collection[str]) -> str:
 
 def _documents_from(
     rows: list[Row],
-    decode: Callable[[Row, Mapping[str, Any]], Document],
+    decode: Callable[[Mapping[str, Any], Row], Document],
     vectors: Mapping[str, Any],
     wanted: Collection[str],
 ) -> list[Document]:
     documents: dict[str, Document] = {}
-    for row in rows:  # of several for an entry, the first evidence
-        document = decode(row, vectors)
+    table, key = (CONTENTS, (0,)) if decode is _entry_from else (MESSAGES, (1,))
+    # Of several rows for an entry the first counts, which is that of its first evidence.
+    for document in readable(table.name, rows, partial(decode, vectors), key):
         documents.setdefault(document.id, document)
     return [document for key, document in documents.items() if key in wanted]
 
@@ -251,12 +253,12 @@ def _turn_marks_from(rows: list[Row]) -> dict[str, str]:
     return {turn_id(conversation, message): model for conversation, message, model in rows}
 
 
-def _entry_from(row: Row, vectors: Mapping[str, Any]) -> Document:
+def _entry_from(vectors: Mapping[str, Any], row: Row) -> Document:
     content_id, kind, text, learned_at, valid_from, conversation_id, index = row
-    time = start_of(valid_from) if valid_from else time_from_column(learned_at)
+    time = start_of(valid_from) if valid_from else stored_time(learned_at)
     return Document(
         content_id,
-        gist_of(text_from_column(text)),
+        gist_of(stored_text(text)),
         session=conversation_id,
         position=index or 0,
         time=time,
@@ -265,15 +267,15 @@ def _entry_from(row: Row, vectors: Mapping[str, Any]) -> Document:
     )
 
 
-def _turn_from(row: Row, vectors: Mapping[str, Any]) -> Document:
+def _turn_from(vectors: Mapping[str, Any], row: Row) -> Document:
     conversation_id, message_id, speaker, content, index, created_at = row
     key = turn_id(conversation_id, message_id)
     return Document(
         key,
-        text_from_column(content),
+        stored_text(content),
         speaker,
         conversation_id,
-        index,
-        time_from_column(created_at),
+        stored_count(index),
+        stored_time(created_at),
         vectors.get(key),
     )

@@ -5,15 +5,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from ...errors import ConflictError
+from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_count, check_id, time_from_column, time_to_column
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..conversation import check_key
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
+from ..database.corrupt import Page, fill_page, page_from
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.outlines import entry_counts_from
@@ -87,7 +89,7 @@ class Knowledge(Part):
         changed the memory since it was read, by its `version`, this is a `ConflictError`.
         """
         if not isinstance(memory, Memory):
-            raise TypeError(f"memory must be a Memory, not {type(memory).__name__}")
+            raise InvalidTypeError(f"memory must be a Memory, not {type(memory).__name__}")
         await self._database.write(partial(_save, self._database, self._tenant, memory, column_now()))
         saved = await self.get_memory(memory.agent_id, memory.user_id)
         assert saved is not None
@@ -249,8 +251,8 @@ class Knowledge(Part):
             row.agent_id,
             row.user_id,
             memory_id=row.memory_id,
-            created_at=time_from_column(row.created_at),
-            updated_at=time_from_column(row.updated_at),
+            created_at=row.started,
+            updated_at=row.changed,
             version=row.version,
         )
         for _, entry in await self._entries(row.memory_id, as_of):
@@ -269,11 +271,16 @@ class Knowledge(Part):
         query = entries.READ_ALL if include_retired else entries.READ_LIVE
         if time is not None:
             query = entries.READ_AS_OF
-        after, most, kind = page
-        key = (memory_id, after, _NO_TIME if time is None else time_to_column(time), most)
-        if kind is None:
-            return await self._database.fetch(query, key, entries.entries_from)
-        return await self._database.fetch(entries.of_type(query), (*key, kind), entries.entries_from)
+        first, most, kind = page
+        at = _NO_TIME if time is None else time_to_column(time)
+        sql, of_kind = (query, ()) if kind is None else (entries.of_type(query), (kind,))
+
+        decode = partial(page_from, entries.entries_from, itemgetter(-1))
+
+        async def fetch(after: int, limit: int) -> Page[tuple[int, Entry], int]:
+            return await self._database.fetch(sql, (memory_id, after, at, limit, *of_kind), decode)
+
+        return await fill_page(fetch, first, most or 0)
 
     async def _memory_outlines(self, rows: Sequence[MemoryRow]) -> list[MemoryOutline]:
         if not rows:
@@ -289,8 +296,8 @@ def _outline(row: MemoryRow, counts: Mapping[str, int]) -> MemoryOutline:
         row.memory_id,
         row.agent_id,
         row.user_id,
-        time_from_column(row.created_at),
-        time_from_column(row.updated_at),
+        row.started,
+        row.changed,
         row.version,
         {kind: counts.get(kind, 0) for kind in CONTENT_TYPES},
     )
@@ -330,9 +337,11 @@ def _is_there(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
     rows = yield Statement(entries.READ_WHOEVERS, (new.content_id,))
     if not rows:
         return False
-    known = entries.entries_from(rows)[0][1]
-    held = (known.memory_id, known.content_type, known.text, known.metadata)
-    if held != (memory_id, new.content_type, new.text, new.metadata):
+    known = [
+        (each.memory_id, each.content_type, each.text, each.metadata)
+        for _, each in entries.entries_from(rows)
+    ]
+    if known != [(memory_id, new.content_type, new.text, new.metadata)]:
         raise ConflictError("there is another entry with this content_id")
     return True
 
@@ -397,23 +406,30 @@ def _edit(
 
 
 def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) -> Script[int]:
-    entry = yield from _held_entry(tenant, content_id)
-    if entry is None:
+    memory_id = yield from _hold_memory_of(tenant, content_id)
+    if memory_id is None or not (yield Statement(entries.MEMORY_OF, (content_id, tenant))):
         return 0
-    yield from memories.advance(entry.memory_id, now, 0)
-    texts = yield from remove_with_precursors(database.removal, entry.memory_id, [content_id])
-    yield from forget_quotes(database.removal, entry.memory_id, texts)
+    yield from memories.advance(memory_id, now, 0)
+    texts = yield from remove_with_precursors(database.removal, memory_id, [content_id])
+    yield from forget_quotes(database.removal, memory_id, texts)
     return len(texts)
 
 
 def _held_entry(tenant: str, content_id: str) -> Script[Entry | None]:
     """An entry as it is, with its memory held: until the transaction ends nobody changes either."""
+    if (yield from _hold_memory_of(tenant, content_id)) is None:
+        return None
     rows = yield Statement(entries.READ_ONE, (content_id, tenant))
+    return next((entry for _, entry in entries.entries_from(rows)), None)
+
+
+def _hold_memory_of(tenant: str, content_id: str) -> Script[str | None]:
+    """The id of an entry's memory, which nobody else changes until the transaction ends."""
+    rows = yield Statement(entries.MEMORY_OF, (content_id, tenant))
     if not rows:
         return None
-    yield Statement(memories.HOLD, (entries.entries_from(rows)[0][1].memory_id, tenant))
-    rows = yield Statement(entries.READ_ONE, (content_id, tenant))
-    return entries.entries_from(rows)[0][1] if rows else None
+    yield Statement(memories.HOLD, (rows[0][0], tenant))
+    return str(rows[0][0])
 
 
 # --- what callers give ---
@@ -421,15 +437,15 @@ def _held_entry(tenant: str, content_id: str) -> Script[Entry | None]:
 
 def _check_statement(given: object) -> str:
     if not isinstance(given, str):
-        raise TypeError(f"text must be a string, not {type(given).__name__}")
+        raise InvalidTypeError(f"text must be a string, not {type(given).__name__}")
     if not given.strip():
-        raise ValueError("text must not be empty")
+        raise InvalidValueError("text must not be empty")
     return given
 
 
 def _check_confidence(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise TypeError(f"confidence must be a number, not {type(given).__name__}")
+        raise InvalidTypeError(f"confidence must be a number, not {type(given).__name__}")
     if not 0 <= given <= 1:
-        raise ValueError(f"confidence must be from 0 to 1, and it is {given:g}")
+        raise InvalidValueError(f"confidence must be from 0 to 1, and it is {given:g}")
     return float(given)

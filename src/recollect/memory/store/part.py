@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ...errors import InvalidValueError
 from ...sessions.sql.columns import check_id
 from ..conversation import check_key
 from ..database import memories
@@ -35,7 +36,7 @@ class Part:
 def check_owners(agent_id: object, user_id: object) -> bool:
     """Whether an agent and a user are named; one without the other is a `ValueError`."""
     if (agent_id is None) != (user_id is None):
-        raise ValueError("agent_id and user_id must be given both, or neither")
+        raise InvalidValueError("agent_id and user_id must be given both, or neither")
     if agent_id is None:
         return False
     return bool(check_id("agent_id", agent_id) and check_id("user_id", user_id))

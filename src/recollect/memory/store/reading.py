@@ -3,13 +3,18 @@
 import json
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from ...errors import InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_id, time_from_column
+from ...sessions.sql.columns import check_id
+from ...sessions.sql.scripts import Row
 from ..conversation import Conversation, Message, summarize_words
 from ..database import conversations, finding, memories, outlines
 from ..database.conversations import ConversationRow
+from ..database.corrupt import Page, fill_page, page_from
+from ..database.outlines import Edge
 from ..found import ConversationsFound
 from ..times import tell_time
 from .part import Part, check_owners
@@ -50,7 +55,7 @@ class Reading(Part):
         Without `agent_id` and `user_id` they are those of the whole tenant. `before` is the `position` of the
         last on the page before, which may have been erased since.
         """
-        edge, most = outlines.read_position(before), check_limit(limit)
+        edge, most = outlines.read_position(before), check_limit(limit) or 0
         session = None if session_id is None else check_id("session_id", session_id)
         scope = self._tenant
         if check_owners(agent_id, user_id):
@@ -59,9 +64,16 @@ class Reading(Part):
                 return []
             scope = memory.memory_id
         is_memory = agent_id is not None
-        sql, key = outlines.page_of(scope, is_memory=is_memory, session_id=session, has_edge=edge is not None)
-        found = await self._database.fetch(sql, (*key, *(edge or ()), most), conversations.rows_from)
-        return await self._outlines(found)
+
+        decode = partial(page_from, conversations.rows_from, outlines.edge_of)
+
+        async def fetch(edge: Edge | None, limit: int) -> Page[ConversationRow, Edge | None]:
+            sql, key = outlines.page_of(
+                scope, is_memory=is_memory, session_id=session, has_edge=edge is not None
+            )
+            return await self._database.fetch(sql, (*key, *(edge or ()), limit), decode)
+
+        return await self._outlines(await fill_page(fetch, edge, most))
 
     async def find_conversations(
         self,
@@ -81,7 +93,7 @@ class Reading(Part):
         or be empty, and have a `position` to go on from all the same.
         """
         if words is not None and len(words) > _LONGEST_WORDS:
-            raise ValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
+            raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
         edge, most = outlines.read_position(before), check_limit(limit) or 0
         scope, key = self._scope(agent_id, user_id)
         wanted = finding.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
@@ -89,13 +101,13 @@ class Reading(Part):
         if named is not None:
             return ConversationsFound(await self._outlines([named]) if edge is None else [], None)
         sql, parameters = finding.statement_for(self._database.dialect, wanted, most + 1)
-        rows = await self._database.fetch(sql, parameters, conversations.rows_from)
+        rows = await self._database.fetch(sql, parameters, list[Row])
         shown = rows[:most]
         if shown and len(rows) > most:
-            position: str | None = outlines.tell_position(shown[-1])
+            position: str | None = outlines.tell_position(ConversationRow(*shown[-1]))
         else:
             position = await self._database.fetch(*finding.last_looked_at(wanted), outlines.position_from)
-        return ConversationsFound(await self._outlines(shown), position)
+        return ConversationsFound(await self._outlines(conversations.rows_from(shown)), position)
 
     async def list_messages(
         self, conversation_id: str, *, after: int | None = None, around: str | None = None, limit: int = 100
@@ -105,15 +117,21 @@ class Reading(Part):
         With `around`, the id of a message, that stands in its middle; without such a message it is empty.
         """
         if after is not None and (isinstance(after, bool) or not isinstance(after, int)):
-            raise TypeError(f"after must be a whole number, not {type(after).__name__}")
+            raise InvalidTypeError(f"after must be a whole number, not {type(after).__name__}")
         if await self._conversation(conversation_id) is None:
             return None
         most = check_limit(limit) or 0
         if around is not None:
             after = await self._half_a_page_before(conversation_id, around, most)
         first = 0 if after is None else min(max(after, -1), _LAST) + 1
-        page = (conversation_id, first, most)
-        return await self._database.fetch(conversations.LIST_MESSAGES, page, conversations.messages_from)
+
+        decode = partial(page_from, conversations.messages_from, conversations.index_after)
+
+        async def fetch(first: int, limit: int) -> Page[Message, int]:
+            page = (conversation_id, first, limit)
+            return await self._database.fetch(conversations.LIST_MESSAGES, page, decode)
+
+        return await fill_page(fetch, first, most)
 
     async def _half_a_page_before(self, conversation_id: str, message_id: str, limit: int) -> int:
         key = (conversation_id, json.dumps([check_id("around", message_id)]))
@@ -166,8 +184,8 @@ def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, A
         **told,
         "turn_count": count,
         "summary": summarize_words(count, words),
-        "updated_at": tell_time(time_from_column(row.updated_at)),
-        "closed_at": row.closed_at and tell_time(time_from_column(row.closed_at)),
+        "updated_at": tell_time(row.changed),
+        "closed_at": row.closed and tell_time(row.closed),
         "position": outlines.tell_position(row),
     }
 

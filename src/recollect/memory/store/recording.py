@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from ...errors import ConflictError
+from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sessions.sql.columns import check_id
 from ...sessions.sql.scripts import Script, Statement
 from ..conversation import Conversation, Message, read_messages
@@ -64,7 +64,7 @@ class Recording(Reading):
             metadata=metadata,
         )
         if not conversation.messages:
-            raise ValueError("messages must not be empty")
+            raise InvalidValueError("messages must not be empty")
         record = partial(_record, self._database, self._tenant, conversation, column_now())
         conversation.memory_id, is_new = await self._database.write(record)
         self._on_work()
@@ -113,7 +113,7 @@ class Recording(Reading):
         check_id("conversation_id", conversation_id)
         read = read_messages(messages, now())
         if not read:
-            raise ValueError("messages must not be empty")
+            raise InvalidValueError("messages must not be empty")
         key, seconds = (conversation_id, self._tenant), _check_seconds(learn_after)
         append = partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
         placed = await self._database.write(append)
@@ -166,9 +166,9 @@ def _check_seconds(given: object) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise TypeError(f"learn_after must be a number of seconds, not {type(given).__name__}")
+        raise InvalidTypeError(f"learn_after must be a number of seconds, not {type(given).__name__}")
     if not (math.isfinite(given) and given >= 0):
-        raise ValueError(f"learn_after must be 0 or more seconds, and it is {given:g}")
+        raise InvalidValueError(f"learn_after must be 0 or more seconds, and it is {given:g}")
     return float(given)
 
 

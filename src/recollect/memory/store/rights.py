@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from ...errors import InvalidValueError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id, time_to_column
 from ...sessions.sql.scripts import MakeScript, Row
@@ -113,7 +114,7 @@ class Rights(Part):
         """
         until = read_time("time", time)
         if until is None:
-            raise ValueError("time must be given")
+            raise InvalidValueError("time must be given")
         edge = time_to_column(until)
         page = (self._tenant, edge, check_limit(limit))
         found = await self._database.fetch(conversations.INACTIVE, page, list[Row])

@@ -7,6 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import TypeAlias
 
+from ...errors import InvalidTypeError, InvalidValueError
 from ...items import Tokenizer
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id
@@ -133,9 +134,9 @@ class Searching(Part):
     ) -> Sequence[MemoryRow]:
         """The memories that a search is about: of an agent and a user, or of all agents of a user."""
         if not isinstance(query, str):
-            raise TypeError(f"query must be a string, not {type(query).__name__}")
+            raise InvalidTypeError(f"query must be a string, not {type(query).__name__}")
         if check_limit(limit) is None:
-            raise TypeError("limit must be a whole number")
+            raise InvalidTypeError("limit must be a whole number")
         user = check_id("user_id", user_id)
         if agent_id is not None:
             owned = await self._owned(check_id("agent_id", agent_id), user)
@@ -212,7 +213,7 @@ def _within(since: datetime | str | None, until: datetime | str | None) -> Calla
     """Whether a document is of a time between two, each of which may be left out."""
     first, last = read_bound("since", since, is_end=False), read_bound("until", until, is_end=True)
     if first is not None and last is not None and first > last:
-        raise ValueError("since must not be later than until")
+        raise InvalidValueError("since must not be later than until")
 
     def is_within(document: Document) -> bool:
         time = document.time

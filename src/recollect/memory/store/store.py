@@ -8,6 +8,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from ...errors import InvalidValueError
 from ...sessions.sql.columns import check_id
 from ..database.access import MemoryDatabase
 from ..database.vectors import Vectors, model_of
@@ -58,7 +59,7 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
-            raise ValueError(f"workers must be a whole number from 0 on, not {workers!r}")
+            raise InvalidValueError(f"workers must be a whole number from 0 on, not {workers!r}")
         check_id("tenant", tenant)
         database = MemoryDatabase(
             default_url() if url_or_path is None else url_or_path,
@@ -92,7 +93,7 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         if self._parent is not None:
             return self._parent.for_tenant(tenant)
         if self._counted_tenant is not None:
-            raise ValueError("for_tenant needs a store that was made with all_tenants=True")
+            raise InvalidValueError("for_tenant needs a store that was made with all_tenants=True")
         view = copy(self)
         view._tenant = view._counted_tenant = check_id("tenant", tenant)
         view._parent = self
@@ -109,6 +110,13 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
                 runner = Runner(self._database, extractor, self._options, self._counted_tenant, self._meter)
                 self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether the workers of this store run; true also where it has none, and others learn."""
+        if self._parent is not None:
+            return self._parent.is_learning
+        return not self._count or (self._workers is not None and self._workers.is_running)
 
     async def drain(self, timeout: float | None = None) -> Coverage:
         """Wait until nothing is pending, neither runs nor vectors, as far as the embedder answers.

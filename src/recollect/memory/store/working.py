@@ -3,17 +3,31 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from operator import itemgetter
+from typing import cast
 
-from ...errors import ConflictError
+from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_id, text_from_column, time_from_column
+from ...sessions.sql.columns import ColumnTime, check_id, time_from_column
 from ...sessions.sql.scripts import Row, Script
 from ..database import outlines, removal, runs
 from ..database.access import MemoryDatabase
+from ..database.corrupt import (
+    Page,
+    fill_page,
+    or_none,
+    page_from,
+    readable,
+    stored_count,
+    stored_text,
+    stored_time,
+)
+from ..database.outlines import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import KeptStage, RunRow
+from ..database.schema import FAILURES, RUNS
 from ..pipeline.stages import STAGES
 from ..run import Coverage, Run, RunFailure, RunStage, RunStatus
 from ..spending import Days, Spent, SpentBy, spent_from
@@ -33,9 +47,8 @@ class Working(Part):
     async def get_run(self, run_id: str) -> Run | None:
         """A run with its finished stages and its failures; `None` if there is none."""
         key = (check_id("run_id", run_id), self._tenant)
-        found = await self._database.fetch(runs.READ, key, runs.runs_from)
-        told = await self._whole(found)
-        return told[0] if told else None
+        found = await self._whole(await self._database.fetch(runs.READ, key, _runs_from))
+        return found[0] if found else None
 
     async def list_runs(
         self,
@@ -46,15 +59,18 @@ class Working(Part):
     ) -> list[Run]:
         """A page of runs, in the order of their ids; `after` is the last id on the page before."""
         _check_status(status)
-        queries, edge = self._database.runs, check_after(after)
-        if conversation_id is None:
-            page: tuple[Any, ...] = (self._tenant, edge, check_limit(limit))
-            found = await self._database.fetch(queries.listed(status), page, runs.runs_from)
-        else:
-            check_id("conversation_id", conversation_id)
-            page = (conversation_id, self._tenant, status, edge, check_limit(limit))
-            found = await self._database.fetch(queries.of_conversation, page, runs.runs_from)
-        return await self._whole(found)
+        queries, edge, most = self._database.runs, check_after(after), check_limit(limit) or 0
+        sql = queries.listed(status)
+        key: tuple[str | None, ...] = (self._tenant,)
+        if conversation_id is not None:
+            sql = queries.of_conversation
+            key = (check_id("conversation_id", conversation_id), self._tenant, status)
+
+        async def fetch(edge: str, limit: int) -> Page[Run, str]:
+            decode = partial(page_from, _runs_from, itemgetter(0))
+            return await self._database.fetch(sql, (*key, edge, limit), decode)
+
+        return await self._whole(await fill_page(fetch, edge, most))
 
     async def list_newest_runs(
         self,
@@ -65,11 +81,15 @@ class Working(Part):
     ) -> list[Run]:
         """A page of runs, the newest first; `before` is the `position` of the last on the page before."""
         _check_status(status)
-        edge, most = outlines.read_position(before), check_limit(limit)
+        edge, most = outlines.read_position(before), check_limit(limit) or 0
         whose = () if conversation_id is None else (check_id("conversation_id", conversation_id),)
-        sql = self._database.runs.newest(status, of_conversation=bool(whose), has_edge=edge is not None)
-        page = (self._tenant, *whose, *(edge or ()), most)
-        return await self._whole(await self._database.fetch(sql, page, runs.runs_from))
+
+        async def fetch(edge: Edge | None, limit: int) -> Page[Run, Edge | None]:
+            sql = self._database.runs.newest(status, of_conversation=bool(whose), has_edge=edge is not None)
+            page = (self._tenant, *whose, *(edge or ()), limit)
+            return await self._database.fetch(sql, page, partial(page_from, _runs_from, _newest_edge))
+
+        return await self._whole(await fill_page(fetch, edge, most))
 
     async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
         """What learning has cost, by day and by model or agent, at most so many of them."""
@@ -79,8 +99,7 @@ class Working(Part):
     async def list_runs_of(self, conversation_id: str) -> list[Run]:
         """The runs over a conversation, in their order."""
         key = (check_id("conversation_id", conversation_id), self._tenant)
-        found = await self._database.fetch(runs.OF_CONVERSATION, key, runs.runs_from)
-        return await self._whole(found)
+        return await self._whole(await self._database.fetch(runs.OF_CONVERSATION, key, _runs_from))
 
     async def retry_run(self, run_id: str) -> None:
         """Have a failed run tried again, from the stage at which it failed."""
@@ -113,16 +132,20 @@ class Working(Part):
                 wait = min(wait * 1.5, _LONGEST_LOOK)
         return await self.coverage()
 
-    async def _whole(self, rows: Sequence[RunRow]) -> list[Run]:
+    async def _whole(self, found: Sequence[Run]) -> list[Run]:
         """Runs with their stages and failures, which are read together."""
-        if not rows:
+        if not found:
             return []
-        ids = (json.dumps([row.run_id for row in rows]),)
+        ids = (json.dumps([run.run_id for run in found]),)
         stages = await self._database.fetch(self._database.runs.stages, ids, by_run)
         failures = await self._database.fetch(self._database.runs.failures, ids, by_run)
         return [
-            _run(row, _stages_from(stages.get(row.run_id, [])), _failures_from(failures.get(row.run_id, [])))
-            for row in rows
+            replace(
+                run,
+                stages=_stages_from(run.run_id, stages.get(run.run_id, [])),
+                failures=_failures_from(run.run_id, failures.get(run.run_id, [])),
+            )
+            for run in found
         ]
 
 
@@ -144,30 +167,39 @@ def _reopen(database: MemoryDatabase, tenant: str, run_id: str) -> Script[bool]:
 
 def _check_status(status: object) -> None:
     if status is not None and status not in STATUSES:
-        raise ValueError(f"status must be one of {', '.join(STATUSES)}")
+        raise InvalidValueError(f"status must be one of {', '.join(STATUSES)}")
 
 
-def _run(row: RunRow, stages: tuple[RunStage, ...], failures: tuple[RunFailure, ...]) -> Run:
+def _runs_from(rows: list[Row]) -> list[Run]:
+    """The runs that rows hold, without corrupt ones, and as yet without their stages and failures."""
+    return readable(RUNS.name, rows, lambda row: _run(RunRow(*row)))
+
+
+def _newest_edge(row: Row) -> Edge:
+    run = RunRow(*row)
+    return Edge(ColumnTime(run.created_at), run.run_id)
+
+
+def _run(row: RunRow) -> Run:
+    _check_status(row.status)
     return Run(
         row.run_id,
         row.memory_id,
         row.conversation_id,
-        row.first_index,
-        row.last_index,
+        stored_count(row.first_index),
+        stored_count(row.last_index),
         cast(RunStatus, row.status),
-        row.attempts,
-        time_from_column(row.created_at),
-        row.started_at and time_from_column(row.started_at),  # type: ignore[arg-type]
-        row.finished_at and time_from_column(row.finished_at),  # type: ignore[arg-type]
-        None if row.error is None else text_from_column(row.error),
+        stored_count(row.attempts),
+        stored_time(row.created_at),
+        or_none(stored_time)(row.started_at),
+        or_none(stored_time)(row.finished_at),
+        or_none(stored_text)(row.error),
         row.model,
-        stages,
-        failures,
     )
 
 
-def _stages_from(rows: list[Row]) -> tuple[RunStage, ...]:
-    kept = sorted(runs.stages_from(rows), key=lambda stage: _ORDER.get(stage.stage, len(STAGES)))
+def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:
+    kept = sorted(runs.stages_from(run_id, rows), key=lambda stage: _ORDER.get(stage.stage, len(STAGES)))
     return tuple(_told(stage) for stage in kept)
 
 
@@ -176,13 +208,14 @@ def _told(kept: KeptStage) -> RunStage:
     return RunStage(kept.stage, kept.model, finished, kept.prompt_tokens, kept.completion_tokens)
 
 
-def _failures_from(rows: list[Row]) -> tuple[RunFailure, ...]:
-    return tuple(
-        RunFailure(
-            attempt, stage, time_from_column(at), text_from_column(error), text_from_column(raw), *tokens
-        )
-        for attempt, stage, at, error, raw, *tokens in rows
-    )
+def _failures_from(run_id: str, rows: list[Row]) -> tuple[RunFailure, ...]:
+    return tuple(readable(FAILURES.name, ((run_id, *row) for row in rows), _failure_from, key=(0, 1)))
+
+
+def _failure_from(row: Row) -> RunFailure:
+    _, attempt, stage, at, error, raw, *tokens = row
+    told = (stored_time(at), stored_text(error), stored_text(raw))
+    return RunFailure(attempt, stage, *told, *map(stored_count, tokens))
 
 
 def _coverage_from(rows: list[Row]) -> Coverage:

@@ -8,11 +8,25 @@ TurnLostError          another has ended the turn, or erased it, while it ran (a
 
 from typing import Literal
 
-from ...errors import ConflictError, RecollectError, RunLockTimeoutError, StorageError
+from ...errors import (
+    ConflictError,
+    DiskFullError,
+    InvalidTypeError,
+    InvalidValueError,
+    RecollectError,
+    RunLockTimeoutError,
+    StorageError,
+)
 from .registry import UnknownAgentError
 
 FailureCode = Literal[
-    "model_unavailable", "model_refused", "model_failed", "max_turns", "interrupted", "storage_failed"
+    "model_unavailable",
+    "model_refused",
+    "model_failed",
+    "max_turns",
+    "interrupted",
+    "storage_failed",
+    "storage_full",
 ]
 
 DETAILS: dict[str, str] = {
@@ -22,6 +36,7 @@ DETAILS: dict[str, str] = {
     "max_turns": "the agent has taken more steps than it may, without an answer",
     "interrupted": "the turn was interrupted before there was an answer",
     "storage_failed": "the database did not answer in the middle of the turn",
+    "storage_full": "the disk of the database is full",
 }
 _LATER = (408, 409, 425, 429)
 _REFUSALS = {
@@ -86,7 +101,7 @@ def code_of(error: BaseException) -> FailureCode:
     if names & _REFUSALS:
         return "model_refused"
     if isinstance(error, StorageError):
-        return "storage_failed"
+        return "storage_full" if isinstance(error, DiskFullError) else "storage_failed"
     if names & _NO_CONNECTION or isinstance(error, TimeoutError | ConnectionError):
         return "model_unavailable"
     return "model_failed"
@@ -101,7 +116,7 @@ def told_failure(error: Exception) -> tuple[str, str]:
     if isinstance(error, ConflictError):
         return "conflict", str(error)
     if isinstance(error, StorageError):
-        return "storage_failed", DETAILS["storage_failed"]
-    if isinstance(error, ValueError | TypeError | UnknownAgentError):
+        return (code := code_of(error)), DETAILS[code]
+    if isinstance(error, InvalidValueError | InvalidTypeError | UnknownAgentError):
         return "validation_failed", str(error)
     return "model_failed", DETAILS["model_failed"]

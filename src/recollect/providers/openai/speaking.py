@@ -2,6 +2,7 @@
 
 import uuid
 
+from ...errors import InvalidTypeError, InvalidValueError
 from ...memory.conversation import Message
 from ..values import ChatTurn
 
@@ -16,13 +17,13 @@ def message_id(turn_id: str, role: str) -> str:
 def check_message(message: object) -> None:
     """Refuse what no model can be asked."""
     if not isinstance(message, str):
-        raise TypeError(f"message must be text, not {type(message).__name__}")
+        raise InvalidTypeError(f"message must be text, not {type(message).__name__}")
     if not message.strip():
-        raise ValueError("message must not be empty")
+        raise InvalidValueError("message must not be empty")
     try:
         message.encode()
     except UnicodeEncodeError:
-        raise ValueError("message holds half a character, which cannot be sent") from None
+        raise InvalidValueError("message holds half a character, which cannot be sent") from None
 
 
 async def append_message(

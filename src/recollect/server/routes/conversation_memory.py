@@ -1,5 +1,6 @@
 """How a conversation is shown to a model: its settings, and what comes of them."""
 
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -112,6 +113,8 @@ async def view_conversation(
     conversation = await find_conversation(store, conversation_id)
     with refused_input():
         settings = found(await store.get_conversation_settings(conversation_id), "conversation")
+    # A stored strategy that cannot be used is no mistake of the caller.
+    with nullcontext() if tried is None else refused_input():
         items = await service.provider.looking.view_of(conversation, tried)
     told = {
         "conversation_id": conversation_id,

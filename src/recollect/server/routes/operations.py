@@ -57,7 +57,10 @@ async def health() -> Response:
     },
 )
 async def readiness(request: Request) -> Response:
-    """The parts are the server, the database, its schema, the workers, the embedder and the provider."""
+    """The parts are the server, the database, its disk and schema, the workers, embedder and provider.
+
+    It is not ready while the disk is full, and degraded while the disk is nearly full or nothing learns.
+    """
     parts = await _readiness(request.app.state).look()
     state = state_of(parts)
     told = {"status": state, "parts": {name: part.to_dict() for name, part in parts.items()}}

@@ -25,7 +25,7 @@ _ALWAYS = (
     *("unauthenticated", "forbidden", "misdirected_request", "validation_failed", "rate_limited"),
     *("internal_error", "overloaded"),
 )
-_STORED = ("storage_unavailable", "not_ready")
+_STORED = ("storage_unavailable", "storage_full", "not_ready")
 _SENT = ("invalid_json", "request_timeout", "body_too_large", "unsupported_media_type")
 _MADE = ("conflict", "idempotency_in_progress", "idempotency_key_reused")
 # What routes of a kind have in common.

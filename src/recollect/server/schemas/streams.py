@@ -12,6 +12,7 @@ FailedCode = Literal[
     "model_failed",
     "not_ready",
     "storage_unavailable",
+    "storage_full",
     "conversation_busy",
     "conflict",
     "validation_failed",

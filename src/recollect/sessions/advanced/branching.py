@@ -6,6 +6,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
+from ...errors import InvalidValueError
 from ...items import Item
 from ..protocol import Items, check_text
 from ..sql.scripts import Row
@@ -96,7 +97,7 @@ class BranchingSession(BranchScripts):
         The main branch stays. The current one is deleted only with `force`; then the main branch is current.
         """
         if branch_id == MAIN:
-            raise ValueError("the main branch cannot be deleted")
+            raise InvalidValueError("the main branch cannot be deleted")
         check_branch(branch_id)
         await self._write(partial(self._delete_branch, branch_id, force))
         self._logger.debug("deleted branch %r", branch_id)
@@ -151,7 +152,7 @@ class BranchingSession(BranchScripts):
         if later:
             return int(later[0][0])
         if turn and not await self._engine.fetch(self._branch_queries.turn_start, (*scope, turn), list[Row]):
-            raise ValueError(f"branch {scope[1]!r} has no turn {turn}")
+            raise InvalidValueError(f"branch {scope[1]!r} has no turn {turn}")
         return _END
 
 
@@ -165,16 +166,16 @@ def check_branch(branch: object) -> None:
 def check_turn(turn: object, least: int) -> None:
     """Refuse what cannot be the number of a turn."""
     if not isinstance(turn, int) or isinstance(turn, bool) or not least <= turn <= _LAST_TURN:
-        raise ValueError(f"a turn is a number from {least} on, not {turn!r}")
+        raise InvalidValueError(f"a turn is a number from {least} on, not {turn!r}")
 
 
 def _check_name(name: object) -> None:
     if name is None:
         return
     if not isinstance(name, str) or not name.strip():
-        raise ValueError(f"a branch needs a name, not {name!r}")
+        raise InvalidValueError(f"a branch needs a name, not {name!r}")
     if len(check_text("branch_name", name)) > _LONGEST_NAME:
-        raise ValueError(f"a branch's name has at most {_LONGEST_NAME} characters")
+        raise InvalidValueError(f"a branch's name has at most {_LONGEST_NAME} characters")
 
 
 _EMPTY_MAIN = {"branch_id": MAIN, "message_count": 0, "user_turns": 0, "created_at": None}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ...errors import InvalidValueError
 from ...items import Item, decode_item, is_user_message
 from ..sql.queries import Queries, Reads
 from ..sql.scripts import Script, Statement
@@ -173,7 +174,7 @@ class BranchScripts(SQLSession):
         source = yield from self._scope_within()
         starts = yield Statement(self._branch_queries.turn_start, (*source, turn))
         if not starts:
-            raise ValueError(f"branch {source[1]!r} has no user turn {turn}")
+            raise InvalidValueError(f"branch {source[1]!r} has no user turn {turn}")
         branch = yield from self._free_name(turn, name)
         yield from self._make_current(branch)
         yield Statement(self._queries.touch_session, (self.session_id,))
@@ -185,7 +186,7 @@ class BranchScripts(SQLSession):
         candidate, number = name or made, 1
         while (yield from self._exists(candidate)):
             if name is not None:
-                raise ValueError(f"there is already a branch {name!r}")
+                raise InvalidValueError(f"there is already a branch {name!r}")
             number += 1
             candidate = f"{made}_{number}"
         return candidate
@@ -215,7 +216,9 @@ class BranchScripts(SQLSession):
         if not (yield from self._exists(branch)):
             raise unknown(branch)
         if branch == place.branch and not force:
-            raise ValueError(f"branch {branch!r} is current: switch to another first, or use force=True")
+            raise InvalidValueError(
+                f"branch {branch!r} is current: switch to another first, or use force=True"
+            )
         yield from self._remove_after((self.session_id, branch), 0)
         yield Statement(self._usage_queries.forget_branch, (self.session_id, branch))
         yield Statement(self._branch_queries.forget_branch, (self.session_id, branch))

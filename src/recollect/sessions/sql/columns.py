@@ -12,6 +12,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from ...errors import InvalidTypeError, InvalidValueError
 from ..protocol import check_text
 
 _ESCAPED = "\x01"
@@ -77,7 +78,7 @@ def json_from_column(stored: Any) -> Any:
 def check_id(name: str, value: object) -> str:
     """A text by which something is found again: not empty, and as every database takes it."""
     if not check_text(name, value):
-        raise ValueError(f"{name} must not be empty")
+        raise InvalidValueError(f"{name} must not be empty")
     return str(value)
 
 
@@ -91,9 +92,9 @@ def check_count(name: str, value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
+        raise InvalidTypeError(f"{name} must be a whole number, not {type(value).__name__}")
     if not 0 <= value < 2**63:
-        raise ValueError(f"{name} must be 0 or more and fit in 64 bits, and it is {value:.3g}")
+        raise InvalidValueError(f"{name} must be 0 or more and fit in 64 bits, and it is {value:.3g}")
     return value
 
 
@@ -102,10 +103,10 @@ def check_time(name: str, value: object) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime):
-        raise TypeError(f"{name} must be a datetime, not {type(value).__name__}")
+        raise InvalidTypeError(f"{name} must be a datetime, not {type(value).__name__}")
     if value.tzinfo is None:
-        raise ValueError(f"{name} must have a time zone, such as UTC")
+        raise InvalidValueError(f"{name} must have a time zone, such as UTC")
     try:
         return value.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError(f"{name} must be a time between the years 1 and 9999") from error
+        raise InvalidValueError(f"{name} must be a time between the years 1 and 9999") from error

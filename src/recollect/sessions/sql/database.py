@@ -1,10 +1,13 @@
 """A database by its URL or path, for whatever keeps tables of its own in it."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
+from weakref import WeakSet
 
+from ...errors import DiskFullError
 from ...extras import require_extra
 from ..opening import sqlite_path
 from ..sqlite.connection import EngineOptions
@@ -14,6 +17,7 @@ from .scripts import Decode, Engine, MakeScript
 
 T = TypeVar("T")
 
+_full: WeakSet[Engine] = WeakSet()  # engines whose disk was full; all objects on a database share one
 _NOT_SQL = ("memory", "openai", "redis", "unix")
 _SERVED = ("postgresql", "sqlite")
 
@@ -110,10 +114,29 @@ class SQLStore:
         self._database = open_database(url_or_path, create_tables, engine_kwargs)
 
     async def _write(self, make_script: MakeScript[T]) -> T:
-        return await (await self._prepared()).write(make_script)
+        with self._noting_full():
+            return await (await self._prepared()).write(make_script)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a write to this database, by any object of this process, has found its disk full."""
+        return self._database.engine in _full
+
+    def forget_full(self) -> None:
+        """Note that there is space again."""
+        _full.discard(self._database.engine)
 
     async def _fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        return await (await self._prepared()).fetch(sql, parameters, decode)
+        with self._noting_full():
+            return await (await self._prepared()).fetch(sql, parameters, decode)
+
+    @contextmanager
+    def _noting_full(self) -> Iterator[None]:
+        try:
+            yield
+        except DiskFullError:
+            _full.add(self._database.engine)
+            raise
 
     async def _prepared(self) -> Engine:
         if self._database.closed:

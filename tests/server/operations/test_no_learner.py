@@ -1,0 +1,60 @@
+"""`/readyz` says at once when no process learns: before the first report, and from the end of the process."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from recollect.testing.contract import in_event_loop
+
+from .kit import Served, serving
+
+LEARNS = {"memory": {"workers": 1, "embedder": "none", "own_process": True}}
+NO_LEARNER = {"state": "degraded", "why": "no learner"}
+
+
+async def _look(served: Served) -> tuple[str, Any]:
+    told = (await served.client.get("/readyz")).json()
+    return told["status"], told["parts"]["workers"]
+
+
+async def _until_ready(served: Served) -> list[Any]:
+    """All that `/readyz` said of the workers until it was ready."""
+    said = []
+    async with asyncio.timeout(120):
+        while (found := await _look(served))[0] != "ready":
+            said.append(found[1])
+            await asyncio.sleep(0.05)
+    return said
+
+
+@in_event_loop
+async def test_a_service_is_degraded_while_nothing_learns(tmp_path: Path) -> None:
+    url = str(tmp_path / "recollect.db")
+    async with serving(url, {**LEARNS, "database": {"url": url}}) as served:
+        learning = served.service.learning
+        assert learning is not None
+        before = await _until_ready(served)
+        assert before
+        assert all(part == NO_LEARNER for part in before)
+        process = learning._process
+        assert process is not None
+        process.kill()
+        async with asyncio.timeout(60):
+            while learning.is_alive:  # noqa: ASYNC110 - until the end of the process has been heard
+                await asyncio.sleep(0.01)
+        assert await _look(served) == ("degraded", NO_LEARNER)
+        await _until_ready(served)
+
+
+@in_event_loop
+async def test_workers_of_this_process_learn_from_the_start(tmp_path: Path) -> None:
+    url = str(tmp_path / "recollect.db")
+    memory = {"workers": 1, "embedder": "none", "own_process": False}
+    async with serving(url, {"memory": memory, "database": {"url": url}}) as served:
+        assert await _look(served) == ("ready", {"state": "ready"})
+
+
+@in_event_loop
+async def test_a_service_that_leaves_learning_to_others_is_ready(tmp_path: Path) -> None:
+    async with serving(str(tmp_path / "recollect.db")) as served:
+        assert await _look(served) == ("ready", {"state": "ready"})
