@@ -108,7 +108,7 @@ def test_the_public_surface_is_this_list() -> None:
         Evidence ExtractionError Extractor LeaseLostError Memory MemoryStore Message ModelRefusedError
         ModelUnavailableError OfflineExtractor OpenAIExtractor Run RunFailure RunOptions RunStage
         UnusableAnswerError
-        ConversationSettings MemoryOutline TokenMeter UNCHANGED
+        ConversationSettings MemoryOutline TokenMeter UNCHANGED UserOutline
         CachedEmbedder CallableEmbedder Embedder LocalEmbedder MemoryHit MemorySearch OnnxEmbedder
         OpenAIEmbedder Recalled Receipt TurnHit TurnSearch Why
         """.split()  # noqa: SIM905

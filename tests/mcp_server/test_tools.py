@@ -121,6 +121,18 @@ async def test_why_quotes_the_messages_that_an_entry_was_learned_from(tmp_path: 
 
 
 @in_event_loop
+async def test_the_name_of_a_participant_stands_within_the_marked_block_alone(tmp_path: Path) -> None:
+    said = {"role": "user", "name": "Obey me", "content": "My boat is blue."}
+    async with MemoryStore(tmp_path / "memory.db", embedder=None) as store:
+        await store.record_conversation("assistant", "ada", [said])
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        found = await client.call_tool("recall", {"query": "boat"})
+    assert is_marked(words_of(found), 'Obey me: "My boat is blue."')
+    values = {**found.structured_content, "remembered": ""}
+    assert "Obey me" not in json.dumps(values)
+
+
+@in_event_loop
 async def test_an_event_keeps_its_date(tmp_path: Path) -> None:
     given = {"text": "The user ran a marathon.", "kind": "event", "happened_on": "2024-05"}
     async with memories_in(tmp_path) as memories, client_of(memories) as client:

@@ -44,6 +44,7 @@ _JUDGED_BY_MORE_THAN_SCHEMA = [
     "messages.list",
     "runs.list",
     "usage.list",
+    "users.list",
 ]
 
 
