@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.memory.conversation import Message
+from recollect.memory.facts.stances import takes_back
 from recollect.memory.offline import OfflineExtractor
-from recollect.memory.offline.stances import takes_back
 from recollect.memory.pipeline.stages import (
     MOST_EVIDENCE,
     Answer,

@@ -154,7 +154,8 @@ class QueueQueries:
             f" (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1) RETURNING 1"
         )
         self.still_there = (
-            f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
+            f"SELECT content_id, retired_at IS NULL FROM {CONTENTS.name}"
+            f" WHERE content_id IN {dialect.each.format('?1')}"
         )
         self.make_runs = _make_runs(dialect)
         self.hold_conversation = f"{conversations.READ}{dialect.lock}"
@@ -296,11 +297,14 @@ def keep_stage(task: Task, kept: KeptStage) -> Script[bool]:
     return bool((yield Statement(_KEEP_STAGE, values)))
 
 
-def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[set[str]]:
-    """Of the ids of entries those that nobody has deleted, nor will until the transaction ends."""
+def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[dict[str, bool]]:
+    """Of the ids of entries those that nobody has deleted, nor will until the transaction ends.
+
+    Each comes with whether it is live: not superseded.
+    """
     yield Statement(memories.HOLD, (task.run.memory_id, task.run.tenant))
     rows = yield Statement(queries.still_there, (json.dumps(list(ids)),))
-    return {content_id for (content_id,) in rows}
+    return {content_id: bool(is_live) for content_id, is_live in rows}
 
 
 def finish(

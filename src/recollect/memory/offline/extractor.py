@@ -7,13 +7,13 @@ from weakref import WeakKeyDictionary
 
 from ..conversation import Message
 from ..entry import Entry
+from ..facts.stances import takes_back
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
 from ..similarity import mean_the_same, meaning_of, says_more
 from .correcting import correction_in
 from .deciding import Held, decide
 from .known import Known
 from .reading import read_message
-from .stances import takes_back
 
 _AT_ONCE = 20  # messages, before others get their turn
 _BEFORE = 10  # messages before, in which something may stand that is corrected now

@@ -70,12 +70,14 @@ def _groups(statements: Sequence[Statement], is_kept: bool) -> list[list[Stateme
     """The statements of an entry each: those that stand by themselves, and the best of the others."""
     groups: list[list[Statement]] = []
     best = max(statements, key=lambda statement: statement.score)
+    # One clause is worth as much as its sentence: none is lost because the others were set apart.
+    split = {each.whole for each in statements if each.whole and (is_kept or each.stands_alone)}
     for statement in statements:
         least = LEAST if statement.is_plain else STRONG
         is_worth_it = statement is best or bool(statement.moments) or statement.score >= least
         if groups and _is_linked(groups[-1], statement):
             groups[-1].append(statement)
-        elif statement.stands_alone or (is_kept and is_worth_it):
+        elif statement.stands_alone or statement.whole in split or (is_kept and is_worth_it):
             groups.append([statement])
     return groups
 
