@@ -50,7 +50,7 @@ _KEEP_STAGE = (
     " ON CONFLICT DO NOTHING RETURNING 1"
 )
 _CLOSE = (
-    f"UPDATE {RUNS.name} SET status = 'done', is_open = 0, finished_at = ?2, model = ?3, error = NULL"
+    f"UPDATE {RUNS.name} SET status = 'done', is_open = 0, finished_at = ?2, model = ?3, error = ?4"
     " WHERE run_id = ?1"
 )
 _COUNT_FAILURE = (
@@ -308,10 +308,19 @@ def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script
 
 
 def finish(
-    queries: QueueQueries, task: Task, model: str, result: Any, merge: MergeResults, now: str
+    queries: QueueQueries,
+    task: Task,
+    model: str,
+    result: Any,
+    merge: MergeResults,
+    now: str,
+    left_out: str | None = None,
 ) -> Script[None]:
-    """End a run that came to a result, and let the next of its memory be taken. The lease must be held."""
-    yield Statement(_CLOSE, (task.run.run_id, now, model))
+    """End a run that came to a result, and let the next of its memory be taken. The lease must be held.
+
+    `left_out` says what the run did not read, if anything.
+    """
+    yield Statement(_CLOSE, (task.run.run_id, now, model, left_out))
     if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):
         yield from release(queries, task, 0)
     # Last, since who appends has the memory, which who releases may wait for, and then the conversation.

@@ -16,12 +16,13 @@ _VERB = re.compile(r"^(?:lives|works|is|has|moved|named|allergic|resides|goes by
 
 def facts_of(text: str) -> list[str]:
     """The facts that a text in the third person states, in its order; the text itself where it is one."""
-    return [fact for sentence in _SENTENCE.split(text) for fact in _of_sentence(sentence.strip()) if fact]
+    facts = [fact for sentence in _SENTENCE.split(text) for fact in _of_sentence(sentence.strip()) if fact]
+    return facts if len(facts) > 1 else [text]
 
 
 def slot_in(text: str) -> Slot | None:
     """What a fact says of something with one value, also where it leaves "the" or "the user" out."""
-    return slot_of(text) or slot_of(_named(text))
+    return slot_of(_named(text))
 
 
 def _of_sentence(sentence: str) -> Iterator[str]:

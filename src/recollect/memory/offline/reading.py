@@ -16,7 +16,6 @@ from .sentences import caption_of
 from .statements import Statement, statements_of
 from .telling import LONGEST, tell_further, tell_statement, with_said_on
 
-_MOST = 6  # entries of a message
 _SHORT = 60  # characters
 _VERY_SHORT = {False: 20, True: 9}  # characters, and Chinese ones
 _POINTS_BACK = re.compile(
@@ -35,8 +34,7 @@ def read_message(message: Message, before: Message | None) -> list[Candidate]:
     if not statements:
         return _without_statements(message, asked, said_on)
     is_kept = _score(statements, message.content, before) >= LEAST
-    groups = _groups(statements, is_kept)[:_MOST]
-    return [_candidate(group, message, said_on, asked) for group in groups]
+    return [_candidate(group, message, said_on, asked) for group in _groups(statements, is_kept)]
 
 
 def _without_statements(message: Message, asked: Asked | None, said_on: date) -> list[Candidate]:

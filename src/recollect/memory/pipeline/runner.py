@@ -19,7 +19,7 @@ from ..database.runs import Failure, KeptStage, Task
 from ..entry import Entry
 from ..facts.stated import facts_of
 from .metering import Metered, TokenMeter
-from .results import merged, pipeline_result
+from .results import describe_left_out, merged, pipeline_result
 from .settling import known_after, settle
 from .splitting import one_fact_each
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
@@ -301,7 +301,8 @@ class _Work:
         yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
         if is_last:
             result = pipeline_result(self._kept, len(task.messages))
-            yield from runs.finish(queue, task, kept.model, result, merged, now)
+            left_out = describe_left_out(self._kept.values())
+            yield from runs.finish(queue, task, kept.model, result, merged, now, left_out)
 
     def _still_possible(self, changes: Changes) -> Script[Changes]:
         """The changes without what people have deleted or changed while the model thought."""
