@@ -132,8 +132,9 @@ def test_a_message_of_five_million_characters_is_read_in_part() -> None:
 
 
 def test_one_endless_sentence_is_read_in_parts() -> None:
-    (text,) = texts("I went home and " * 65_000)
-    assert len(text) < 300
+    found = texts("I went home and " * 6_500)
+    assert found
+    assert max(map(len, found)) < 400
     assert texts("我昨天去了医院" * 150_000) == []
     assert texts("a" * 1_000_000) == []
 
