@@ -135,6 +135,9 @@ def test_one_endless_sentence_is_read_in_parts() -> None:
     found = texts("I went home and " * 6_500)
     assert found
     assert max(map(len, found)) < 400
+
+
+def test_a_run_of_letters_without_any_sign_is_not_read() -> None:
     assert texts("我昨天去了医院" * 150_000) == []
     assert texts("a" * 1_000_000) == []
 

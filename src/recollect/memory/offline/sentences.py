@@ -91,12 +91,16 @@ def sentences_of(text: str) -> list[str]:
 
 
 def _parts(sentence: str) -> Iterator[str]:
-    """A sentence, cut where a part of it ends if it is too long: some people use no full stops."""
+    """A sentence, cut where a part of it ends if it is too long: some people use no full stops.
+
+    A long run without any place to cut was not written by a person, and is skipped.
+    """
     start = 0
     while len(sentence) - start > _LONGEST:
         ends = [match.end() for match in _PART_END.finditer(sentence, start + 1, start + _LONGEST)]
         end = ends[-1] if ends else start + _LONGEST
-        yield sentence[start:end].strip(" ,;，；")
+        if ends:
+            yield sentence[start:end].strip(" ,;，；")
         start = end
     yield sentence[start:]
 
