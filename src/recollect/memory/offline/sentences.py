@@ -98,10 +98,13 @@ def _parts(sentence: str) -> Iterator[str]:
     start = 0
     while len(sentence) - start > _LONGEST:
         ends = [match.end() for match in _PART_END.finditer(sentence, start + 1, start + _LONGEST)]
-        end = ends[-1] if ends else start + _LONGEST
         if ends:
-            yield sentence[start:end].strip(" ,;，；")
-        start = end
+            yield sentence[start : ends[-1]].strip(" ,;，；")
+            start = ends[-1]
+        elif following := _PART_END.search(sentence, start + _LONGEST):
+            start = following.end()
+        else:
+            return
     yield sentence[start:]
 
 
