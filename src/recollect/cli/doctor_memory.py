@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .doctor_database import Finding, existing, guarded, known_steps, steps_in
 from .opening import file_of
-from .output import plural
+from .output import describe_partial, plural
 
 if TYPE_CHECKING:
     from ..memory.search.embedders import Embedder
@@ -90,7 +90,8 @@ async def _learning(url: str) -> Finding:
             lambda rows: float(rows[0][0] or 0),
         )
     remembered = plural(now.remembered, "conversation")
-    told = f"{remembered} remembered, {now.pending:,} pending, {now.failed:,} failed"
+    partial = describe_partial(now.partial)
+    told = f"{remembered} remembered, {now.pending:,} pending, {now.failed:,} failed{partial}"
     return learning_finding(told, now.failed, waited)
 
 

@@ -125,3 +125,8 @@ def say(words: str) -> None:
 def plural(number: int, one: str, many: str | None = None) -> str:
     """A number of things: `1 entry`, `1,200 entries`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def describe_partial(count: int) -> str:
+    """How many conversations were not read whole, as the end of a line; empty if there are none."""
+    return f", {count:,} not read whole" if count else ""

@@ -5,7 +5,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from .opening import open_store
-from .output import one_line, painted, plural, say, table, tell_json
+from .output import describe_partial, one_line, painted, plural, say, table, tell_json
 from .parsing import Commands, NotThereError, add_command, add_json, add_place, count, refuse
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _list(options: argparse.Namespace) -> int:
         print(table(("RUN", "STATUS", "TRIES", "CREATED", "MODEL", "ERROR"), map(_row, found)))
     say(
         f"{plural(coverage.remembered, 'conversation')} remembered, {coverage.pending} pending,"
-        f" {coverage.failed} failed"
+        f" {coverage.failed} failed{describe_partial(coverage.partial)}"
     )
     return 0
 
@@ -122,6 +122,8 @@ def _told(run: "Run") -> list[str]:
         tokens = f"{stage.prompt_tokens + stage.completion_tokens:,} tokens"
         by = f"{stage.stage} by {one_line(stage.model)}"
         lines.append(f"  {stage.finished_at:%Y-%m-%d %H:%M}  {by}, {tokens}")
+    if run.left_out:
+        lines.append(painted(f"  {run.left_out:,} sentences or messages were not read whole", "yellow"))
     for failure in run.failures:
         what = one_line(f"try {failure.attempt}, {failure.stage}: {failure.error}")
         lines.append(painted(f"  {failure.failed_at:%Y-%m-%d %H:%M}  {what}", "red"))

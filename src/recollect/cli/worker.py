@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .configuration import configured, is_configured
 from .opening import told_url
-from .output import tell_json
+from .output import describe_partial, tell_json
 from .parsing import Commands, add_command, count
 
 if TYPE_CHECKING:
@@ -125,7 +125,10 @@ async def _work(store: "MemoryStore", until_idle: bool, say: _Say) -> "Coverage"
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
     now = await store.coverage()
-    say(f"{now.remembered} conversations remembered, {now.pending} pending, {now.failed} failed")
+    say(
+        f"{now.remembered} conversations remembered, {now.pending} pending, {now.failed} failed"
+        f"{describe_partial(now.partial)}"
+    )
     return now
 
 

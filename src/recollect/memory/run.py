@@ -19,6 +19,8 @@ class RunStage:
     finished_at: datetime
     prompt_tokens: int
     completion_tokens: int
+    left_out: int = 0
+    """How many sentences or messages it did not read whole, for there were too many."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Run:
     failures: tuple[RunFailure, ...] = ()
 
     @property
+    def left_out(self) -> int:
+        """How many sentences or messages were not read whole; for a run that is done, `error` says so too."""
+        return max((stage.left_out for stage in self.stages), default=0)
+
+    @property
     def position(self) -> str:
         """Where it stands among others, for the page after it."""
         return f"{time_to_column(self.created_at)}/{self.run_id}"
@@ -61,7 +68,7 @@ class Run:
     def to_dict(self) -> dict[str, Any]:
         """The run as JSON tells it."""
         told: dict[str, Any] = _told(asdict(self))
-        return told
+        return {**told, "left_out": self.left_out}
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,16 @@ class Coverage:
     """How many conversations are remembered, how many are yet to be, and how many could not be."""
 
     remembered: int = 0
+    """Those that were read whole."""
     pending: int = 0
     failed: int = 0
+    partial: int = 0
+    """Those that were learned from, but not read whole."""
 
     @property
     def share(self) -> float:
         """The share of conversations that are remembered; 1 if there are none."""
-        total = self.remembered + self.pending + self.failed
+        total = self.remembered + self.pending + self.failed + self.partial
         return self.remembered / total if total else 1.0
 
 

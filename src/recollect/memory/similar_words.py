@@ -106,6 +106,7 @@ _GROUPS = (
     "lose lost",
     "visit visiting",
     "favorite favourite",
+    "allergy allergic",
 )
 SAME = {stem(word): stem(group.split()[0]) for group in _GROUPS for word in group.split()}
 """A word of which each of several stands for the same."""

@@ -1,7 +1,8 @@
 """Whether two texts say the same, decided from their words: no model, and careful where a word changes all.
 
 Two texts are held to say the same if nearly all of their words are the same or mean the same, and nothing
-is different that matters: a negation, a number, a date, a name, who it is about, wished or done.
+is different that matters: a negation, a number, a date, a name, who it is about, who does what to whom,
+wished or done.
 """
 
 import re
@@ -9,6 +10,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from .facts.health import concerns_health
+from .roles import Roles, play_other_roles, roles_of
 from .similar_words import (
     CJK_LIGHT,
     CJK_SAME,
@@ -61,6 +64,8 @@ class Meaning:
     names: frozenset[str]
     is_negated: bool
     tense: int
+    roles: Roles
+    concerns_health: bool
 
 
 def say_the_same(a: str, b: str) -> bool:
@@ -91,6 +96,8 @@ def meaning_of(text: str) -> Meaning:
         names=frozenset(stem(name.lower()) for name in _NAME.findall(plain)) - LIGHT,
         is_negated=(len(_NEGATED.findall(plain)) + len(_CJK_NEGATION.findall(plain))) % 2 == 1,
         tense=_tense_of(plain),
+        roles=roles_of(plain),
+        concerns_health=concerns_health(plain),
     )
 
 
@@ -98,9 +105,13 @@ def mean_the_same(a: Meaning, b: Meaning) -> bool:
     """Whether two meanings are the same, or nearly."""
     if (a.numbers, a.dates, a.is_negated) != (b.numbers, b.dates, b.is_negated) or a.tense * b.tense < 0:
         return False
+    if play_other_roles(a.roles, b.roles):
+        return False
     if not a.words or not b.words:
         return a.words == b.words and bool(a.dates or a.numbers)
     different = a.words ^ b.words
+    if different and (a.concerns_health or b.concerns_health):
+        return False  # one more allergy in a list is not the same list
     if different & (a.names | b.names | MATTERS) or any(map(_CJK_MATTERS.search, different)):
         return False
     share = len(a.words & b.words) / len(a.words | b.words)
@@ -119,6 +130,7 @@ def says_more(longer: Meaning, shorter: Meaning) -> bool:
         and shorter.is_negated == longer.is_negated
         and shorter.tense * longer.tense >= 0
         and not (longer.words - shorter.words) & MATTERS
+        and not play_other_roles(longer.roles, shorter.roles)
     )
 
 

@@ -1,8 +1,12 @@
 """What is found in messages: who the user is, what happened, what they think, feel and want."""
 
+import asyncio
+
 import pytest
 
-from .kit import candidates, mind, modification, only, texts
+from recollect.memory.offline import OfflineExtractor
+
+from .kit import candidates, excerpt_of, mind, modification, only, texts
 
 PROFILE = {
     "I'm allergic to peanuts.": "The user is allergic to peanuts.",
@@ -250,11 +254,25 @@ def test_the_mind_has_a_confidence_only_if_it_found_something() -> None:
     assert 0 < confidence < 1
 
 
-def test_a_long_message_gives_a_few_entries_and_not_one_for_each_sentence() -> None:
+def test_every_statement_of_a_message_is_found() -> None:
     said = " ".join(
         f"I visited my aunt Rosa in town number {number} in {1950 + number}." for number in range(70)
     )
-    assert 1 <= len(texts(said)) <= 6
+    found = texts(said)
+    assert [f"town number {number} in" in text for number, text in enumerate(found)] == [True] * 70
+
+
+def test_a_sentence_without_full_stops_is_read_to_its_end() -> None:
+    filling = " and ".join(f"we walked past house number {number} by the river" for number in range(30))
+    found = texts(f"So yesterday was long, {filling}, and I am allergic to latex.")
+    assert any("allergic to latex" in text for text in found)
+
+
+def test_of_too_many_sentences_those_on_health_are_read_and_the_others_counted() -> None:
+    plain = "\n".join(f"The bus number {number} was late." for number in range(1500))
+    answer = asyncio.run(OfflineExtractor().modification(excerpt_of(f"{plain}\nI am allergic to latex.")))
+    assert "The user is allergic to latex." in [each.text for each in answer.value.candidates]
+    assert answer.data == {"sentences_left_out": 501}
 
 
 def test_a_long_sentence_is_cut_where_a_part_of_it_ends() -> None:

@@ -92,6 +92,10 @@ class NewEntry:
     """What was said later and is known already: then this one was true before."""
     content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    learned_by: str | None = None
+    """The run that learned it, if it is not the run that writes it; empty if a person wrote it."""
+    remains_of: str | None = None
+    """The entry that stated it beside another fact, and that is superseded now."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class Support:
     wording: str = field(repr=False)
     evidence: tuple[tuple[str, str], ...]
     said_at: datetime | None = None
+    learned_by: str | None = None
+    """As in `NewEntry`."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +184,7 @@ def _content_row(
         "valid_to": entry.valid_to,
         "retired_at": entry.superseded_by and now,
         "superseded_by": entry.superseded_by,
-        "run_id": run_id,
+        "run_id": _learned_by(entry, run_id) or None,
         "metadata": metadata_to_column(entry.metadata),
     }
 
@@ -191,12 +197,16 @@ def _evidence_rows(tenant: str, run_id: str | None, of: NewEntry | Support) -> l
             "tenant": tenant,
             "conversation_id": conversation_id,
             "message_id": message_id,
-            "source": run_id or "",
+            "source": _learned_by(of, run_id),
             "place": place,
             "wording": text_to_column(wording),
         }
         for place, (conversation_id, message_id) in enumerate(of.evidence)
     ]
+
+
+def _learned_by(of: NewEntry | Support, run_id: str | None) -> str:
+    return (run_id or "") if of.learned_by is None else of.learned_by
 
 
 def telling_terms(text: str) -> list[str]:

@@ -79,14 +79,18 @@ class RunQueries:
         return f"SELECT 1 WHERE EXISTS ({runs}) OR EXISTS ({due})"
 
     def coverage(self, tenant: str | None) -> LongQuery:
-        """Each conversation counts once: as failed if a run is, else as pending if one is open or to come."""
+        """Each conversation counts once: as failed if a run is, else as pending if one is open or to come.
+
+        A run that is done has an error only if it has left something out; its conversation is partial.
+        """
         whose = _OF_ANYBODY if tenant is None else _OF_TENANT
         return LongQuery(
             "SELECT state, count(*) FROM (SELECT CASE"
             " WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1 THEN 'failed'"
-            " WHEN max(is_open) = 1 THEN 'pending' ELSE 'remembered' END AS state FROM"
-            f" (SELECT conversation_id, status, is_open FROM {RUNS.name} WHERE {whose} UNION ALL"
-            f" SELECT conversation_id, 'pending', 1 FROM {CONVERSATIONS.name}"
+            " WHEN max(is_open) = 1 THEN 'pending' WHEN max(error) IS NOT NULL THEN 'partial'"
+            " ELSE 'remembered' END AS state FROM"
+            f" (SELECT conversation_id, status, is_open, error FROM {RUNS.name} WHERE {whose} UNION ALL"
+            f" SELECT conversation_id, 'pending', 1, NULL FROM {CONVERSATIONS.name}"
             f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS held"
             " GROUP BY conversation_id) AS conversations GROUP BY state"
         )

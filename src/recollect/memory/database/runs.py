@@ -59,7 +59,7 @@ _KEEP_STAGE = (
     " ON CONFLICT DO NOTHING RETURNING 1"
 )
 _CLOSE = (
-    f"UPDATE {RUNS.name} SET status = 'done', is_open = 0, finished_at = ?2, model = ?3, error = NULL"
+    f"UPDATE {RUNS.name} SET status = 'done', is_open = 0, finished_at = ?2, model = ?3, error = ?4"
     " WHERE run_id = ?1"
 )
 _COUNT_FAILURE = (
@@ -167,7 +167,8 @@ class QueueQueries:
             f" (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1) RETURNING 1"
         )
         self.still_there = (
-            f"SELECT content_id FROM {CONTENTS.name} WHERE content_id IN {dialect.each.format('?1')}"
+            f"SELECT content_id, retired_at IS NULL FROM {CONTENTS.name}"
+            f" WHERE content_id IN {dialect.each.format('?1')}"
         )
         self.make_runs = _make_runs(dialect)
         self.hold_conversation = f"{conversations.READ}{dialect.lock}"
@@ -319,18 +320,30 @@ def keep_stage(task: Task, kept: KeptStage) -> Script[bool]:
     return bool((yield Statement(_KEEP_STAGE, values)))
 
 
-def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[set[str]]:
-    """Of the ids of entries those that nobody has deleted, nor will until the transaction ends."""
+def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[dict[str, bool]]:
+    """Of the ids of entries those that nobody has deleted, nor will until the transaction ends.
+
+    Each comes with whether it is live: not superseded.
+    """
     yield Statement(memories.HOLD, (task.run.memory_id, task.run.tenant))
     rows = yield Statement(queries.still_there, (json.dumps(list(ids)),))
-    return {content_id for (content_id,) in rows}
+    return {content_id: bool(is_live) for content_id, is_live in rows}
 
 
 def finish(
-    queries: QueueQueries, task: Task, model: str, result: Any, merge: MergeResults, now: str
+    queries: QueueQueries,
+    task: Task,
+    model: str,
+    result: Any,
+    merge: MergeResults,
+    now: str,
+    left_out: str | None = None,
 ) -> Script[None]:
-    """End a run that came to a result, and let the next of its memory be taken. The lease must be held."""
-    yield Statement(_CLOSE, (task.run.run_id, now, model))
+    """End a run that came to a result, and let the next of its memory be taken. The lease must be held.
+
+    `left_out` says what the run did not read, if anything.
+    """
+    yield Statement(_CLOSE, (task.run.run_id, now, model, left_out))
     if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):
         yield from release(queries, task, 0)
     # Last, since who appends has the memory, which who releases may wait for, and then the conversation.

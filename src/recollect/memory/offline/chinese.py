@@ -2,6 +2,7 @@
 
 import re
 
+from ..facts.chinese_clauses import SOMEBODY, lacks_subject
 from .quotes import around_speech
 
 INJECTION = re.compile(
@@ -12,12 +13,6 @@ INJECTION = re.compile(
     "|你现在是|从现在(?:起|开始)，?你|(?:扮演|假装)|新的?指令|开发者模式|越狱"
 )
 ORDER = re.compile("^(?:请)?(?:保存|存储|记录|添加|写入|授予|删除|设置)")
-SOMEBODY = (
-    "我(?:们|家)?的?(?:最好的|最大的|最小的|好|大|小|亲|前|新|那个|这个)?(?:妈妈?|爸爸?|父亲|母亲|父母|爸妈|哥哥?|弟弟?|姐姐?|妹妹?|爷爷"
-    "|奶奶|外公|外婆|姥姥|姥爷|老公|老婆|丈夫|妻子|太太|先生|儿子|女儿|孩子|男友|女友|男朋友|女朋友|朋友|同事"
-    "|同学|老板|老师|邻居|室友|舅舅|叔叔|阿姨|姑姑|表[哥弟姐妹]|堂[哥弟姐妹]|家人|猫|狗)"
-)
-"""Somebody who belongs to the user."""
 # What follows is a text to work on, and no statement of the user.
 _WORK = "(?:翻译|润色|改写|校对|总结|概括|修改|缩写|扩写|重写|改错|纠正语法|检查语法|改得|改成)"
 _ASKED = "(?:请|麻烦|帮我|帮忙|你|您|能|能否|能不能|可以|可不可以|给我)*(?:[把将].{1,20}?)?"
@@ -71,12 +66,6 @@ _WORDS = (
     (re.compile("[我咱]"), "用户"),
 )
 _AND_OTHERS = "用户等人"
-# What a sentence begins with whose subject is left out: a time, an adverb, a verb that was done.
-_WITHOUT_SUBJECT = re.compile(
-    "(?:昨天|前天|今天|上周|上个月|去年|今年|刚刚|刚|最近|已经|终于|明天|下周|下个月|现在|目前|一直|平时"
-    "|经常|每天|周末|小时候|从小|其实"
-    "|喜欢|讨厌|住在|在|有|是|去|买|搬|想|打算|准备|开始|学|养|不|属)"
-)
 
 
 def is_first_person(sentence: str) -> bool:
@@ -87,11 +76,6 @@ def is_first_person(sentence: str) -> bool:
 def speaks_to_somebody(sentence: str) -> bool:
     """Whether the other is spoken to."""
     return bool(_SPEAKING_TO.search(sentence))
-
-
-def lacks_subject(sentence: str) -> bool:
-    """Whether a sentence does not say whom it speaks of."""
-    return bool(_WITHOUT_SUBJECT.match(sentence))
 
 
 def third_person_of(sentence: str) -> str | None:

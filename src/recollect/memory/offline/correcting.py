@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..conversation import Message
+from ..facts.slots import slot_of
 from ..pipeline.stages import MOST_EVIDENCE, Candidate
 from .reading import read_message
 from .sentences import sentences_of
-from .slots import slot_of
 
 _LOOKED_AT = 500  # characters: a correction comes soon
 _SORRY = r"(?:(?:actually|no|sorry|oops|wait|correction|scratch that|i misspoke)[,.!:;]? )"

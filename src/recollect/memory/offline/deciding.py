@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator, Sequence, Set
 
 from ..entry import ContentType, Entry
+from ..facts.slots import Slot, slot_of
+from ..facts.stances import Stance, contradict, stance_of
+from ..facts.stated import facts_of, slot_in
 from ..pipeline.stages import Candidate, Decision
 from ..similarity import Meaning, mean_the_same, meaning_of, says_more
 from .known import Known
-from .slots import Slot, slot_of
-from .stances import Stance, contradict, stance_of
 
 ENDS = "ends"
 """What data calls the slot that has no value any more."""
@@ -41,8 +42,7 @@ class Held:
         """Take in what was said."""
         self.known.add(key, said.text)
         self._types[key] = said.content_type
-        slot = _slot_of(said)
-        if slot:
+        for slot in _slots_of(said):
             self.slots.setdefault(slot.name, []).append((key, slot.value))
 
     def taken_back_by(self, candidate: Candidate, meaning: Meaning) -> list[str]:
@@ -115,8 +115,9 @@ class _Deciding:
         return tuple(key for key, value in self._held.slots.get(slot.name, ()) if value != slot.value)
 
 
-def _slot_of(said: Candidate | Entry) -> Slot | None:
+def _slots_of(said: Candidate | Entry) -> list[Slot]:
+    """What it says of matters with one value: entries of earlier versions may state several."""
     name, value = said.data.get("slot"), said.data.get("value")
-    if isinstance(name, str) and isinstance(value, str):
-        return Slot(name, value)
-    return slot_of(said.text)
+    own = [Slot(name, value)] if isinstance(name, str) and isinstance(value, str) else []
+    stated = filter(None, map(slot_in, facts_of(said.text)))
+    return list({slot.name: slot for slot in (*stated, *own)}.values())

@@ -7,15 +7,17 @@ from weakref import WeakKeyDictionary
 
 from ..conversation import Message
 from ..entry import Entry
+from ..facts.stances import takes_back
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
 from ..similarity import mean_the_same, meaning_of, says_more
 from .correcting import correction_in
 from .deciding import Held, decide
 from .known import Known
 from .reading import read_message
-from .stances import takes_back
+from .sentences import split_sentences
 
 _AT_ONCE = 20  # messages, before others get their turn
+_LONG = 2000  # characters of a message; a shorter one is read whole, and at once
 _BEFORE = 10  # messages before, in which something may stand that is corrected now
 _TOLD = 50  # candidates that are told in words
 
@@ -32,7 +34,9 @@ class OfflineExtractor:
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         """First-person statements and dated happenings in the user's messages."""
         found = [each for each in await self._candidates(excerpt) if _is_given_first(each)]
-        return Answer(Modification(_in_words(found) or "Nothing new.", tuple(found)))
+        left_out = await asyncio.to_thread(_count_left_out, excerpt)
+        data = {"sentences_left_out": left_out} if left_out else {}
+        return Answer(Modification(_in_words(found) or "Nothing new.", tuple(found)), data=data)
 
     async def update(
         self,
@@ -80,13 +84,26 @@ async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
     slotted = _last_with_slot([each for each in excerpt.before[-_BEFORE:] if excerpt.is_users(each)])
     for number, message in enumerate(excerpt.messages):
         await _give_way(number)
-        told = _candidates_of(message, before, slotted) if excerpt.is_users(message) else []
-        for candidate in told:
+        found = await _found_in(message, before, slotted) if excerpt.is_users(message) else []
+        for candidate in found:
             slotted = candidate if candidate.slot else slotted
             if seen.same_as(candidate.text) is None:
                 seen.add(f"{number}/{candidate.text}", candidate.text)
                 yield candidate
         before = message
+
+
+async def _found_in(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:
+    """The candidates of a message; a long one is read in a thread, so that others do not wait."""
+    if len(message.content) > _LONG:
+        return await asyncio.to_thread(_candidates_of, message, before, slotted)
+    return _candidates_of(message, before, slotted)
+
+
+def _count_left_out(excerpt: Excerpt) -> int:
+    """How many sentences of the user are not read, for a message has too many."""
+    texts = [message.content for message in excerpt.messages if excerpt.is_users(message)]
+    return sum(split_sentences(text).left_out for text in texts if len(text) > _LONG)
 
 
 async def _taken_back(candidates: Sequence[Candidate]) -> set[int]:

@@ -16,7 +16,6 @@ from .sentences import caption_of
 from .statements import Statement, statements_of
 from .telling import LONGEST, tell_further, tell_statement, with_said_on
 
-_MOST = 6  # entries of a message
 _SHORT = 60  # characters
 _VERY_SHORT = {False: 20, True: 9}  # characters, and Chinese ones
 _POINTS_BACK = re.compile(
@@ -35,8 +34,7 @@ def read_message(message: Message, before: Message | None) -> list[Candidate]:
     if not statements:
         return _without_statements(message, asked, said_on)
     is_kept = _score(statements, message.content, before) >= LEAST
-    groups = _groups(statements, is_kept)[:_MOST]
-    return [_candidate(group, message, said_on, asked) for group in groups]
+    return [_candidate(group, message, said_on, asked) for group in _groups(statements, is_kept)]
 
 
 def _without_statements(message: Message, asked: Asked | None, said_on: date) -> list[Candidate]:
@@ -70,12 +68,14 @@ def _groups(statements: Sequence[Statement], is_kept: bool) -> list[list[Stateme
     """The statements of an entry each: those that stand by themselves, and the best of the others."""
     groups: list[list[Statement]] = []
     best = max(statements, key=lambda statement: statement.score)
+    # One clause is worth as much as its sentence: none is lost because the others were set apart.
+    split = {each.whole for each in statements if each.whole and (is_kept or each.stands_alone)}
     for statement in statements:
         least = LEAST if statement.is_plain else STRONG
         is_worth_it = statement is best or bool(statement.moments) or statement.score >= least
         if groups and _is_linked(groups[-1], statement):
             groups[-1].append(statement)
-        elif statement.stands_alone or (is_kept and is_worth_it):
+        elif statement.stands_alone or statement.whole in split or (is_kept and is_worth_it):
             groups.append([statement])
     return groups
 

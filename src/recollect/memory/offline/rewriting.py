@@ -8,6 +8,7 @@ from .verbs import ADVERBS, BASE, is_past, third_person
 USER = "the user"
 
 _CONTRACTED = (
+    (re.compile(r"\b([Mm]y (?:full |first )?name)['’]s\b"), r"\1 is"),
     (re.compile(r"\bI['’]m not\b"), "I am not"),
     (re.compile(r"\bI(?:['’]m|m)\b"), "I am"),
     (re.compile(r"\bI(?:['’]ve|ve)\b"), "I have"),

@@ -3,17 +3,20 @@
 import re
 from bisect import bisect
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from ..facts.health import concerns_health
 from .quotes import speech_in
 
-_LOOKED_AT = 20_000  # characters of a message; what follows is not read for facts
-_MOST = 120  # sentences of a message
-_LONGEST = 600  # characters of a sentence; what is longer was not said by a person
+_LOOKED_AT = 20_000  # characters of a message in which a caption stands
+_MOST = 1000  # sentences of a message that are read: this bounds the time that a message takes
+_LONGEST = 600  # characters of a sentence; a longer one is cut where a part of it ends
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u200b-\u200f\u2028-\u202e\ufeff\ufffe\uffff]"
 )
 _EMOJI = re.compile("[\u2190-\u21ff\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]|[:;]-?[)(DPp]+(?=\\s|$)")
 _END = re.compile(r"(?<=[.!?…])[\"”’')]{0,2}\s+|(?<=[。！？；])|\n+")
+_PART_END = re.compile(r"[,;，；] ?| (?=(?:and|but|so|because|then|I|my) )")
 _ABBREVIATION = re.compile(
     r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Jr|Sr|vs|etc|e\.g|i\.e|a\.m|p\.m|U\.S|No)\.$", re.IGNORECASE
 )
@@ -62,12 +65,47 @@ _CLOSING = re.compile(
 )
 
 
-def sentences_of(text: str) -> list[str]:
-    """The first sentences of a message, without what no person reads."""
-    plain = _EMOJI.sub(" ", _CONTROL.sub(" ", _CAPTION.sub("\n", text[:_LOOKED_AT])))
+@dataclass(frozen=True)
+class Sentences:
+    """The sentences of a message that are read, in their order."""
+
+    read: list[str]
+    left_out: int
+    """How many more there are."""
+
+
+def split_sentences(text: str) -> Sentences:
+    """The sentences of a message. Of too many, those that concern health come first, then the first ones."""
+    plain = _EMOJI.sub(" ", _CONTROL.sub(" ", _CAPTION.sub("\n", text)))
     found = (_SPACES.sub(" ", piece).strip() for piece in _pieces(plain))
-    spoken = (sentence for sentence in found if 1 < len(sentence) <= _LONGEST)
-    return [sentence for sentence, _ in zip(spoken, range(_MOST), strict=False)]
+    spoken = [part for sentence in found for part in _parts(sentence) if len(part) > 1]
+    if len(spoken) <= _MOST:
+        return Sentences(spoken, 0)
+    places = sorted(range(len(spoken)), key=lambda place: (not concerns_health(spoken[place]), place))
+    return Sentences([spoken[place] for place in sorted(places[:_MOST])], len(spoken) - _MOST)
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a message, without what no person reads."""
+    return split_sentences(text).read
+
+
+def _parts(sentence: str) -> Iterator[str]:
+    """A sentence, cut where a part of it ends if it is too long: some people use no full stops.
+
+    A long run without any place to cut was not written by a person, and is skipped.
+    """
+    start = 0
+    while len(sentence) - start > _LONGEST:
+        ends = [match.end() for match in _PART_END.finditer(sentence, start + 1, start + _LONGEST)]
+        if ends:
+            yield sentence[start : ends[-1]].strip(" ,;，；")
+            start = ends[-1]
+        elif following := _PART_END.search(sentence, start + _LONGEST):
+            start = following.end()
+        else:
+            return
+    yield sentence[start:]
 
 
 def caption_of(text: str) -> str | None:

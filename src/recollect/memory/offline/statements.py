@@ -7,26 +7,21 @@ from datetime import date
 from functools import cached_property
 
 from ..entry import ContentType
-from .clauses import clauses_of, with_subject
+from ..facts.chinese_clauses import chinese_clauses_of, with_subject
+from ..facts.clauses import clauses_of
+from ..facts.health import concerns_health
+from ..facts.slots import Slot, slot_of
 from .grammar import CHINESE, Grammar, grammar_of
 from .moments import Moment
 from .quotes import without_speech
 from .salience import DATED, length_of, signs_of
 from .sentences import sentences_of, without_opening
-from .slots import Slot, slot_of
 
 _LEAST_WORDS = 3
 _LEAST_CHARACTERS = 5  # of Chinese
 _LEAST_PLAIN = 3  # of Chinese, where it is plain what is said
 _WORD = re.compile(r"\w+")
 _CHARACTER = re.compile(r"\w")
-# "I live in Rome and work as a cook" says two things.
-_TWO_THINGS = re.compile(
-    r",? and (?P<who>I )?(?=(?:work (?:as|at|for)|live in|am an? |am \d|have (?:a|two|three) )\b)",
-    re.IGNORECASE,
-)
-_I = re.compile(r"(?:I|I['’]m)\b", re.IGNORECASE)
-_MINE = re.compile(r"My (?:[\w'’-]+ ){1,3}(?:is|are|was|has|have|[a-z]{2,}s)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,6 +37,8 @@ class Statement:
     moments: tuple[Moment, ...]
     signs: tuple[float, ...]
     length: float
+    whole: str | None = None
+    """The sentence of which it is a clause; `None` where it is a sentence of its own."""
 
     @cached_property
     def plain(self) -> str | None:
@@ -56,8 +53,9 @@ class Statement:
     @property
     def stands_alone(self) -> bool:
         """Whether it is worth an entry of its own, whatever else the message says."""
-        is_dated = bool(self.moments) and self.grammar.is_first_person(self.heard)
-        return is_dated or self.slot is not None
+        is_first_person = self.grammar.is_first_person(self.heard)
+        is_sure = bool(self.moments) or (self.is_plain and concerns_health(self.heard))
+        return (is_first_person and is_sure) or self.slot is not None
 
     @property
     def is_plain(self) -> bool:
@@ -96,8 +94,8 @@ class Statement:
 
 def statements_of(text: str, said_on: date) -> list[Statement]:
     """What a message states, in its order."""
-    told = enumerate(_told_sentences(sentences_of(text)))
-    found = (statement_of(sentence, place, said_on) for place, sentence in told if sentence)
+    told = enumerate(_told_clauses(sentences_of(text)))
+    found = (statement_of(clause, place, said_on, whole) for place, (clause, whole) in told if clause)
     return [statement for statement in found if not _is_about_the_other(statement)]
 
 
@@ -108,8 +106,8 @@ def _is_about_the_other(statement: Statement) -> bool:
     return grammar.speaks_to_somebody(sentence) and not is_happening
 
 
-def _told_sentences(sentences: list[str]) -> Iterator[str]:
-    """The sentences that state something, and an empty text for each that does not."""
+def _told_clauses(sentences: list[str]) -> Iterator[tuple[str, str | None]]:
+    """Clauses that state something, each with its sentence, and an empty text for each other sentence."""
     was_injected, before = False, ""
     for sentence in _own_sentences(sentences):
         grammar = grammar_of(sentence)
@@ -117,10 +115,15 @@ def _told_sentences(sentences: list[str]) -> Iterator[str]:
         is_injected = bool(grammar.injection.search(sentence))
         was_injected = is_injected or (was_injected and bool(grammar.order.search(opened)))
         if was_injected or grammar.recalled.search(sentence) or not states_something(opened):
-            yield ""
+            yield "", None
         else:
-            whole = with_subject(opened, before) if grammar.is_chinese else opened
-            yield from _things_of(whole)
+            tell = grammar.third_person_of
+            whole = with_subject(opened, before, tell) if grammar.is_chinese else opened
+            clauses = _clauses_of(whole)
+            if len(clauses) == 1:
+                yield whole, None
+            else:
+                yield from ((clause if states_something(clause) else "", whole) for clause in clauses)
         before = opened
 
 
@@ -136,19 +139,12 @@ def _own_sentences(sentences: list[str]) -> list[str]:
     return sentences
 
 
-def _things_of(sentence: str) -> Iterator[str]:
-    if grammar_of(sentence).is_chinese:
-        yield from map(without_opening, clauses_of(sentence))
-    elif (match := _TWO_THINGS.search(sentence)) and _is_about_the_user(sentence, match):
-        yield sentence[: match.start()] + "."
-        yield "I " + sentence[match.end() :]
-    else:
-        yield sentence
-
-
-def _is_about_the_user(sentence: str, linked: re.Match[str]) -> bool:
-    """Whether what is linked is: "My mother sings and I have a cat", but not "My mother and I have a cat"."""
-    return bool(_I.match(sentence) or (linked["who"] and _MINE.match(sentence, 0, linked.start())))
+def _clauses_of(sentence: str) -> list[str]:
+    """The clauses of a sentence that state a fact each, or else the sentence."""
+    grammar = grammar_of(sentence)
+    if grammar.is_chinese:
+        return [without_opening(each) for each in chinese_clauses_of(sentence, grammar.third_person_of)]
+    return clauses_of(sentence, grammar.third_person_of)
 
 
 def states_something(sentence: str) -> bool:
@@ -171,8 +167,8 @@ def _says_enough_in_chinese(sentence: str) -> bool:
     )
 
 
-def statement_of(sentence: str, place: int, said_on: date) -> Statement:
-    """A sentence as a statement."""
+def statement_of(sentence: str, place: int, said_on: date, whole: str | None = None) -> Statement:
+    """A sentence, or a clause of one, as a statement."""
     grammar, heard = grammar_of(sentence), without_speech(sentence)
     return Statement(
         sentence,
@@ -182,4 +178,5 @@ def statement_of(sentence: str, place: int, said_on: date) -> Statement:
         tuple(grammar.moments_in(heard, said_on)),
         signs_of(heard, grammar.is_chinese),
         length_of(heard, grammar.is_chinese),
+        whole,
     )

@@ -1,6 +1,6 @@
 """`pipeline_result`: what a run came to, as conversations tell it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...sessions.sql.columns import time_from_column
@@ -8,6 +8,7 @@ from ..database.runs import KeptStage
 from ..times import tell_time
 from .stages import Stage, Usage
 
+_LEFT_OUT = ("sentences_left_out", "messages_left_out", "messages_shortened")
 _LONGEST_TEXT = 20_000  # characters: a conversation may go on for years
 
 
@@ -35,6 +36,21 @@ def pipeline_result(kept: Mapping[Stage, KeptStage], messages: int) -> dict[str,
             "profile_updated": updated,
         },
     }
+
+
+def describe_left_out(kept: Iterable[KeptStage]) -> str | None:
+    """What the stages of a run did not read, in words; `None` if they read everything."""
+    count = max((count_left_out(stage) for stage in kept), default=0)
+    if not count:
+        return None
+    return f"{count} sentences or messages were not read whole: there were too many"
+
+
+def count_left_out(stage: KeptStage) -> int:
+    """How many sentences or messages a stage did not read whole."""
+    data = stage.result.get("data", {}) if isinstance(stage.result, dict) else {}
+    counts = [data.get(name, 0) for name in _LEFT_OUT]
+    return sum(count for count in counts if isinstance(count, int))
 
 
 def merged(before: dict[str, Any] | None, result: dict[str, Any], length: int) -> dict[str, Any]:

@@ -17,9 +17,11 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
 from ..database.runs import Failure, KeptStage, Task
 from ..entry import Entry
+from ..facts.stated import facts_of
 from .metering import Metered, TokenMeter
-from .results import merged, pipeline_result
+from .results import describe_left_out, merged, pipeline_result
 from .settling import known_after, settle
+from .splitting import one_fact_each
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
 
 T = TypeVar("T")
@@ -212,7 +214,8 @@ class _Work:
         answer = Answer(Modification("", ()))
         if self._excerpt.messages:  # they may have been erased
             answer = await self._held(self._extractor.modification(self._excerpt))
-        await self._keep(answer, msgspec.to_builtins(answer.value))
+        found = replace(answer.value, candidates=one_fact_each(answer.value.candidates))
+        await self._keep(answer, msgspec.to_builtins(found))
 
     async def _update(self) -> None:
         candidates = self._candidates()
@@ -220,6 +223,7 @@ class _Work:
         answer = Answer(Update(()))
         if candidates:
             answer = await self._held(self._extractor.update(self._excerpt, candidates, known))
+        known = await self._with_evidence(known, answer.value.decisions)
         changes = self._settled(candidates, answer.value.decisions, known)
         told = msgspec.to_builtins(answer.value)
         await self._keep(answer, {**told, "profile_updated": bool(changes.added)}, changes)
@@ -235,9 +239,9 @@ class _Work:
         await to_its_end(self._keep_mind(answer), _LONGEST_PAUSE)
 
     async def _keep_mind(self, answer: Answer[Mind]) -> None:
-        candidates = answer.value.candidates
-        changes = self._settled(candidates, (), await self._known(candidates))
-        await self._keep(answer, msgspec.to_builtins(answer.value), changes, is_last=True)
+        found = replace(answer.value, candidates=one_fact_each(answer.value.candidates))
+        changes = self._settled(found.candidates, (), await self._known(found.candidates))
+        await self._keep(answer, msgspec.to_builtins(found), changes, is_last=True)
 
     def _settled(
         self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
@@ -255,6 +259,18 @@ class _Work:
         slots = {candidate.slot for candidate in candidates if candidate.slot}
         related = partial(self._database.related, self._task.run.memory_id, texts, slots)
         return await _patiently(self._task, related)
+
+    async def _with_evidence(self, known: list[Entry], decisions: Sequence[Decision]) -> list[Entry]:
+        """The same entries, with their evidence where facts of one may have to be kept apart."""
+        targets = {
+            each for decision in decisions if decision.action == "supersede" for each in decision.targets
+        }
+        split = [entry for entry in known if entry.content_id in targets and len(facts_of(entry.text)) > 1]
+        if not split:
+            return known
+        cited = await _patiently(self._task, partial(self._database.with_evidence, split))
+        by_id = {entry.content_id: entry for entry in cited}
+        return [by_id.get(entry.content_id, entry) for entry in known]
 
     async def _keep(
         self, answer: Answer[Any], result: Any, changes: Changes | None = None, is_last: bool = False
@@ -285,19 +301,26 @@ class _Work:
         yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
         if is_last:
             result = pipeline_result(self._kept, len(task.messages))
-            yield from runs.finish(queue, task, kept.model, result, merged, now)
+            left_out = describe_left_out(self._kept.values())
+            yield from runs.finish(queue, task, kept.model, result, merged, now, left_out)
 
     def _still_possible(self, changes: Changes) -> Script[Changes]:
-        """The changes without what people have deleted while the model thought."""
-        later = {entry.superseded_by for entry in changes.added if entry.superseded_by}
-        wanted = {support.content_id for support in changes.supported} | later
+        """The changes without what people have deleted or changed while the model thought."""
+        depends = {
+            each for entry in changes.added for each in (entry.superseded_by, entry.remains_of) if each
+        }
+        wanted = {support.content_id for support in changes.supported} | depends
         if not wanted:
             return changes
-        there = yield from runs.still_there(self._database.queue, self._task, wanted)
+        is_live = yield from runs.still_there(self._database.queue, self._task, wanted)
+        added = [
+            entry for entry in changes.added if entry.remains_of is None or is_live.get(entry.remains_of)
+        ]
+        there = is_live.keys() | {entry.content_id for entry in added}
         return Changes(
             tuple(
                 entry if entry.superseded_by in there else replace(entry, superseded_by=None)
-                for entry in changes.added
+                for entry in added
             ),
             tuple(support for support in changes.supported if support.content_id in there),
             tuple(pair for pair in changes.superseded if pair[1] in there),

@@ -1,7 +1,8 @@
 """What a stage does to a memory: decided over values.
 
 A model proposes, and this decides. Nothing is lost because a model did not repeat it: entries go only where
-something takes their place. Nothing is stored twice, whatever a model says.
+something takes their place, and then only the facts that it replaces. Nothing is stored twice, whatever a
+model says.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +12,10 @@ from functools import cache
 
 from ..database.entries import Changes, NewEntry, Support, telling_terms
 from ..entry import Entry
+from ..facts.stated import slot_in
 from ..similarity import mean_the_same, meaning_of
 from ..times import now
+from .remaining import remaining_facts, replaces
 from .stages import MOST_EVIDENCE, Candidate, Decision
 
 Cited = tuple[tuple[str, str], ...]
@@ -37,6 +40,7 @@ def settle(
         decision = by_candidate.get(number) or Decision(number, "add")
         evidence = tuple((conversation_id, message) for message in candidate.evidence[:MOST_EVIDENCE])
         settling.take(candidate, decision, evidence)
+    settling.keep_remaining_facts()
     return Changes(tuple(settling.added), tuple(settling.supported), tuple(settling.superseded))
 
 
@@ -75,12 +79,16 @@ class _Settling:
         self._known = known
         self._said_at = said_at
         self._taken: set[str] = set()
+        self._replaced: list[tuple[str, str]] = []
+        """Entries that go, each with the text that takes its place."""
+        self._said: list[str] = []
         # For as long as this lasts: texts are not to be held longer.
         self._meaning_of = cache(meaning_of)
         self._terms_of = cache(lambda text: frozenset(telling_terms(text)))
 
     def take(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
         """Decide what becomes of one candidate."""
+        self._said.append(candidate.text)
         same = self._same(candidate, decision)
         said_at = self._time_of(candidate)
         if same is not None:
@@ -134,8 +142,8 @@ class _Settling:
             return False
         return mean_the_same(self._meaning_of(held), self._meaning_of(text))
 
-    def _is_open_to(self, candidate: Candidate, entry: Entry) -> bool:
-        return entry.content_type == candidate.content_type and entry.content_id not in self._taken
+    def _is_open_to(self, said: Candidate | Entry, entry: Entry) -> bool:
+        return entry.content_type == said.content_type and entry.content_id not in self._taken
 
     def _merge(self, candidate: Candidate, evidence: Cited, targets: tuple[str, ...]) -> bool:
         """Give what a candidate brings to an entry about to be added that says the same, if there is one."""
@@ -160,7 +168,51 @@ class _Settling:
             and not self._is_later(entry, candidate)
         ]
         self._taken.update(targets)
+        self._replaced += [(target, candidate.text) for target in targets]
         return tuple(targets)
+
+    def keep_remaining_facts(self) -> None:
+        """Add the facts that only entries stated which have gone for the sake of another fact."""
+        by_id = {entry.content_id: entry for entry in self._known}
+        for target, successor in self._replaced:
+            for fact in remaining_facts(by_id[target].text, successor):
+                if not self._is_told(fact, by_id[target]):
+                    self._keep_fact(fact, by_id[target])
+
+    def _is_told(self, fact: str, of: Entry) -> bool:
+        """Whether something said now replaces a fact, or an entry that stays states it."""
+        staying = [entry.text for entry in self._known if self._is_open_to(of, entry)]
+        return any(replaces(text, fact) for text in self._said) or any(
+            self._says(text, fact) for text in staying
+        )
+
+    def _keep_fact(self, fact: str, of: Entry) -> None:
+        """Add a fact of an entry, learned when and from what that was."""
+        slot = slot_in(fact)
+        groups = _groups_of(of) or [("", ())]
+        kept = NewEntry(
+            of.content_type,
+            fact,
+            of.confidence,
+            slot=slot.name if slot else None,
+            data={"slot": slot.name, "value": slot.value} if slot else {},
+            evidence=groups[0][1],
+            said_at=of.said_at,
+            learned_by=groups[0][0],
+            remains_of=of.content_id,
+        )
+        self.added.append(kept)
+        self.supported += [
+            Support(kept.content_id, fact, cited, learned_by=source) for source, cited in groups[1:]
+        ]
+
+
+def _groups_of(entry: Entry) -> list[tuple[str, Cited]]:
+    """The evidence of an entry by the run that read it."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for each in entry.evidence:
+        groups.setdefault(each.run_id or "", []).append((each.conversation_id, each.message_id))
+    return [(source, tuple(cited)) for source, cited in groups.items()]
 
 
 def _new_entry(

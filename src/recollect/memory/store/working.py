@@ -28,6 +28,7 @@ from ..database.outlines import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import KeptStage, RunRow
 from ..database.schema import FAILURES, RUNS
+from ..pipeline.results import count_left_out
 from ..pipeline.stages import STAGES
 from ..run import Coverage, Run, RunFailure, RunStage, RunStatus
 from ..spending import Days, Spent, SpentBy, spent_from
@@ -109,7 +110,7 @@ class Working(Part):
         self._on_work()
 
     async def coverage(self) -> Coverage:
-        """How many conversations are remembered, pending and failed.
+        """How many conversations are remembered, pending, failed, and remembered in part.
 
         One that has not been quiet for long enough is pending.
         """
@@ -205,7 +206,8 @@ def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:
 
 def _told(kept: KeptStage) -> RunStage:
     finished = time_from_column(kept.finished_at)
-    return RunStage(kept.stage, kept.model, finished, kept.prompt_tokens, kept.completion_tokens)
+    tokens = (kept.prompt_tokens, kept.completion_tokens)
+    return RunStage(kept.stage, kept.model, finished, *tokens, count_left_out(kept))
 
 
 def _failures_from(run_id: str, rows: list[Row]) -> tuple[RunFailure, ...]:

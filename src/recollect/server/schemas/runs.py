@@ -29,9 +29,11 @@ _RUN: dict[str, Any] = {
             "finished_at": examples.LATER,
             "prompt_tokens": 0,
             "completion_tokens": 0,
+            "left_out": 0,
         }
     ],
     "failures": [],
+    "left_out": 0,
 }
 
 
@@ -43,6 +45,7 @@ class StageTold(Answer):
     finished_at: TimeTold
     prompt_tokens: int
     completion_tokens: int
+    left_out: int = Field(description="Sentences or messages that it did not read whole.")
 
 
 class FailureTold(Answer):
@@ -76,6 +79,7 @@ class RunTold(Answer):
     model: str | None
     stages: list[StageTold]
     failures: list[FailureTold]
+    left_out: int = Field(description="Sentences or messages that were not read whole; 0 if all were.")
 
 
 class RunQuery(Paged):
@@ -102,9 +106,10 @@ class RunOfPage(Paged):
 class CoverageTold(Answer):
     """How many conversations are remembered, how many are yet to be, and how many could not be."""
 
-    model_config = exampled({"remembered": 1, "pending": 0, "failed": 0, "share": 1.0})
+    model_config = exampled({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
 
     remembered: int
     pending: int
     failed: int
+    partial: int = Field(description="Learned from, but not read whole: a message was too long.")
     share: float = Field(description="The share that is remembered; 1 if there are no conversations.")

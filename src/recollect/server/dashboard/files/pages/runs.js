@@ -38,12 +38,12 @@ export function RunsPage({ query }) {
 function Coverage() {
   const { data, error, reload } = useLive((signal) => get("/v1/coverage", {}, signal), ["coverage"], EVERY);
   if (!data) return html`<${Failure} error=${error} retry=${reload} />`;
-  const all = data.remembered + data.pending + data.failed;
+  const all = data.remembered + data.partial + data.pending + data.failed;
   const part = (name) => html`<i class=${`cover-${name}`} style=${{ width: `${all ? (data[name] / all) * 100 : 0}%` }} />`;
   return html`<${Panel} title=${t("coverage.title")}>
     <p class="figure-line"><strong>${number(data.share, { style: "percent", maximumFractionDigits: 1 })}</strong> ${t("coverage.share", { n: number(all) })}</p>
-    <div class="cover" aria-hidden="true">${["remembered", "pending", "failed"].map(part)}</div>
-    <ul class="legend">${["remembered", "pending", "failed"].map((name) => html`<li class=${`key cover-key-${name}`}>${t(`coverage.${name}`)} <strong>${number(data[name])}</strong></li>`)}</ul>
+    <div class="cover" aria-hidden="true">${["remembered", "partial", "pending", "failed"].map(part)}</div>
+    <ul class="legend">${["remembered", "partial", "pending", "failed"].map((name) => html`<li class=${`key cover-key-${name}`}>${t(`coverage.${name}`)} <strong>${number(data[name])}</strong></li>`)}</ul>
   </${Panel}>`;
 }
 

@@ -220,6 +220,7 @@ export default {
   "coverage.title": "Coverage",
   "coverage.share": "of {n} conversations are remembered",
   "coverage.remembered": "Remembered",
+  "coverage.partial": "Not read whole",
   "coverage.pending": "Pending",
   "coverage.failed": "Failed",
   "usage.lead": "The tokens that models cost.",

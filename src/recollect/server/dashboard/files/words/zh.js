@@ -220,6 +220,7 @@ export default {
   "coverage.title": "覆盖率",
   "coverage.share": "的对话已被记住（共 {n} 个）",
   "coverage.remembered": "已记住",
+  "coverage.partial": "未完整读取",
   "coverage.pending": "等待中",
   "coverage.failed": "失败",
   "usage.lead": "模型消耗的令牌。",

@@ -18,6 +18,7 @@ _CHINESE_NOT = re.compile("再也不|不再|没有|[不没戒]")
 _STOP_WORDS = frozenset(
     {"longer", "anymor", "ani", "more", "stop", "quit", "gave", "use", "give", "again", "after", "all", "day"}
 )
+_LIST = re.compile(r"\w,? (?:and|or) \w|\w, \w|[、和及与]", re.IGNORECASE)
 _ABOUT_THE_SAME = 0.7  # share of the words of two texts that are the same
 
 
@@ -29,6 +30,8 @@ class Stance:
     names: frozenset[str]
     is_dated: bool
     is_so: bool
+    is_list: bool = False
+    """Whether it says so of several things."""
 
 
 def stance_of(text: str) -> Stance:
@@ -39,7 +42,13 @@ def stance_of(text: str) -> Stance:
     negations = meaning.is_negated + dislikes + bool(_STOPPED.search(said))
     plain = _CHINESE_NOT.sub("", liked)
     about = meaning if plain == liked else meaning_of(plain)
-    return Stance(about.words - _STOP_WORDS, meaning.names, bool(meaning.dates), negations % 2 == 0)
+    return Stance(
+        about.words - _STOP_WORDS,
+        meaning.names,
+        bool(meaning.dates),
+        negations % 2 == 0,
+        bool(_LIST.search(said)),
+    )
 
 
 def takes_back(text: str) -> bool:
@@ -51,6 +60,8 @@ def contradict(new: Stance, known: Stance) -> bool:
     """Whether of two texts one says what the other denies."""
     if new.is_so == known.is_so or known.is_dated or new.names != known.names or not known.words:
         return False
+    if known.is_list and known.words - new.words:
+        return False  # only a part of what is known is denied
     return len(new.words & known.words) / len(new.words | known.words) >= _ABOUT_THE_SAME
 
 

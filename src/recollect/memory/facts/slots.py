@@ -11,7 +11,7 @@ _END = (
 _NOW = (
     r"(?:is |has |also |now |just |currently |recently |finally |actually |is now |has just |has recently )*"
 )
-_OCCUPATION = (
+OCCUPATION = (
     r"(?:nurse|teacher|doctor|lawyer|engineer|student|chef|cook|writer|artist|designer|developer"
     r"|programmer|manager|accountant|analyst"
     r"|architect|dentist|driver|farmer|journalist|mechanic|musician|painter|photographer|pilot|plumber"
@@ -53,7 +53,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("job", _user(rf"(?:job|profession|occupation) is {_VALUE}{_END}")),
-    ("job", _user(rf"is (?:now )?an? (?P<value>(?:[a-z-]+ ){{0,3}}{_OCCUPATION})\b")),
+    ("job", _user(rf"is (?:now )?an? (?P<value>(?:[a-z-]+ ){{0,3}}{OCCUPATION})\b")),
     (
         "employer",
         _user(

@@ -1,0 +1,242 @@
+"""The clauses of an English sentence about the user, each as a sentence of its own.
+
+"I live in Lisbon and am allergic to nuts" states two facts, and one of them can end without the other. A
+sentence is read in the first person, as people say it, and in the third, as entries have it.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .health import concerns_health
+from .slots import OCCUPATION, slot_of
+
+Tell = Callable[[str], str | None]
+"""Gives a clause in the third person; `None` where that is not possible."""
+
+_TAIL = r"(?:(?:also|then|now|currently),? +)?"
+_JOINT = re.compile(
+    r",?\s+(?P<with>with)\s+|\s+(?P<bare>(?=(?:living|based) in |from [A-Z])|who (?=is |has |lives |works ))"
+    rf"|\s*(?P<sign>[,;:(]|\s[-–—]+)\s*(?:(?P<after>and|but|plus|while)\s+)?{_TAIL}"
+    rf"|\s+(?P<word>and|but|plus|while|&)\s+{_TAIL}"
+)
+_WHERE = re.compile(r"where (?=(?:I|(?:the )?user) (?:work|am|is|have|has)s?\b)", re.IGNORECASE)
+_OPENING = r"(?:(?:right now|now|currently|these days|nowadays|at the moment|today|recently),? )?"
+_ADVERBS = r"(?:(?:also|now|currently|still|just|recently|always|usually|really|severely|highly|very) )*"
+_EXPLICIT = re.compile(
+    r"(?:I|we)(?:['’]\w+)? (?!and\b)\w|(?:the )?user (?!and\b)\w"
+    r"|they (?:are|have|do|don['’]t|can|live|work)\b"
+    r"|(?:my|the user['’]s|their|our) (?:[\w'’-]+ ){1,3}?(?:is|are|was|were|has|have|had|lives?|works?|says"
+    r"|said|told|got|[a-z]{2,}ed)\b",
+    re.IGNORECASE,
+)
+_NAME_IS = r"(?:my|the user['’]s) (?:full |first )?name(?: is|['’]s)"
+_WHOLE = re.compile(
+    rf"{_OPENING}(?:I['’]\w+|(?:I|we|they|(?:the )?user) (?!and\b)[\w'’]+"
+    rf"|{_NAME_IS}\b|my (?:[\w'’-]+ ){{1,3}}and I \w"
+    r"|(?:my|the user['’]s|their|our) (?:[\w'’-]+ ){1,3}(?:is|are|was|were|has|have|[a-z]{2,}s)\b)",
+    re.IGNORECASE,
+)
+_ABOUT_USER = re.compile(rf"{_OPENING}(?:I\b|(?:the )?user (?!and\b)|{_NAME_IS}\b)", re.IGNORECASE)
+_IS = re.compile(rf"{_OPENING}(?:I['’]m|I am|(?:the )?user is|{_NAME_IS})\b", re.IGNORECASE)
+# A bare verb may still depend on one of these: "I want to live in Rome and work as a cook".
+_GOVERNS = re.compile(
+    r"\b(?:(?:want|wants|hope|like|love|plan|going|need|have|used|try|trying|decided|able|prefer|wish) to"
+    r"|will|would|can|could|should|might|may|must|let|help|gonna|wanna|do|did)"
+    r"\b|n['’]t\b|['’](?:ll|d)\b|\bnever\b"
+)
+_SUBORDINATE = re.compile(
+    r"\b(?:when|if|because|since|after|before|although|though|whenever|until|unless|as)"
+    r" (?:I|my|we|the user)\b",
+    re.IGNORECASE,
+)
+_LIVES = re.compile(r"\blive[sd]? in |\bliving in ", re.IGNORECASE)
+# Nobody but the user is named in these, so that what follows is about the user.
+_IS_SOMEBODY = re.compile(
+    rf"(?:I['’]m|\bam|\bis) (?:an? (?:[\w-]+ ){{0,3}}{OCCUPATION}"
+    r"|(?:(?:living|based) in|from) [A-Z][\w ]*)[.]$"
+)
+_OF_FAMILY = re.compile(r"(?:my|our|their|an?|two|three|four|five|\d+) [^\W\d_]", re.IGNORECASE)
+_PREDICATE = re.compile(
+    rf"{_ADVERBS}(?:allergic|intolerant|diabetic|asthmatic|epileptic|vegan|vegetarian|pescatarian|pregnant|single"
+    r"|married|divorced|engaged|widowed|co?eliac|lactose|deaf|blind|autistic|disabled|based in|living in"
+    r"|working (?:as|at|for)|from (?=[A-Z])|\d{1,3}(?: years old)?(?=[,.;!)]| and\b| with\b|$)"
+    rf"|an? (?:[\w-]+ ){{0,3}}{OCCUPATION}\b)"
+)
+# What is pointed at stands in the clause before.
+_POINTS_BACK = re.compile(
+    r"(?:[\w'’]+ ){1,4}?(?:it|there|that|them|him|her|this|these|those|here|so|too|both)\b"
+    r"(?! (?:is|are|I)\b)",
+    re.IGNORECASE,
+)
+_OWNED = re.compile(
+    r"(?:an?|two|three|four|five|\d+) (?:\w+ )?(?:kids?|child(?:ren)?|sons?|daughters?|cats?|dogs?)\b",
+    re.IGNORECASE,
+)
+_LONG_ENOUGH = re.compile(r"[^\s,;.]+ [^\s,;.]+")
+_PLAIN = re.compile(
+    r"(?:I(?: am|['’]m)|the user is) (?:an? |\d)|(?:I have|the user has) (?:an?|two|three) "
+    r"|(?:I|the user) (?:works? (?:as|at|for)|lives? in)\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"[\"“”「」]")
+_THEY = re.compile(r"they (are|have|don['’]t|do|can|live|work)\b", re.IGNORECASE)
+_AGREEING = {"are": "is", "have": "has", "do": "does", "don't": "doesn't", "live": "lives", "work": "works"}
+_LAST_SIGN = re.compile(r"[\s,;:(–—-]+$")
+
+
+@dataclass(frozen=True)
+class _Person:
+    """How a clause goes on that leaves out its subject."""
+
+    subject: str
+    be: str
+    have: str
+    live: str
+    verbs: re.Pattern[str]
+
+    def goes_on(self, piece: str, rest: str) -> str | None:
+        """What `rest` leaves out after a piece about the user; `None` if it is no clause."""
+        if (
+            self.verbs.match(rest)
+            and _LONG_ENOUGH.match(rest)
+            and not (self.be == "am" and _GOVERNS.search(piece))
+        ):
+            return f"{self.subject} "
+        if _IS.match(piece) and _PREDICATE.match(rest):
+            return f"{self.subject} {self.be} "
+        return None
+
+
+def _verbs(forms: str) -> re.Pattern[str]:
+    shared = r"can(?:['’]t|not)?|was|had|got|moved|started|grew up|used to|no longer|never|suffered|will"
+    return re.compile(rf"{_ADVERBS}(?:{'|'.join(forms.split())}|{shared}) ", re.IGNORECASE)
+
+
+_FIRST = _Person(
+    "I",
+    "am",
+    "have",
+    "live",
+    _verbs(
+        "am have live work study teach own speak suffer need eat drink smoke love like enjoy hate prefer play"
+        " want drive take use carry wear react avoid manage commute travel cook don['’]t do\\ not"
+    ),
+)
+_THIRD = _Person(
+    "The user",
+    "is",
+    "has",
+    "lives",
+    _verbs(
+        "is has lives works studies teaches owns speaks suffers needs eats drinks smokes loves likes enjoys"
+        " hates prefers plays wants drives takes uses carries wears reacts avoids manages commutes travels"
+        " cooks doesn['’]t does\\ not"
+    ),
+)
+_SAYS_I = re.compile(r"\b(?:I|my|we|our)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A part of a sentence that can stand by itself."""
+
+    opening: str
+    """Words that it leaves out in the sentence."""
+    start: int
+    end: int
+
+    def within(self, sentence: str) -> str:
+        text = self.opening + sentence[self.start : self.end]
+        text = _THEY.sub(_agreeing, text) if text[:4].lower() == "they" else text
+        if text.count(")") > text.count("("):
+            text = text.replace(")", "", 1)
+        text = _LAST_SIGN.sub("", text)
+        return text[:1].upper() + text[1:] + ("" if text[-1:] in ".!?…" else ".")
+
+
+def clauses_of(sentence: str, tell: Tell) -> list[str]:
+    """The clauses of a sentence about the user, where one of them states a fact that stands by itself.
+
+    Any other sentence comes back as it is.
+    """
+    if _QUOTED.search(sentence) or not _WHOLE.match(sentence):
+        return [sentence]
+    pieces = _joined(sentence, list(_pieces(sentence)), tell)
+    if len(pieces) == 1:
+        return [sentence]
+    clauses = [piece.within(sentence) for piece in pieces]
+    return clauses if any(_stands(clause, tell) for clause in clauses) else [sentence]
+
+
+def _stands(clause: str, tell: Tell) -> bool:
+    return concerns_health(clause) or bool(_PLAIN.match(clause)) or slot_of(tell(clause) or "") is not None
+
+
+def _pieces(sentence: str) -> Iterator[_Piece]:
+    person = _FIRST if _SAYS_I.search(sentence) else _THIRD
+    last = _Piece("", 0, len(sentence))
+    for joint in _JOINT.finditer(sentence):
+        piece = _Piece(last.opening, last.start, joint.start())
+        start = joint.end()
+        if where := _WHERE.match(sentence, start):
+            start = where.end()
+        opening = _opening(person, piece.within(sentence), joint, sentence[start:])
+        if opening is not None:
+            yield piece
+            last = _Piece(opening, start, len(sentence))
+    yield last
+
+
+def _opening(person: _Person, piece: str, joint: re.Match[str], rest: str) -> str | None:
+    """The words that the clause after a joint leaves out; `None` if the sentence goes on there as one."""
+    if joint["with"]:
+        return _opening_with(person, piece, rest)
+    is_bare_sign = joint["sign"] in (",", ":") and not joint["after"]
+    if is_bare_sign and _SUBORDINATE.search(piece):
+        return None
+    if not _WHOLE.match(piece):
+        return None
+    if joint["bare"] is not None:
+        return _opening_bare(person, piece, rest)
+    opening = "" if _EXPLICIT.match(rest) else None
+    if opening is None and _ABOUT_USER.match(piece):
+        opening = person.goes_on(piece, rest)
+    return None if opening is None or _POINTS_BACK.match(opening + rest) else opening
+
+
+def _opening_with(person: _Person, piece: str, rest: str) -> str | None:
+    """As in "I live in Lisbon with my wife" and "I'm a nurse with diabetes"."""
+    named = re.split(r"[,;.]| and | but ", rest, maxsplit=1)[0]
+    if not _ABOUT_USER.match(piece):
+        return None
+    if _LIVES.search(piece) and _OF_FAMILY.match(rest):
+        return f"{person.subject} {person.live} with "
+    if _IS.match(piece) and (_OWNED.match(rest) or concerns_health(named)):
+        return f"{person.subject} {person.have} "
+    return None
+
+
+def _opening_bare(person: _Person, piece: str, rest: str) -> str | None:
+    """As in "I'm a nurse from Lisbon" and "The user is a nurse who has diabetes"."""
+    if not _ABOUT_USER.match(piece) or not _IS_SOMEBODY.search(piece):
+        return None
+    return f"{person.subject} " if person.verbs.match(rest) else f"{person.subject} {person.be} "
+
+
+def _joined(sentence: str, pieces: list[_Piece], tell: Tell) -> list[_Piece]:
+    """The pieces, with neighbours as one where both are about the same: "I'm a teacher and a writer"."""
+    slots = [slot_of(tell(piece.within(sentence)) or "") for piece in pieces]
+    joined = pieces[:1]
+    for (before, slot), piece in zip(pairwise(slots), pieces[1:], strict=True):
+        if before and slot and before.name == slot.name:
+            joined[-1] = _Piece(joined[-1].opening, joined[-1].start, piece.end)
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _agreeing(match: re.Match[str]) -> str:
+    verb = match[1].lower().replace("’", "'")
+    return f"The user {_AGREEING.get(verb, verb)}"
