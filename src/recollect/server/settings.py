@@ -169,6 +169,10 @@ class Limits(_Section):
     tokens_per_day: _Limit = Field(
         default=None, description="Model tokens a day (UTC), for chat and for learning."
     )
+    tokens_per_turn: _Count = Field(
+        default=2000,
+        description="Tokens reserved for a chat turn in flight, until recent turns give a better estimate.",
+    )
     retention_days: _Limit = Field(
         default=None,
         description="Days after its last message when a conversation is erased, with what it taught.",
