@@ -73,7 +73,7 @@ class ChatReply:
     usage: ModelUsage
     tool_calls: tuple[ToolCall, ...] = ()
     memories_used: int = 0
-    """How many entries and messages from memory were shown to the model."""
+    """How many entries and messages from memory were shown to the model, or quoted by the offline agent."""
 
     def to_dict(self, session_id: str) -> dict[str, Any]:
         """The turn as JSON tells it, with the session that its conversation belongs to."""

@@ -67,6 +67,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         version=app.version,
         description=_DESCRIPTION,
         routes=app.routes,
+        servers=[{"url": "/", "description": "The service that this document was read from."}],
         tags=[{"name": name, "description": told} for name, told in _TAGS.items()],
         license_info={"name": "MIT", "identifier": "MIT"},
     )

@@ -56,7 +56,7 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
-    code: str = Field(description="What programs go by.")
+    code: str = Field(description="What programs go by.", json_schema_extra={"enum": [*CODES]})
     errors: list[FieldError] | None = Field(
         default=None, description="Which fields are wrong, if that is so."
     )
