@@ -73,9 +73,11 @@ def test_a_model_is_reached_and_not_asked(
 
 
 @pytest.mark.usefixtures("provider")
-def test_a_model_that_the_provider_does_not_tell_of_is_a_warning(run: Run, folder: Path) -> None:
-    model = found(run, "--config", configuration(folder, LEARNS.format("openai:gpt")))["model"]
-    assert (model["state"], model["fix"]) == ("warning", "see that its name is right")
+@pytest.mark.parametrize("name", ["openai:gpt", "anthropic:claude-3-7-sonnet-latest"])
+def test_a_model_for_which_the_provider_answers_404_is_a_warning(run: Run, folder: Path, name: str) -> None:
+    model = found(run, "--config", configuration(folder, LEARNS.format(name)))["model"]
+    assert (model["state"], model["fix"]) == ("warning", "name a model that the provider offers now")
+    assert "404" in model["found"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ _DEADLOCK = b"deadlock detected"
 
 # How threads are named that stay for as long as the process does, one of each name: those that wait or work
 # for all sessions of SQLite files, and those that asyncio lends to whoever asks.
-LASTING = ("recollect-waiting", "recollect-reader", "asyncio_")
+LASTING = ("recollect-waiting", "recollect-long", "recollect-reader", "asyncio_")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ async def test_a_chat_goes_on_in_a_branch_and_comes_back(place: Place, server: P
         await chat.say("2?")
         made = await looking.create_branch(conversation, 2, "other")
         assert (made["name"], made["is_current"], made["item_count"]) == ("other", True, 2)
-        assert (made["from_branch"], made["from_turn"], made["turn_count"]) == ("main", 2, 1)
+        assert (made["from_branch"], made["from_turn"], made["user_turn_count"]) == ("main", 2, 1)
         assert made["created_at"].endswith("Z")
         await chat.say("Another 2?")
         assert [item["content"] for item in await chat.items() if item["role"] == "user"] == [

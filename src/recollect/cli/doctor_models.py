@@ -119,5 +119,6 @@ def _refusal(status: int, endpoint: _Endpoint) -> tuple[State, str, str]:
     if status in (401, 403):
         return "wrong", "refuses the key", f"set {endpoint.key_name} to a key that it takes"
     if status == 404:
-        return "warning", "can be reached, and does not tell of this model", "see that its name is right"
+        words = "answers 404 for this model: its name is wrong, or the provider has retired it"
+        return "warning", words, "name a model that the provider offers now"
     return "warning", f"answers with status {status}", "ask again later"

@@ -85,7 +85,7 @@ def _create(options: argparse.Namespace) -> int:
     async def create(keys: "KeyStore") -> "tuple[Key, str]":
         return await keys.create(options.tenant, options.scope, name=options.name, expires_at=options.expires)
 
-    key, text = _with_keys(options, create)
+    key, text = _with_keys(options, "keys.create", create, lambda made: made[0])
     print("this key is shown once and is stored nowhere: keep it now", file=sys.stderr)
     print(json.dumps({"key": text, **_as_json(key)}, indent=2) if options.json else text)
     return 0
@@ -95,7 +95,7 @@ def _list(options: argparse.Namespace) -> int:
     async def list_keys(keys: "KeyStore") -> "Sequence[Key]":
         return await keys.list(options.tenant)
 
-    found = _with_keys(options, list_keys)
+    found = _with_keys(options, None, list_keys, lambda _: None)
     if options.json:
         print(json.dumps([_as_json(key) for key in found], indent=2))
     elif found:
@@ -109,22 +109,33 @@ def _revoke(options: argparse.Namespace) -> int:
     async def revoke(keys: "KeyStore") -> "Key | None":
         return await keys.revoke(options.key_id)
 
-    key = _with_keys(options, revoke)
+    key = _with_keys(options, "keys.revoke", revoke, lambda revoked: revoked)
     if key is None:
         raise ValueError("there is no key with this id; `recollect keys list` shows those that there are")
     print(json.dumps(_as_json(key), indent=2) if options.json else f"revoked {key.key_id}")
     return 0
 
 
-def _with_keys(options: argparse.Namespace, work: "Callable[[KeyStore], Awaitable[T]]") -> T:
+def _with_keys(
+    options: argparse.Namespace,
+    action: str | None,
+    work: "Callable[[KeyStore], Awaitable[T]]",
+    changed: "Callable[[T], Key | None]",
+) -> T:
+    """Work with the keys, and write into the audit log of its tenant which key an action has changed."""
     from ..memory.store.store import default_url
+    from ..server.access.audit import AuditLog
     from ..server.access.keys import KeyStore
 
     url = options.url or configured_url(options.config) or default_url()
 
     async def run() -> T:
-        async with KeyStore(url) as keys:
-            return await work(keys)
+        async with KeyStore(url) as keys, AuditLog(url) as log:
+            result = await work(keys)
+            key = changed(result)
+            if action is not None and key is not None:
+                await log.record(key.tenant, None, action, f"key:{key.key_id}", 200)
+            return result
 
     return asyncio.run(run())
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from ..items import ModelUsage
 from ..memory.conversation import Conversation
@@ -17,6 +17,18 @@ ChatEventKind = Literal[
     "turn.completed",
     "turn.failed",
 ]
+
+
+class TokenReservation(Protocol):
+    """Tokens set aside for a turn before it runs."""
+
+    async def settle(self, tokens: int) -> None:
+        """The turn has cost so many tokens."""
+        ...
+
+    async def release(self) -> None:
+        """The turn has ended without asking a model. After `settle` this does nothing."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,8 @@ class ChatTurn:
     memory_strategy: Mapping[str, Any] | None = None
     memory_injection: bool | None = None
     """What this request says; the conversation's and the agent's own word count where it is silent."""
+    reservation: TokenReservation | None = field(default=None, repr=False, compare=False)
+    """Settled or released by the provider as soon as the turn ends, before its answer is given."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class ChatReply:
     usage: ModelUsage
     tool_calls: tuple[ToolCall, ...] = ()
     memories_used: int = 0
-    """How many entries and messages from memory were shown to the model."""
+    """How many entries and messages from memory were shown to the model, or quoted by the offline agent."""
 
     def to_dict(self, session_id: str) -> dict[str, Any]:
         """The turn as JSON tells it, with the session that its conversation belongs to."""

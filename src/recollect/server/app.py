@@ -51,7 +51,7 @@ def create_app(settings: Settings | None = None, registry: AgentRegistry | None 
     for router in ROUTERS:
         app.include_router(router)
     describe_api(app)
-    app.add_middleware(Gate, most_at_once=settings.server.max_concurrency)
+    app.add_middleware(Gate, limits=settings.server)
     if settings.server.cors_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -17,6 +17,13 @@ from .service import Service
 from .telemetry.logs import current_request_id, log_fault
 
 _READ_METHODS = {"GET", "HEAD"}
+_TARGETS = {
+    "conversation_id": "conversation",
+    "memory_id": "memory",
+    "content_id": "entry",
+    "run_id": "run",
+}
+"""What the ids in paths are of."""
 
 
 def service_of(request: Request) -> Service:
@@ -99,10 +106,26 @@ class AuditedRoute(APIRoute):
 
 
 async def _audit(request: Request, action: str, status: int) -> None:
-    caller, target = caller_of(request), getattr(request.state, "audit_target", None)
+    caller = caller_of(request)
+    target = getattr(request.state, "audit_target", None) or await _target_in_url(request)
     await service_of(request).audit.record(
         caller.tenant, caller.key_id, action, target, status, current_request_id()
     )
+
+
+async def _target_in_url(request: Request) -> str | None:
+    """The target that the URL names, for a request that was refused before its route could name it."""
+    for name, kind in _TARGETS.items():
+        if name in request.path_params:
+            return f"{kind}:{request.path_params[name]}"
+    user_id = request.query_params.get("user_id")
+    if user_id is None:
+        return None
+    store = service_of(request).memory.for_tenant(caller_of(request).tenant)
+    try:
+        return f"user:{await store.receipt_subject(user_id)}"
+    except ValueError:  # it is no id that a user can have
+        return None
 
 
 async def _audit_failure(request: Request, action: str, error: Exception) -> None:

@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from .problems import MEDIA_TYPE
 from .schemas.base import HIT_LIMIT, MOST_ITEMS, PAGE_SIZE
-from .schemas.problems import ProblemDocument, problems
+from .schemas.problems import ProblemDocument, add_problem, problems
 from .schemas.streams import EVENTS
 from .settings import ServerSettings
 
@@ -36,6 +36,7 @@ _KEY = {
     "bearerFormat": "rk_…",
     "description": "A key of `recollect keys create`. On loopback with no key made, none is needed.",
 }
+_READING = {"get", "head"}
 _SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]
 _SCHEMAS = "#/components/schemas/"
 _JSON = "application/json"
@@ -66,13 +67,14 @@ def _document(app: FastAPI) -> dict[str, Any]:
         version=app.version,
         description=_DESCRIPTION,
         routes=app.routes,
+        servers=[{"url": "/", "description": "The service that this document was read from."}],
         tags=[{"name": name, "description": told} for name, told in _TAGS.items()],
         license_info={"name": "MIT", "identifier": "MIT"},
     )
     _add_components(document)
-    for path, operation in _operations(document):
+    for method, path, operation in _operations(document):
         if path.startswith("/v1/"):
-            _guard(operation)
+            _guard(operation, changes=method not in _READING)
         _describe(operation, document["components"]["schemas"])
         _add_headers(operation)
         _tell_limits(operation, app.state.settings.server)
@@ -80,10 +82,10 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return document
 
 
-def _operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, methods in document["paths"].items():
-        for operation in methods.values():
-            yield path, operation
+        for method, operation in methods.items():
+            yield method, path, operation
 
 
 def _add_components(document: dict[str, Any]) -> None:
@@ -101,13 +103,15 @@ def _add_components(document: dict[str, Any]) -> None:
     components["securitySchemes"] = {"key": _KEY}
 
 
-def _guard(operation: dict[str, Any]) -> None:
+def _guard(operation: dict[str, Any], *, changes: bool) -> None:
     """Who may call it, and what any route here may answer."""
     operation["security"] = _SECURITY
     for status, told in problems("read").items():
         known = operation["responses"].get(str(status))
         if known is None or MEDIA_TYPE not in known.get("content", {}):
             operation["responses"][str(status)] = told
+    if changes:
+        add_problem(operation["responses"]["403"], "cross_origin_request")
 
 
 # --- examples ---

@@ -18,8 +18,10 @@ class Kind(NamedTuple):
 
 CODES: dict[str, Kind] = {
     "invalid_json": Kind(400, "The body is not valid JSON"),
+    "invalid_request": Kind(400, "The request is not valid HTTP"),
     "unauthenticated": Kind(401, "A valid key is needed"),
     "forbidden": Kind(403, "The key does not allow this"),
+    "cross_origin_request": Kind(403, "A page of another origin may not change anything"),
     "not_found": Kind(404, "There is nothing here"),
     "method_not_allowed": Kind(405, "This cannot be done here"),
     "request_timeout": Kind(408, "The request took too long to arrive"),
@@ -35,6 +37,7 @@ CODES: dict[str, Kind] = {
     "validation_failed": Kind(422, "The request is not as it should be"),
     "precondition_required": Kind(428, "An If-Match header is needed"),
     "rate_limited": Kind(429, "Too many requests"),
+    "concurrency_limited": Kind(429, "Too many requests at once"),
     "token_budget_exceeded": Kind(429, "The model tokens of today are used up"),
     "internal_error": Kind(500, "Something went wrong on our side"),
     "model_failed": Kind(502, "The model did not give an answer"),

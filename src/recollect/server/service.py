@@ -14,7 +14,7 @@ from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
 from ..providers.openai.registry import AgentRegistry
 from .access.audit import AuditLog
-from .access.budget import Budget, TokenLedger
+from .access.budget import Budget, ReservationRules, TokenLedger
 from .access.keys import KeyStore
 from .access.rates import RateLimiter
 from .idempotency import Idempotency
@@ -35,6 +35,8 @@ _SLOW_TO_LOAD = (
     "openai.resources.conversations",
     "openai.resources.responses.responses",
 )
+
+_TO_END_TURN = 60.0  # seconds after its timeout in which a turn is recorded, and its tokens are settled
 
 
 @dataclass
@@ -123,7 +125,8 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
     """The parts as the settings say; nothing is connected to yet."""
     url, place, metrics = settings.database.url, settings.database.options(), Metrics()
     ledger = TokenLedger(url, **place)
-    budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
+    rules = _reservation_rules(settings)
+    budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day, rules=rules)
     budget.on_spent = metrics.count_tokens
     learning = _learning_of(settings, metrics)
     extractor = extractor_named(settings.memory.extractor)
@@ -139,6 +142,13 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         metrics,
         extractor,
         learning,
+    )
+
+
+def _reservation_rules(settings: Settings) -> ReservationRules:
+    longest_turn = settings.chat.lock_seconds + settings.chat.timeout_seconds
+    return ReservationRules(
+        lambda tenant: settings.limits_for(tenant).tokens_per_turn, longest_turn + _TO_END_TURN
     )
 
 

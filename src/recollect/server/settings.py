@@ -48,6 +48,7 @@ _Name: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 _ModelName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(offline|(openai|anthropic):.+)$")]
 _EmbedderName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(local|none|openai:.+)$")]
 _Count: TypeAlias = Annotated[int, Field(ge=1)]
+_Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 _Limit: TypeAlias = Annotated[int | None, Field(ge=1), _Optional]
 _Text: TypeAlias = Annotated[str | None, _Optional]
 
@@ -73,8 +74,21 @@ class ServerSettings(_Section):
         gt=0,
         description="Seconds for a request to arrive: a late body gets 408, a late head a closed connection.",
     )
+    receive_bytes_per_second: float = Field(
+        default=500,
+        ge=0,
+        allow_inf_nan=False,
+        description="Least average pace of a body after its first 10 seconds, else 408; 0 is any pace.",
+    )
     max_concurrency: _Count = Field(
-        default=1000, description="Requests served at once; more are answered 503."
+        default=1000,
+        description="Requests served at once, and bodies arriving at once; more are answered 503.",
+    )
+    key_share: _Share = Field(
+        default=0.5, description="Share of `max_concurrency` that one key may use; more is answered 429."
+    )
+    tenant_share: _Share = Field(
+        default=0.8, description="Share of `max_concurrency` that the keys of one tenant may use together."
     )
     max_body_bytes: _Count = Field(
         default=4 * 1024 * 1024, description="Largest body of a request, in bytes."
@@ -168,6 +182,10 @@ class Limits(_Section):
     requests_per_minute: _Limit = Field(default=None, description="Requests a minute.")
     tokens_per_day: _Limit = Field(
         default=None, description="Model tokens a day (UTC), for chat and for learning."
+    )
+    tokens_per_turn: _Count = Field(
+        default=2000,
+        description="Tokens reserved for a chat turn in flight, until recent turns give a better estimate.",
     )
     retention_days: _Limit = Field(
         default=None,

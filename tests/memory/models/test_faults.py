@@ -313,13 +313,26 @@ async def test_an_endpoint_that_knows_no_schema_is_asked_for_an_object_and_then_
 
 
 @in_event_loop
-async def test_a_model_that_cannot_be_made_to_call_a_tool_answers_in_words(server: ProviderServer) -> None:
-    unknown = ApiError(400, "tool_choice forces tool use, which is not supported with thinking")
-    server.messages.reply(unknown, NOTHING_NEW, NOTHING_NEW)
+async def test_a_model_that_refuses_a_forced_call_is_offered_the_tool(server: ProviderServer) -> None:
+    refused = ApiError(400, "tool_choice: forced tool use is not supported by this model")
+    noted = Reply(tool_calls=[ToolCall("note_down", {"summary": "", "candidates": []})])
+    server.messages.reply(refused, noted, NOTHING_NEW)
     async with extractor_of(server, "anthropic") as extractor:
         for _ in range(2):
             assert (await extractor.modification(MOVED)).value == Modification("", ())
-    assert ["tools" in body for body in bodies_sent(server, "anthropic")] == [True, False, False]
+    bodies = bodies_sent(server, "anthropic")
+    assert [body["tool_choice"]["type"] for body in bodies] == ["tool", "auto", "auto"]
+    assert ["note_down" in body["system"] for body in bodies] == [False, True, True]
+
+
+@in_event_loop
+async def test_a_model_that_knows_no_tools_answers_in_words(server: ProviderServer) -> None:
+    unknown = ApiError(400, "tools are not supported")
+    server.messages.reply(unknown, unknown, NOTHING_NEW, NOTHING_NEW)
+    async with extractor_of(server, "anthropic") as extractor:
+        for _ in range(2):
+            assert (await extractor.modification(MOVED)).value == Modification("", ())
+    assert ["tools" in body for body in bodies_sent(server, "anthropic")] == [True, True, False, False]
 
 
 @in_event_loop

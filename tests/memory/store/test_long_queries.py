@@ -15,7 +15,7 @@ from recollect.memory.database.access import MemoryDatabase
 from recollect.memory.spending import MOST_TOKENS, Days
 from recollect.providers.openai.database.turns import ChatTurns
 from recollect.sessions.sql.scripts import Script, Statement
-from recollect.sessions.sqlite.engine import in_waiting_thread
+from recollect.sessions.sqlite.engine import LONG_READS, in_long_thread
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
@@ -24,21 +24,21 @@ DAYS = Days(date(2026, 3, 1), date(2026, 3, 1))
 
 
 @asynccontextmanager
-async def busy_thread() -> AsyncIterator[None]:
-    """The thread for what may wait does not get on meanwhile."""
+async def busy_threads(number: int = LONG_READS) -> AsyncIterator[None]:
+    """So many of the threads for long queries do not get on meanwhile."""
     go_on = threading.Event()
-    work = asyncio.ensure_future(in_waiting_thread(go_on.wait))
+    work = [asyncio.ensure_future(in_long_thread(go_on.wait)) for _ in range(number)]
     try:
         yield
     finally:
         go_on.set()
-        await work
+        await asyncio.gather(*work)
 
 
 async def runs_on_the_event_loop(call: Callable[[], Awaitable[object]]) -> bool:
-    """Whether a call comes to its end though the thread does not get on. It is ready: it has run before."""
+    """Whether a call comes to its end though no thread gets on. It is ready: it has run before."""
     await call()
-    async with busy_thread():
+    async with busy_threads():
         task = asyncio.ensure_future(call())
         for _ in range(10):
             await asyncio.sleep(0)
@@ -62,6 +62,18 @@ async def test_what_looks_through_much_is_not_begun_on_the_event_loop(kind: str,
             store.coverage,
         ):
             assert not await runs_on_the_event_loop(call)
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+@in_event_loop
+async def test_a_slow_query_holds_up_no_other_one(kind: str, tmp_path: Path) -> None:
+    """The slow ones do not end before the others have: their threads are held."""
+    url = ":memory:" if kind == "memory" else str(tmp_path / "memory.db")
+    async with Place(url).open() as store:
+        await store.record_conversation("desk", "ann", [{"role": "user", "content": "hay"}])
+        async with busy_threads(LONG_READS - 1):
+            await asyncio.wait_for(store.coverage(), 60)
+            assert len(await asyncio.wait_for(store.list_conversations("desk", "ann"), 60)) == 1
 
 
 async def found(database: MemoryDatabase, wanted: finding.Wanted) -> tuple[list[str], str | None]:

@@ -73,7 +73,7 @@ async def test_a_tenant_without_a_limit_is_counted_and_never_waits() -> None:
         await budget.spent("a", 10**12)
         await budget.spent("a", 0)
         assert await budget.wait("a") == 0
-        await budget.check("a")
+        await (await budget.reserve("a")).release()
         assert await ledger.used("a") == 10**12
 
 
@@ -92,10 +92,10 @@ async def test_whoever_wants_to_know_is_told_what_was_spent_here() -> None:
 async def test_a_request_hears_when_it_may_come_again() -> None:
     async with TokenLedger(":memory:") as ledger:
         budget = Budget(ledger, {"a": 10}.get, now=Calendar())
-        await budget.check("a")
+        await (await budget.reserve("a")).release()
         await budget.spent("a", 10)
         with pytest.raises(Problem) as raised:
-            await budget.check("a")
+            await budget.reserve("a")
     problem = raised.value
     assert (problem.code, problem.status) == ("token_budget_exceeded", 429)
     assert problem.headers == {"Retry-After": "30"}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from recollect.cli.keys import add_keys_parser
+from recollect.server.access.audit import AuditEntry, AuditLog
 from recollect.server.access.keys import Key, KeyStore
 from recollect.testing.contract import in_event_loop
 
@@ -201,3 +202,27 @@ def test_the_command_is_there_and_takes_the_database_of_the_environment(tmp_path
     unknown = run("revoke", "0" * 32)
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr.startswith("recollect: there is no key with this id")
+
+
+# --- the audit log ---
+
+
+@in_event_loop
+async def read_audit(url: str, tenant: str, found: list[AuditEntry]) -> None:
+    async with AuditLog(url) as log:
+        found += await log.list(tenant)
+
+
+def test_making_and_revoking_a_key_is_in_the_audit_log_of_its_tenant(command: Command, path: str) -> None:
+    made = json.loads(command("create", "--tenant", "acme", "--scope", "read", "--json").out)
+    command("create", "--tenant", "other", "--scope", "read")
+    command("list")
+    assert command("revoke", made["key_id"]).code == 0
+    found: list[AuditEntry] = []
+    read_audit(path, "acme", found)
+    target = f"key:{made['key_id']}"
+    assert [(entry.action, entry.target) for entry in found] == [
+        ("keys.revoke", target),
+        ("keys.create", target),
+    ]
+    assert made["key"] not in str(found)

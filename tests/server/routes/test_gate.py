@@ -1,17 +1,20 @@
 """What a request passes before it is read."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 from fastapi import FastAPI
 
 from recollect.server.app import create_app
-from recollect.server.gate import is_own_host
+from recollect.server.gate import Gate, is_own_host
 from recollect.server.settings import Settings
 from recollect.testing.contract import in_event_loop
 
@@ -111,6 +114,26 @@ def test_a_body_without_a_content_type_is_refused_and_none_needs_none(service_on
 
 @in_event_loop
 async def test_more_requests_than_can_be_served_hear_so_and_probes_are_answered(tmp_path: Path) -> None:
+    async with served(tmp_path, max_concurrency=1) as (app, client):
+        body = {"agent_id": "a", "user_id": "u", "messages": LISBON}
+        assert (await client.post("/v1/conversations", json=body)).status_code == 201
+        with locked(tmp_path / "recollect.db"):  # who writes now is served until this ends
+            first = asyncio.create_task(client.post("/v1/conversations", json=body))
+            while not gate_of(app).serving:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
+            refused = await client.get("/v1/whoami")
+            assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+            assert refused.headers["Retry-After"] == "1"
+            assert refused.headers["Content-Type"] == "application/problem+json"
+            for probe in ("/healthz", "/metrics"):
+                assert (await client.get(probe)).status_code == 200
+        assert (await first).status_code == 201
+        assert (await client.get("/v1/whoami")).status_code == 200, "the place is free again"
+        assert values(app.state.service.metrics)["recollect_requests_total", "GET", "unmatched", "503"] == 1
+
+
+@in_event_loop
+async def test_bodies_that_arrive_are_counted_by_themselves(tmp_path: Path) -> None:
     is_sent = asyncio.Event()
 
     async def slow_body() -> AsyncIterator[bytes]:
@@ -119,20 +142,55 @@ async def test_more_requests_than_can_be_served_hear_so_and_probes_are_answered(
 
     async with served(tmp_path, max_concurrency=1) as (app, client):
         kind = {"Content-Type": "application/json"}
+        assert (await client.get("/v1/whoami")).status_code == 200
         first = asyncio.create_task(client.post("/v1/memories/search", content=slow_body(), headers=kind))
-        metrics = app.state.service.metrics
-        while values(metrics)["recollect_requests_in_flight",] == 0:  # noqa: ASYNC110 - nobody tells
+        while not gate_of(app).receiving:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)
-        refused = await client.get("/v1/whoami")
+        assert (await client.get("/v1/whoami")).status_code == 200, "nothing is being served"
+        refused = await client.post("/v1/memories/search", content=BODY, headers=kind)
         assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
-        assert refused.headers["Retry-After"] == "1"
-        assert refused.headers["Content-Type"] == "application/problem+json"
-        for probe in ("/healthz", "/metrics"):
-            assert (await client.get(probe)).status_code == 200
+        assert refused.headers["Connection"] == "close", "its body is not read"
         is_sent.set()
         assert (await first).status_code == 200
-        assert (await client.get("/v1/whoami")).status_code == 200, "the place is free again"
-        assert values(metrics)["recollect_requests_total", "GET", "unmatched", "503"] == 1
+
+
+def gate_of(app: FastAPI) -> Gate:
+    """The gate among what is around the routes."""
+    part: Any = app.middleware_stack
+    while not isinstance(part, Gate):
+        part = getattr(part, "app", None) or part._app
+    return part
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Keep everybody else from writing."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+# --- the Host header ---
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /v1/whoami HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET /v1/whoami HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /v1/whoami HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 200),
+        (b"GET /v1/whoami HTTP/1.0\r\n\r\n", 200),
+    ],
+)
+def test_a_request_of_http_1_1_has_one_host(service_on_sqlite: Running, head: bytes, status: int) -> None:
+    address = urlsplit(service_on_sqlite.url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+        connection.sendall(head)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.split(b" ", 2)[1] == str(status).encode()
+    assert (b"invalid_request" in answer) is (status == 400)
 
 
 # --- pages from elsewhere ---

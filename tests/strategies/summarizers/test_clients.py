@@ -10,6 +10,7 @@ import anthropic
 import openai
 import pytest
 
+from recollect.extras import DEFAULT_ANTHROPIC_MODEL
 from recollect.strategies.summarizers import AnthropicSummarizer, OpenAISummarizer
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer
@@ -137,10 +138,9 @@ async def test_the_models_are_those_that_are_documented(server: ProviderServer) 
     async with OpenAISummarizer(base_url=server.base_url, api_key=server.api_key) as first:
         assert (await first(asked(turns(1)))).model == "gpt-4o-mini"
     async with AnthropicSummarizer(base_url=server.root_url, api_key=server.api_key) as second:
-        with pytest.warns(DeprecationWarning, match="claude-3-7-sonnet-latest"):
-            assert (await second(asked(turns(1)))).model == "claude-3-7-sonnet-latest"
+        assert (await second(asked(turns(1)))).model == DEFAULT_ANTHROPIC_MODEL
     assert sent_to(server, "openai")[0].body["model"] == "gpt-4o-mini"
-    assert sent_to(server, "anthropic")[0].body["model"] == "claude-3-7-sonnet-latest"
+    assert sent_to(server, "anthropic")[0].body["model"] == DEFAULT_ANTHROPIC_MODEL
 
 
 @pytest.mark.parametrize("kind", [OpenAISummarizer, AnthropicSummarizer])

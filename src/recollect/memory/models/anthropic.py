@@ -5,6 +5,7 @@ import re
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from ...extras import DEFAULT_ANTHROPIC_MODEL
 from ..pipeline.stages import Usage
 from .asking import ExtractorOptions, Said, count_of
 from .extractor import ModelExtractor
@@ -28,13 +29,13 @@ class AnthropicExtractor(ModelExtractor):
     """
 
     package = "anthropic"
-    # A call of a tool is the form that all of its models know, also the default one.
-    forms = ("tool", "text")
+    # Models that always think, as the default one does, refuse a forced call, and are offered the tool.
+    forms = ("tool", "offered_tool", "text")
     form_words = re.compile(r"\btool|input_schema", re.IGNORECASE)
 
     def __init__(
         self,
-        model: str = "claude-3-7-sonnet-latest",
+        model: str = DEFAULT_ANTHROPIC_MODEL,
         *,
         client: "AsyncAnthropic | None" = None,
         max_output_tokens: int = 8_000,
@@ -51,10 +52,10 @@ class AnthropicExtractor(ModelExtractor):
     def _send(self, client: Any, prompt: Prompt, form: str) -> AbstractAsyncContextManager[Any]:
         sent = client.messages.with_streaming_response.create(
             model=self.model,
-            system=prompt.instructions if form == "tool" else with_schema(prompt),
+            system=_instructions(prompt, form),
             messages=[{"role": "user", "content": prompt.text}],
             max_tokens=self._max_output_tokens,
-            **(_tool(prompt) if form == "tool" else {}),
+            **_tool(prompt, form),
         )
         return cast(AbstractAsyncContextManager[Any], sent)
 
@@ -77,11 +78,20 @@ class AnthropicExtractor(ModelExtractor):
         return cast(type[Exception], self._sdk.AnthropicError)
 
 
-def _tool(prompt: Prompt) -> dict[str, Any]:
-    """The one tool, which must be called: its arguments are the answer."""
+def _instructions(prompt: Prompt, form: str) -> str:
+    if form == "offered_tool":
+        return f"{prompt.instructions}\n\nAnswer with one call of the tool {_TOOL}, and with nothing else."
+    return prompt.instructions if form == "tool" else with_schema(prompt)
+
+
+def _tool(prompt: Prompt, form: str) -> dict[str, Any]:
+    """The one tool, whose arguments are the answer; nothing where the answer is a text."""
+    if form == "text":
+        return {}
     described = "Notes down the answer, all of it in one call."
     tool = {"name": _TOOL, "description": described, "input_schema": prompt.schema}
-    return {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+    choice = {"type": "tool", "name": _TOOL} if form == "tool" else {"type": "auto"}
+    return {"tools": [tool], "tool_choice": choice}
 
 
 def _arguments(given: Any) -> str:

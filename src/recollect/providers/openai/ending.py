@@ -86,9 +86,14 @@ class Ending:
 
     async def _count(self, going: UnderWay) -> None:
         """Tell the meter what the turn cost, once."""
-        if not going.is_counted:
-            going.is_counted = True
-            await self._parts.meter.spent(going.turn.tenant, going.usage.total_tokens)
+        if going.is_counted:
+            return
+        going.is_counted = True
+        turn, tokens = going.turn, going.usage.total_tokens
+        if turn.reservation is None:
+            await self._parts.meter.spent(turn.tenant, tokens)
+        else:
+            await turn.reservation.settle(tokens)
 
     async def _note_happened(
         self, log: ChatSession, record: TurnRecord, run: Run | None, response_id: str | None = None

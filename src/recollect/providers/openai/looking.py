@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from ...errors import ConflictError
 from ...items import Item
+from ...items.fingerprint import PLACEHOLDER_IDS
 from ...memory.conversation import Conversation
 from ...memory.spending import Days, Spent, SpentBy
 from ...memory.times import tell_time
@@ -43,7 +44,7 @@ class Looking:
         self._settling = Settling(parts.sessions.store, parts.turns)
 
     async def branches_of(self, conversation: Conversation) -> list[dict[str, Any]]:
-        """Each branch: `name, is_current, from_branch, from_turn, item_count, turn_count, created_at`.
+        """Each branch: `name, is_current, from_branch, from_turn, item_count, user_turn_count, created_at`.
 
         `from_branch` and `from_turn` are `None` for `main`.
         """
@@ -110,6 +111,12 @@ class Looking:
 
         One that is given is tried out: nothing of it is kept, and its summaries are made without a model.
         """
+        items = await self._view_of(conversation, memory_strategy)
+        return [_without_placeholder_id(item) for item in items]
+
+    async def _view_of(
+        self, conversation: Conversation, memory_strategy: Mapping[str, Any] | None
+    ) -> list[Item]:
         strategy = await self._strategy(conversation, memory_strategy)
         async with self._session(conversation) as session:
             waiting, _ = await self._waiting(session, conversation)
@@ -197,6 +204,13 @@ async def _shown(items: list[Item], session_id: str, strategy: Strategy | None) 
         return list(await session.get_items())
 
 
+def _without_placeholder_id(item: Item) -> Item:
+    """The item without an id that stands for none: the SDK gives one to items of models that have no ids."""
+    if item.get("id") not in PLACEHOLDER_IDS:
+        return item
+    return cast(Item, {name: value for name, value in item.items() if name != "id"})
+
+
 def _main_of(conversation: Conversation, messages: int, users: int) -> dict[str, Any]:
     """The one branch of a conversation that is but recorded."""
     counted = {"branch_id": MAIN, "is_current": True, "message_count": messages}
@@ -212,6 +226,7 @@ def _branch(conversation: Conversation, known: Mapping[str, Any], branch: dict[s
         "from_branch": from_branch,
         "from_turn": from_turn,
         "item_count": branch["message_count"],
+        "user_turn_count": branch["user_turns"],
         "turn_count": branch["user_turns"],
         "created_at": _created_at(conversation, name, branch["created_at"]),
     }

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import NamedTuple
 
 from ...memory.entry import Entry
 from ...memory.found import MemoryHit, Recalled, TurnHit
@@ -67,17 +68,30 @@ _IN_CHINESE = _Language(
 _NOTICES = (_ENGLISH.notice, _IN_CHINESE.notice)
 
 
+class Quoted(NamedTuple):
+    """The hits that an answer quotes."""
+
+    entries: list[MemoryHit]
+    turns: list[TurnHit]
+
+
+def quoted_in_answer(question: str, recalled: Recalled) -> Quoted:
+    """Those of the recalled hits that the answer to a question quotes."""
+    asks_for_all = _ASKS_FOR_ALL.search(question) is not None
+    known = [hit for hit in recalled.entries if asks_for_all or _is_grounded(hit)]
+    said = [hit for hit in recalled.turns if _is_worth_quoting(hit, question)]
+    return Quoted(known[:_MOST_ENTRIES], said[:_MOST_TURNS])
+
+
 def answer_from(question: str, recalled: Recalled | None) -> str:
     """The answer to a question: what it is that answers, and quotations, or that there are none."""
     language = _language_of(question)
     if recalled is None:
         return f"{language.notice}\n\n{language.no_question}"
-    asks_for_all = _ASKS_FOR_ALL.search(question) is not None
-    known = [_known(hit.entry, language) for hit in recalled.entries if asks_for_all or _is_grounded(hit)]
-    said = [_said(hit, language) for hit in recalled.turns if _is_worth_quoting(hit, question)]
+    quoted = quoted_in_answer(question, recalled)
     blocks = [language.notice]
-    blocks += _block(language.known, known[:_MOST_ENTRIES])
-    blocks += _block(language.said, said[:_MOST_TURNS])
+    blocks += _block(language.known, [_known(hit.entry, language) for hit in quoted.entries])
+    blocks += _block(language.said, [_said(hit, language) for hit in quoted.turns])
     return "\n\n".join(blocks if len(blocks) > 1 else [*blocks, language.nothing])
 
 

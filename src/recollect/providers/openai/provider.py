@@ -56,7 +56,7 @@ class OpenAIAgentProvider:
         Where there is no answer, that is a `ChatFailedError`; where another turn of the conversation takes
         too long, a `ConversationBusyError`; where this very turn is running already, a `TurnRunningError`.
         """
-        reply = await self._known(turn)
+        reply = await self._known_or_released(turn)
         if reply is not None:
             return reply
         answer: Answer = asyncio.get_running_loop().create_future()
@@ -82,7 +82,7 @@ class OpenAIAgentProvider:
 
         A turn that was answered before is told again, and one that is running is a `TurnRunningError`.
         """
-        reply = await self._known(turn)
+        reply = await self._known_or_released(turn)
         events: asyncio.Queue[ChatEvent] = asyncio.Queue()
         if reply is None:
             self._set_off(turn, events.put_nowait)
@@ -111,6 +111,17 @@ class OpenAIAgentProvider:
         for store in (parts.turns, parts.events, parts.summaries):
             await store.aclose()
 
+    async def _known_or_released(self, turn: ChatTurn) -> ChatReply | None:
+        """As `_known`; the reservation of a turn that is not to be run is released."""
+        is_to_run = False
+        try:
+            reply = await self._known(turn)
+            is_to_run = reply is None
+        finally:
+            if not is_to_run:
+                await _release(turn)
+        return reply
+
     async def _known(self, turn: ChatTurn) -> ChatReply | None:
         """The recorded answer of a turn that was run before; `None` if it is to be run."""
         record = await self._parts.turns.get(turn.turn_id)
@@ -135,12 +146,19 @@ class OpenAIAgentProvider:
 
         task.add_done_callback(look_at_end)
 
+    async def _run(self, turn: ChatTurn, tell: Tell, afterwards: AsyncExitStack) -> ChatReply:
+        """Run a turn; its reservation is gone before anybody hears of its end, and sends the next turn."""
+        try:
+            return await self._runner.run(turn, tell, afterwards)
+        finally:
+            await _release(turn)
+
     async def _turn(self, turn: ChatTurn, tell: Tell, answer: "Answer | None") -> None:
         """Run a turn to its end, whatever that is, and hand that to whoever waits."""
         async with AsyncExitStack() as afterwards:
             error: Exception
             try:
-                reply = await self._runner.run(turn, tell, afterwards)
+                reply = await self._run(turn, tell, afterwards)
             except asyncio.CancelledError:
                 error = ChatFailedError("interrupted")
             except Exception as raised:  # noqa: BLE001 - where the task ends; whoever waits gets it
@@ -151,6 +169,11 @@ class OpenAIAgentProvider:
                     answer.set_result(reply)
                 return
             _tell_failure(turn, tell, answer, error)
+
+
+async def _release(turn: ChatTurn) -> None:
+    if turn.reservation is not None:
+        await turn.reservation.release()
 
 
 def _tell_failure(turn: ChatTurn, tell: Tell, answer: "Answer | None", error: Exception) -> None:

@@ -12,6 +12,7 @@ from ...items import ModelUsage
 from ...strategies.session import StrategySession
 from ..values import ChatEvent, ToolCall
 from .context import RunContext
+from .offline_answers import quoted_in_answer
 from .options import ChatOptions
 from .registry import AgentDescriptor, AgentRegistry
 from .run_config import make_client, make_model_provider, make_run_config
@@ -61,8 +62,8 @@ class Run:
 
     @property
     def memories_used(self) -> int:
-        """How many memories whoever answered was shown."""
-        return self.offline.shown if self.offline and self.model == OFFLINE else self.injected
+        """How many memories the model was shown, or the offline agent has quoted."""
+        return self.offline.quoted if self.offline and self.model == OFFLINE else self.injected
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -98,15 +99,16 @@ class Run:
 
 @dataclass
 class CountedRecall:
-    """Recalls for the agent that answers from memory, and counts what it was shown."""
+    """Recalls for the agent that answers from memory, and counts what its answer quotes."""
 
     context: RunContext
-    shown: int = 0
+    quoted: int = 0
 
     async def __call__(self, question: str) -> Any:
         """What is remembered about a question."""
         found = await self.context.context.recall(question)
-        self.shown += len(found.entries) + len(found.turns)
+        entries, turns = quoted_in_answer(question, found)
+        self.quoted += len(entries) + len(turns)
         return found
 
 

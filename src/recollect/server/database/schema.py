@@ -2,7 +2,8 @@
 
 `api_keys` has the hashes of keys, and keeps those that were revoked. `audit_log` says who did what, by ids
 that we made. `idempotency_keys` has what a request with such a key made, by ids, until it expires.
-`tenant_tokens` counts the tokens of models that a tenant used on a day.
+`tenant_tokens` counts the tokens of models that a tenant used on a day, and `token_reservations` holds the
+estimated tokens of chat turns in flight, until they end or their lease expires.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -65,12 +66,29 @@ TENANT_TOKENS = Table(
     "tenant_tokens", (*_texts("tenant", "day"), Column("tokens", "integer")), key=("tenant", "day")
 )
 
-TABLES = (API_KEYS, AUDIT_LOG, IDEMPOTENCY_KEYS, TENANT_TOKENS)
+TOKEN_RESERVATIONS = Table(
+    "token_reservations",
+    (
+        *_texts("tenant", "reservation_id"),
+        Column("tokens", "integer"),
+        Column("expires_at", "real"),
+    ),
+    key=("tenant", "reservation_id"),
+    by_key=True,
+)
+
+_FIRST_TABLES = (API_KEYS, AUDIT_LOG, IDEMPOTENCY_KEYS, TENANT_TOKENS)
+TABLES = (*_FIRST_TABLES, TOKEN_RESERVATIONS)
 
 
 def create_tables() -> Script[None]:
-    """All tables, where they are missing."""
-    yield from create_in_sqlite(TABLES)
+    """The tables of the first version, where they are missing."""
+    yield from create_in_sqlite(_FIRST_TABLES)
+
+
+def create_reservations() -> Script[None]:
+    """The table of reserved tokens."""
+    yield from create_in_sqlite([TOKEN_RESERVATIONS])
 
 
 def put_key_of_audit_log_first() -> Script[None]:
@@ -88,8 +106,9 @@ class ServiceSchema(Schema):
         return "service"
 
     def steps(self) -> Sequence[Step]:
-        """The tables, and what was changed in them."""
-        return [Step(step.__name__, step) for step in (create_tables, put_key_of_audit_log_first)]
+        """The tables, and the later changes to them."""
+        steps = (create_tables, put_key_of_audit_log_first, create_reservations)
+        return [Step(step.__name__, step) for step in steps]
 
     def columns(self) -> Mapping[str, Set[str]]:
         """All of them: nobody else makes these tables."""

@@ -1,14 +1,18 @@
 """Chat: a message to an agent that remembers, answered whole or as it is spoken."""
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from ...items import estimate_text_tokens
 from ...memory.conversation import Conversation
 from ...memory.store import MemoryStore
 from ...providers.values import ChatEvent, ChatTurn
+from ..access.budget import Reservation
 from ..dependencies import OnceDep, Reader, ServiceDep, Writer, WriteStore, make_router
 from ..faults import turn_code
 from ..idempotency import Ids
@@ -163,12 +167,12 @@ class Asked:
             told = await self._outline(wanted or ids("conversation"))
             if told is not None:
                 return await self._turn_in(told, ids("turn"))
-        await self._service.budget.check(self._tenant)
-        if wanted is None:
-            return self._made(await self._open(ids("conversation")), ids("turn"))
-        told = found(await self._outline(wanted), "conversation")
-        self._check(told)
-        return self._made(Conversation.from_dict(told), ids("turn"))
+        async with self._reserved() as reservation:
+            if wanted is None:
+                return self._made(await self._open(ids("conversation")), ids("turn"), reservation)
+            told = found(await self._outline(wanted), "conversation")
+            self._check(told)
+            return self._made(Conversation.from_dict(told), ids("turn"), reservation)
 
     async def turn_again(self, conversation_id: str, turn_id: str) -> ChatTurn:
         """A turn that was asked for before, in the conversation that it was in."""
@@ -177,12 +181,26 @@ class Asked:
     async def _turn_in(self, told: Mapping[str, Any], turn_id: str) -> ChatTurn:
         """Where there is an answer, it is given whatever has become of the conversation and the budget."""
         turn = self._made(Conversation.from_dict(told), turn_id)
-        if not await self._service.provider.is_answered(turn):
-            await self._service.budget.check(self._tenant)
+        if await self._service.provider.is_answered(turn):
+            return turn
+        async with self._reserved() as reservation:
             self._check(told)
-        return turn
+            return replace(turn, reservation=reservation)
 
-    def _made(self, conversation: Conversation, turn_id: str) -> ChatTurn:
+    @asynccontextmanager
+    async def _reserved(self) -> AsyncIterator[Reservation]:
+        """Tokens for a turn, which are given back if there is an error before the provider has it."""
+        message_tokens = estimate_text_tokens(self._body.message)
+        reservation = await self._service.budget.reserve(self._tenant, at_least=message_tokens)
+        try:
+            yield reservation
+        except BaseException:
+            await reservation.release()
+            raise
+
+    def _made(
+        self, conversation: Conversation, turn_id: str, reservation: Reservation | None = None
+    ) -> ChatTurn:
         body = self._body
         return ChatTurn(
             self._store,
@@ -193,6 +211,7 @@ class Asked:
             turn_id,
             None if body.memory_strategy is None else body.memory_strategy.to_config(),
             body.memory_injection,
+            reservation,
         )
 
     async def _outline(self, conversation_id: str) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from .shared import (
     ConversationId,
     allow_only,
     answer_long,
+    answer_receipt,
     check_count,
     check_hit_limit,
     check_page_size,
@@ -198,7 +199,7 @@ async def delete_conversation(
         found(await store.get_conversation_outline(conversation_id), "conversation")
         await service.provider.forget([conversation_id])  # while its id there is still known here
         receipt = await store.erase_conversation(conversation_id)
-    return answer_json(receipt.to_dict())
+    return answer_receipt(receipt, "conversation")
 
 
 @router.post(

@@ -22,6 +22,7 @@ from .shared import (
     IfMatch,
     MemoryId,
     allow_only,
+    answer_receipt,
     changed_since,
     check_match,
     check_page_size,
@@ -171,7 +172,7 @@ async def delete_memory(memory_id: MemoryId, request: Request, store: WriteStore
     with refused_input():
         found(await store.get_memory_outline(memory_id), "memory")
         receipt = await store.delete_memory(memory_id)
-    return answer_json(receipt.to_dict())
+    return answer_receipt(receipt, "memory")
 
 
 def _answer(memory: Memory) -> Response:

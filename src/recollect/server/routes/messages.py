@@ -15,6 +15,7 @@ from ..schemas.problems import problems
 from .shared import (
     ConversationId,
     MessageId,
+    answer_receipt,
     check_count,
     check_page_size,
     found,
@@ -131,6 +132,4 @@ async def delete_message(
     with refused_input():
         found(await store.get_conversation_outline(conversation_id), "conversation")
         receipt = await store.erase_message(conversation_id, message_id)
-    if not any(receipt.counts.values()):
-        raise Problem("not_found", "there is no message with this id")
-    return answer_json(receipt.to_dict())
+    return answer_receipt(receipt, "message")

@@ -8,13 +8,14 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from fastapi import APIRouter, Header, Path, Request, Response
 
 from ...memory.conversation import Conversation
+from ...memory.rights.receipt import Receipt
 from ...memory.store import MemoryStore
 from ..access.callers import Caller
 from ..cursors import make_cursor
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
 from ..schemas import examples
-from ..schemas.base import HIT_LIMIT, PAGE_SIZE, encoded
+from ..schemas.base import HIT_LIMIT, PAGE_SIZE, answer_json, encoded
 from ..schemas.conversations import NewMessage
 from ..service import Service
 
@@ -69,6 +70,13 @@ def need_admin_beyond_one_user(caller: Caller, *owner: str | None) -> None:
     """Lists over all users of a tenant are for those who may see all of them."""
     if None in owner and not caller.allows("admin"):
         raise Problem("forbidden", "without naming whose, this needs a key with the scope admin")
+
+
+def answer_receipt(receipt: Receipt, what: str) -> Response:
+    """The receipt of an erasure; of several requests at once for the same, the others find nothing."""
+    if not receipt.counts:
+        raise Problem("not_found", f"there is no {what} with this id")
+    return answer_json(receipt.to_dict())
 
 
 def note_target(request: Request, kind: str, identifier: str) -> None:

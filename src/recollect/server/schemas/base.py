@@ -121,7 +121,11 @@ Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY, pat
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, pattern=SOMETHING)]
 Time: TypeAlias = Annotated[
     str,
-    Field(max_length=_LONGEST_TIME, description="ISO 8601; UTC where it names no zone."),
+    Field(
+        max_length=_LONGEST_TIME,
+        description="ISO 8601; UTC where it names no zone.",
+        json_schema_extra={"format": "date-time"},
+    ),
     AfterValidator(_is_time),
 ]
 Bound: TypeAlias = Annotated[

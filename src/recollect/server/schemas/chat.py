@@ -87,7 +87,9 @@ class ChatAnswer(Answer):
     assistant_message_id: str
     usage: ChatUsageTold
     tool_calls: list[ToolCallTold]
-    memories_used: int = Field(description="How many entries and messages from memory the model was shown.")
+    memories_used: int = Field(
+        description="Entries and messages from memory that the model was shown, or the offline agent quotes."
+    )
 
 
 class AgentTold(Answer):

@@ -15,6 +15,7 @@ _BRANCH = {
     "from_branch": None,
     "from_turn": None,
     "item_count": 3,
+    "user_turn_count": 2,
     "turn_count": 2,
     "created_at": examples.TIME,
 }
@@ -24,6 +25,7 @@ _NEW_BRANCH = {
     "from_branch": "main",
     "from_turn": 1,
     "item_count": 0,
+    "user_turn_count": 0,
     "turn_count": 0,
     "created_at": examples.LATER,
 }
@@ -133,7 +135,11 @@ class BranchTold(Answer):
     from_branch: str | None = Field(description="The branch that it was made from; null for main.")
     from_turn: int | None = Field(description="The user turn before which it was made.")
     item_count: int
-    turn_count: int
+    user_turn_count: int = Field(description="The number of user turns.")
+    turn_count: int = Field(
+        deprecated=True,
+        description="The same as `user_turn_count`. In a conversation, `turn_count` counts messages.",
+    )
     created_at: TimeTold | None
 
 

@@ -22,8 +22,8 @@ _ERRORS = {
 
 
 _ALWAYS = (
-    *("unauthenticated", "forbidden", "misdirected_request", "validation_failed", "rate_limited"),
-    *("internal_error", "overloaded"),
+    *("invalid_request", "unauthenticated", "forbidden", "misdirected_request", "validation_failed"),
+    *("rate_limited", "concurrency_limited", "internal_error", "overloaded"),
 )
 _STORED = ("storage_unavailable", "storage_full", "not_ready")
 _SENT = ("invalid_json", "request_timeout", "body_too_large", "unsupported_media_type")
@@ -56,7 +56,7 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
-    code: str = Field(description="What programs go by.")
+    code: str = Field(description="What programs go by.", json_schema_extra={"enum": [*CODES]})
     errors: list[FieldError] | None = Field(
         default=None, description="Which fields are wrong, if that is so."
     )
@@ -70,11 +70,15 @@ def problems(kind: str, *codes: str) -> Responses:
     """
     found: Responses = {}
     for code in (*_KINDS[kind], *codes):
-        described = found.setdefault(CODES[code].status, _response())
-        described["content"][MEDIA_TYPE]["examples"][code] = _example(code)
-        named = described["content"][MEDIA_TYPE]["examples"]
-        described["description"] = "; ".join(f"{CODES[each].title} (`{each}`)" for each in named)
+        add_problem(found.setdefault(CODES[code].status, _response()), code)
     return found
+
+
+def add_problem(response: dict[str, Any], code: str) -> None:
+    """Add a problem to the described answer of its status."""
+    named = response["content"][MEDIA_TYPE]["examples"]
+    named[code] = _example(code)
+    response["description"] = "; ".join(f"{CODES[each].title} (`{each}`)" for each in named)
 
 
 def _response() -> dict[str, Any]:

@@ -36,6 +36,8 @@ from .writer import Writer
 T = TypeVar("T")
 
 _READERS = 3
+LONG_READS = 4
+"""Reads that take long and run at once: each has a thread, and a connection that no quick read needs."""
 _INLINE_SECONDS = 0.002
 _ROWS_PER_FETCH = 32
 LINGER_SECONDS = 0.25
@@ -51,7 +53,9 @@ class _Reading:
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         # The time is looked at between rows, which is too late where all the work comes before the first.
-        connection = None if isinstance(sql, LongQuery) else self._take_nowait()
+        if isinstance(sql, LongQuery):
+            return await in_long_thread(partial(self._fetch_long, sql, parameters, decode))
+        connection = self._take_nowait()
         if connection is None:
             return await in_waiting_thread(partial(self._fetch_patiently, sql, parameters, decode))
         kept = True
@@ -70,6 +74,7 @@ class _Reading:
                 self.readers.give_back(connection)
         if kept:
             return await in_waiting_thread(partial(self._fetch_patiently, sql, parameters, decode))
+        self.readers.lend(connection)
         return await self._fetch_rest(connection, cursor, rows, decode)
 
     async def _fetch_rest(
@@ -99,15 +104,26 @@ class _Reading:
 
     def _fetch_patiently(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """The whole query on a thread, where waiting for a connection or a lock harms nobody."""
-        with self.patiently() as connection, collector_held_off():
+        with self.patiently() as connection:
+            return self._fetch_all(connection, sql, parameters, decode)
+
+    def _fetch_long(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
+        """The same, on a connection that no quick read needs."""
+        with self.patiently(is_long=True) as connection:
+            return self._fetch_all(connection, sql, parameters, decode)
+
+    def _fetch_all(
+        self, connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], decode: Decode[T]
+    ) -> T:
+        with collector_held_off():
             rows = wait_for_lock(lambda: connection.execute(sql, parameters).fetchall(), self._busy_timeout)
             return decode(rows)
 
     @contextmanager
-    def patiently(self) -> Iterator[sqlite3.Connection]:
+    def patiently(self, *, is_long: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection, after waiting for one if need be. Not for the event loop's thread."""
         try:
-            connection = self.readers.take()
+            connection = self.readers.take_long() if is_long else self.readers.take()
             try:
                 yield connection
             finally:
@@ -155,7 +171,7 @@ class FileEngine:
         self._start_reading()
 
     def _start_reading(self) -> None:
-        readers = Readers(partial(connect, self.path), _READERS)
+        readers = Readers(partial(connect, self.path), _READERS, LONG_READS)
         self._reading = _Reading(self.path, self.options, readers)
         self.fetch = self._reading.fetch
 
@@ -396,36 +412,40 @@ def _connect_in_memory() -> sqlite3.Connection:
 
 # --- threads for long reads ---------------------------------------------------------------------------
 
-# One thread waits: for a connection, or for a lock. Another works on what already has its connection, and
-# waits for nobody, so that connections always come back.
-_waiting: ThreadPoolExecutor | None = None
-_working: ThreadPoolExecutor | None = None
+# `waiting` waits for a connection or a lock. `long` runs queries that look through much, on connections
+# that no quick read needs. `reader` finishes reads that already have a connection and waits for nobody, so
+# connections always come back: the other two must never run there.
+_THREADS = {"waiting": 1, "long": LONG_READS, "reader": LONG_READS}
+_pools: dict[str, ThreadPoolExecutor] = {}
 _threads_lock = threading.Lock()
+
+
+def _submit(kind: str, work: Callable[[], T]) -> Future[T]:
+    with _threads_lock:
+        if kind not in _pools:
+            _pools[kind] = ThreadPoolExecutor(_THREADS[kind], thread_name_prefix=f"recollect-{kind}")
+        return _pools[kind].submit(work)
 
 
 async def in_waiting_thread(work: Callable[[], T]) -> T:
     """Run what may have to wait on a thread of ours: asyncio's own may be taken by others."""
-    global _waiting
-    with _threads_lock:
-        if _waiting is None:
-            _waiting = ThreadPoolExecutor(1, thread_name_prefix="recollect-waiting")
-        future = _waiting.submit(work)
-    return await asyncio.wrap_future(future)
+    return await asyncio.wrap_future(_submit("waiting", work))
+
+
+async def in_long_thread(work: Callable[[], T]) -> T:
+    """Run a query that looks through much, beside a few others of its kind."""
+    return await asyncio.wrap_future(_submit("long", work))
 
 
 async def in_working_thread(work: Callable[[], T], done: Callable[[Future[T]], None]) -> T:
     """Run what takes long and waits for nobody; `done` is called in any case, also if it was never begun."""
-    global _working
-    with _threads_lock:
-        if _working is None:
-            _working = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
-        future = _working.submit(work)
+    future = _submit("reader", work)
     future.add_done_callback(done)
     return await asyncio.wrap_future(future)
 
 
 def forget_threads() -> None:
     """After a fork, in the child: the threads are not there."""
-    global _waiting, _working, _threads_lock
-    _waiting = _working = None
+    global _threads_lock
+    _pools.clear()
     _threads_lock = threading.Lock()

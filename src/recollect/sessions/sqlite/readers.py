@@ -6,20 +6,28 @@ from collections.abc import Callable
 
 
 class Readers:
-    """A pool of connections. One caller uses a connection at a time; the pool opens them as needed."""
+    """A pool of connections. One caller uses a connection at a time; the pool opens them as needed.
 
-    def __init__(self, open_connection: Callable[[], sqlite3.Connection], size: int) -> None:
+    `size` connections are for quick reads. Up to `most_long` more are lent to reads that take long, so that
+    quick ones need not wait for those. With none of them, all reads share the `size` connections.
+    """
+
+    def __init__(
+        self, open_connection: Callable[[], sqlite3.Connection], size: int, most_long: int = 0
+    ) -> None:
         self._open = open_connection
         self._size = size
+        self._most_long = most_long
         self._free: list[sqlite3.Connection] = []
         self._in_use: set[sqlite3.Connection] = set()
+        self._long: set[sqlite3.Connection] = set()
         self._paused = False
         self._changed = threading.Condition()  # re-entrant: a collected session may empty the pool anywhere
 
     @property
     def is_used(self) -> bool:
         """Whether any connection is open."""
-        return bool(self._free or self._in_use)
+        return bool(self._free or self._in_use or self._long)
 
     def take_nowait(self) -> sqlite3.Connection | None:
         """A connection, or `None` where one would have to be waited for."""
@@ -32,6 +40,25 @@ class Readers:
             while (connection := self._take()) is None:
                 self._changed.wait()
             return connection
+
+    def take_long(self) -> sqlite3.Connection:
+        """A connection for a read that takes long, after waiting for one. Not for the event loop's thread."""
+        if not self._most_long:
+            return self.take()
+        with self._changed:
+            while self._paused or len(self._long) >= self._most_long:
+                self._changed.wait()
+            connection = self._free.pop() if self._free else self._open()
+            self._long.add(connection)
+            return connection
+
+    def lend(self, connection: sqlite3.Connection) -> None:
+        """Make room for quick reads in place of one that turns out to take long, where that can be."""
+        with self._changed:
+            if connection in self._in_use and len(self._long) < self._most_long:
+                self._in_use.remove(connection)
+                self._long.add(connection)
+                self._changed.notify_all()
 
     def _take(self) -> sqlite3.Connection | None:
         if self._paused:
@@ -48,12 +75,14 @@ class Readers:
     def give_back(self, connection: sqlite3.Connection) -> None:
         """Return a connection for others to use."""
         with self._changed:
-            if connection in self._in_use:
-                self._in_use.remove(connection)
+            is_ours = connection in self._in_use or connection in self._long
+            self._in_use.discard(connection)
+            self._long.discard(connection)
+            if is_ours and len(self._free) + len(self._in_use) < self._size:
                 self._free.append(connection)
-            else:  # the pool was emptied meanwhile
+            else:  # the pool was emptied meanwhile, or has enough
                 connection.close()
-            self._changed.notify()
+            self._changed.notify_all()
 
     def empty(self) -> None:
         """Close what is free, and what is in use as soon as it comes back."""
@@ -62,13 +91,14 @@ class Readers:
                 connection.close()
             self._free.clear()
             self._in_use.clear()
+            self._long.clear()
             self._changed.notify_all()
 
     def pause(self) -> None:
         """Wait until nothing is in use, and hand out nothing until `resume`."""
         with self._changed:
             self._paused = True
-            while self._in_use:
+            while self._in_use or self._long:
                 self._changed.wait()
 
     def restart(self) -> None:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from ...extras import DEFAULT_ANTHROPIC_MODEL
 from .making import Answer, usage_of
 from .model import ModelOptions, ModelSummarizer
 from .prompts import Prompt
@@ -24,7 +25,7 @@ class AnthropicSummarizer(ModelSummarizer):
 
     def __init__(
         self,
-        model: str = "claude-3-7-sonnet-latest",
+        model: str = DEFAULT_ANTHROPIC_MODEL,
         *,
         client: "AsyncAnthropic | None" = None,
         **options: Unpack[ModelOptions],

@@ -23,7 +23,7 @@ export function Branches({ id, branches, changed }) {
         (branch) => html`<li key=${branch.name} class=${branch.is_current ? "current" : ""}>
           <div class="branch-words">
             <div class="branch-name"><${Name} value=${branch.name} most=${60} /></div>
-            <div class="branch-meta">${count("turns", branch.turn_count)}${branch.from_branch !== null ? html`, ${t("branches.from", { turn: branch.from_turn })} <${Name} value=${branch.from_branch} most=${40} />` : ""}</div>
+            <div class="branch-meta">${count("turns", branch.user_turn_count)}${branch.from_branch !== null ? html`, ${t("branches.from", { turn: branch.from_turn })} <${Name} value=${branch.from_branch} most=${40} />` : ""}</div>
           </div>
           <div class="branch-actions">
             ${branch.is_current && html`<${Chip} kind="accent">${t("branches.current")}</${Chip}>`}
@@ -45,7 +45,7 @@ function ordered(branches) {
 }
 
 function Tree({ rows }) {
-  const most = Math.max(1, ...rows.map((branch) => branch.turn_count));
+  const most = Math.max(1, ...rows.map((branch) => branch.user_turn_count));
   const step = most > MOST_TURNS ? (STEP * MOST_TURNS) / most : STEP;
   const width = step * most + 10;
   const x = (turn) => step * (turn - 0.5) + 6;
@@ -55,8 +55,8 @@ function Tree({ rows }) {
       const start = branch.from_turn ?? 1;
       const parent = rowWithTurn(rows, branch);
       const own = [];
-      for (let turn = start; turn <= branch.turn_count; turn += 1) own.push(turn);
-      const last = Math.max(branch.turn_count, start);
+      for (let turn = start; turn <= branch.user_turn_count; turn += 1) own.push(turn);
+      const last = Math.max(branch.user_turn_count, start);
       return html`<g class=${branch.is_current ? "lane current" : "lane"}>
         ${parent >= 0 && html`<path d=${bend(x(Math.max(start - 1, 0.6)), y(parent), x(start), y(row))} />`}
         <path d=${`M${x(start)} ${y(row)}H${x(last)}`} />

@@ -1,0 +1,88 @@
+"""The rows of token budgets: tokens used by tenant and day, and tokens reserved for turns in flight.
+
+Lock order: the tenant's row of the day first, then its reservations. The row of the day is locked before
+reservations are summed, so two instances cannot both take the last tokens. Reservations expire by the
+database's clock, which all instances share.
+"""
+
+from typing import NamedTuple
+
+from ...memory.database.dialect import dialect_of
+from ...sessions.sql.scripts import Row, Script, Statement
+from .schema import TENANT_TOKENS, TOKEN_RESERVATIONS
+
+_USED, _RESERVED = TENANT_TOKENS.name, TOKEN_RESERVATIONS.name
+
+ADD = (
+    f"INSERT INTO {_USED} (tenant, day, tokens) VALUES (?1, ?2, ?3)"
+    f" ON CONFLICT (tenant, day) DO UPDATE SET tokens = {_USED}.tokens + excluded.tokens"
+    " RETURNING tokens"
+)
+READ = f"SELECT tokens FROM {_USED} WHERE tenant = ?1 AND day = ?2"
+_RELEASE = f"DELETE FROM {_RESERVED} WHERE tenant = ?1 AND reservation_id = ?2"
+
+
+class ReservationRequest(NamedTuple):
+    """Tokens that a tenant wants to set aside on a day, for a lease of some seconds."""
+
+    tenant: str
+    day: str
+    reservation_id: str
+    tokens: int
+    limit: int
+    lease_seconds: float
+
+
+class ReservationResult(NamedTuple):
+    """The tokens that were used and reserved before a request, and whether it was granted."""
+
+    used: int
+    reserved: int
+    is_granted: bool
+
+
+class ReservationQueries:
+    """The statements whose text depends on the database."""
+
+    def __init__(self, dialect_name: str) -> None:
+        now = dialect_of(dialect_name).now
+        self.expire = f"DELETE FROM {_RESERVED} WHERE tenant = ?1 AND expires_at <= {now}"
+        self.sum = f"SELECT COALESCE(SUM(tokens), 0) FROM {_RESERVED} WHERE tenant = ?1"
+        self.reserve = (
+            f"INSERT INTO {_RESERVED} (tenant, reservation_id, tokens, expires_at)"
+            f" VALUES (?1, ?2, ?3, {now} + ?4)"
+        )
+
+
+def add(tenant: str, day: str, tokens: int) -> Script[int]:
+    """Count tokens; returns the sum of the day."""
+    return number_in((yield Statement(ADD, (tenant, day, tokens), alone=True)))
+
+
+def reserve(queries: ReservationQueries, wanted: ReservationRequest) -> Script[ReservationResult]:
+    """Set tokens aside if those used and reserved so far are below the limit."""
+    used = number_in((yield Statement(ADD, (wanted.tenant, wanted.day, 0))))
+    yield Statement(queries.expire, (wanted.tenant,))
+    reserved = number_in((yield Statement(queries.sum, (wanted.tenant,))))
+    is_granted = used + reserved < wanted.limit
+    if is_granted:
+        row = (wanted.tenant, wanted.reservation_id, wanted.tokens, wanted.lease_seconds)
+        yield Statement(queries.reserve, row)
+    return ReservationResult(used, reserved, is_granted)
+
+
+def settle(tenant: str, day: str, reservation_id: str, tokens: int) -> Script[int]:
+    """Replace a reservation by the tokens that were really used; returns the sum of the day."""
+    used = number_in((yield Statement(ADD, (tenant, day, tokens))))
+    yield Statement(_RELEASE, (tenant, reservation_id))
+    return used
+
+
+def release(tenant: str, reservation_id: str) -> Script[None]:
+    """Delete a reservation, if it still exists."""
+    yield Statement(_RELEASE, (tenant, reservation_id), alone=True)
+
+
+def number_in(rows: list[Row]) -> int:
+    """The number in the first column of the first row; 0 if there is none."""
+    return int(rows[0][0]) if rows else 0
