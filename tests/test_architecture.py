@@ -13,7 +13,7 @@ SOURCE = Path(recollect.__file__).parent
 
 # A module imports only from its own line or from lines above.
 LAYERS = (
-    {"errors", "extras", "items"},
+    {"errors", "extras", "items", "private_files"},
     {"sessions", "strategies", "memory"},
     {"integrations"},
     {"providers"},

@@ -5,9 +5,7 @@ What changes a history does so in one atomic step, and never leaves a call witho
 
 import asyncio
 import json
-import os
 import sys
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +22,7 @@ from ..items import (
     text_of,
     turn_starts,
 )
+from ..private_files import replace_privately
 from .protocol import Items, Rewritable, Session, require_ability
 
 _SHOWN_OUTPUT = 100
@@ -119,7 +118,7 @@ async def reset_session(session: Session, initial_items: Items = ()) -> None:  #
 async def export_session(session: Session, path: str | Path, format: Format | None = None) -> int:  # noqa: A002
     """Write the history to a file, as one JSON document or as JSON Lines; by default as the suffix says.
 
-    The file appears whole or not at all. Returns the number of items.
+    The file appears whole or not at all, with mode 0600. Returns the number of items.
     """
     items = await _whole_history(session)
     document = {"session_id": session.session_id, "item_count": len(items), "items": items}
@@ -166,16 +165,8 @@ def _to_json(value: object, indent: int | None = None) -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replace_privately(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _read_text(path: Path) -> str:

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...errors import MissingExtraError
+from ...private_files import create_private
 from .connections import Connections, EngineState
 from .engine import SQLAlchemyEngine, check_supported
 
@@ -113,6 +114,7 @@ def _open(url: URL, options: Mapping[str, Any]) -> Opened:
         },
     )
     if engine.dialect.name == "sqlite":
+        event.listen(engine.sync_engine, "do_connect", _create_file)
         event.listen(engine.sync_engine, "connect", _configure_sqlite)
     connections = Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
     return Opened(connections, _started(_dispose_when_loop_ends(engine)))
@@ -144,6 +146,12 @@ async def _dispose_when_loop_ends(engine: AsyncEngine) -> AsyncGenerator[None]:
         yield
     finally:
         await engine.dispose()
+
+
+def _create_file(_: Any, __: Any, arguments: list[Any], ___: Any) -> None:
+    """Create the file with mode 0600 before the driver creates it with another."""
+    if not arguments[0].startswith("file:"):  # a URI, which may name a database in memory
+        create_private(arguments[0])
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:

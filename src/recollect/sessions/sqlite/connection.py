@@ -16,12 +16,13 @@ from ...errors import (
     ReadOnlyError,
     StorageError,
 )
+from ...private_files import create_private
 from ..sql.scripts import Row, Script, Statement
 
 T = TypeVar("T")
 
-FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
-"""What a database raises: a damaged file may ask for too much memory, or be quoted where it is no text."""
+FAULTS = (sqlite3.Error, OSError, MemoryError, UnicodeDecodeError)
+"""Errors of a database: a damaged file may ask for too much memory, or be quoted where it is no text."""
 
 _DAMAGED = "the file is damaged"
 _QUOTING = "Could not decode"  # so begins what is said of a text that is none; then comes the text
@@ -43,6 +44,12 @@ class EngineOptions:
             raise ValueError(f"busy_timeout must be 0 or more seconds, not {self.busy_timeout!r}")
 
 
+def connect_file(path: str) -> sqlite3.Connection:
+    """A bare connection to a file, which is created with mode 0600 if it does not exist."""
+    create_private(path)
+    return connect(path)
+
+
 def connect(path: str) -> sqlite3.Connection:
     """A bare connection. It never waits for a lock inside SQLite: `wait_for_lock` does that, and better."""
     return sqlite3.connect(
@@ -53,7 +60,7 @@ def connect(path: str) -> sqlite3.Connection:
 def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
     """The connection that writes: WAL, foreign keys, and the durability asked for."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    connection = connect(path)
+    connection = connect_file(path)
     try:
         # Switching to WAL needs the file alone for a moment, whatever SQLite's own timeout says.
         wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)

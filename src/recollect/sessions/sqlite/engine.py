@@ -23,6 +23,7 @@ from .connection import (
     FAULTS,
     EngineOptions,
     connect,
+    connect_file,
     connect_writer,
     explain,
     is_busy,
@@ -155,7 +156,7 @@ class FileEngine:
         self._start_reading()
 
     def _start_reading(self) -> None:
-        readers = Readers(partial(connect, self.path), _READERS)
+        readers = Readers(partial(connect_file, self.path), _READERS)
         self._reading = _Reading(self.path, self.options, readers)
         self.fetch = self._reading.fetch
 
