@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any, Protocol
 
-from .opening import open_session, sqlite_path
+from .opening import is_in_memory, open_session, sqlite_path
 from .protocol import SessionMetadata, SessionPage
 from .settings import check_limit
 from .sql.tables import Tables
@@ -110,7 +110,7 @@ def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
         options.get("sessions_table", "agent_sessions"), options.get("messages_table", "agent_messages")
     )
     path = sqlite_path(url)
-    if path in ("", ":memory:") or url.startswith(("memory:", "openai:")):
+    if path == "" or is_in_memory(url) or url.startswith(("memory:", "openai:")):
         raise ValueError("a session manager needs a file or a server whose sessions can be listed")
     if path is not None:
         from .sqlite.catalog import open_catalog
