@@ -73,7 +73,8 @@ def test_the_public_surface_is_this_list() -> None:
         build_injected_instructions event_of inject_memory project_new_session_items ModelUsage Trim
         WrongKeyError resolve_memory_injection resolve_memory_strategy
         strategy_from_config strategy_input_filter strategy_to_config view_of
-        AdvancedSQLAlchemySession AdvancedSQLiteSession BranchDiff Note Noted PopsChecked UserTurn
+        AdvancedSQLAlchemySession AdvancedSQLiteSession AsyncSQLiteSession BranchDiff Note Noted PopsChecked
+        UserTurn
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError

@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from .sessions.run_lock import run_lock as run_lock
     from .sessions.settings import SessionSettings as SessionSettings
     from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
+    from .sessions.sqlite import AsyncSQLiteSession as AsyncSQLiteSession
     from .sessions.sqlite import SQLiteSession as SQLiteSession
     from .strategies.anchors import StoredSummary as StoredSummary
     from .strategies.configuration import resolve_memory_injection as resolve_memory_injection
@@ -254,7 +255,7 @@ _PUBLIC = {
     "sessions.opening": ("open_session",),
     "sessions.redis": ("RedisSession",),
     "sessions.sqlalchemy": ("SQLAlchemySession",),
-    "sessions.sqlite": ("SQLiteSession",),
+    "sessions.sqlite": ("AsyncSQLiteSession", "SQLiteSession"),
     "strategies.anchors": ("StoredSummary",),
     "strategies.configuration": (
         "resolve_memory_injection",
