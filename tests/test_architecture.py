@@ -74,7 +74,7 @@ def test_the_public_surface_is_this_list() -> None:
         WrongKeyError resolve_memory_injection resolve_memory_strategy
         strategy_from_config strategy_input_filter strategy_to_config view_of
         AdvancedSQLAlchemySession AdvancedSQLiteSession AsyncSQLiteSession BranchDiff Note Noted PopsChecked
-        UserTurn
+        UserTurn HistoryCounts HistoryLostError ItemCount RemovedItems
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError

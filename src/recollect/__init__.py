@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .errors import DiskFullError as DiskFullError
     from .errors import EmbeddingError as EmbeddingError
     from .errors import ExtractionError as ExtractionError
+    from .errors import HistoryLostError as HistoryLostError
     from .errors import ImportFormatError as ImportFormatError
     from .errors import InvalidItemError as InvalidItemError
     from .errors import LeaseLostError as LeaseLostError
@@ -90,6 +91,9 @@ if TYPE_CHECKING:
     from .sessions.callbacks import limit_history as limit_history
     from .sessions.callbacks import mask_sensitive as mask_sensitive
     from .sessions.callbacks import summarize_head as summarize_head
+    from .sessions.changing import HistoryCounts as HistoryCounts
+    from .sessions.changing import ItemCount as ItemCount
+    from .sessions.changing import RemovedItems as RemovedItems
     from .sessions.conversations import OpenAIConversationsSession as OpenAIConversationsSession
     from .sessions.conversations import (
         start_openai_conversations_session as start_openai_conversations_session,
@@ -164,6 +168,7 @@ _PUBLIC = {
         "ConflictError",
         "EmbeddingError",
         "ExtractionError",
+        "HistoryLostError",
         "LeaseLostError",
         "ModelRefusedError",
         "ModelUnavailableError",
@@ -215,6 +220,7 @@ _PUBLIC = {
         "mask_sensitive",
         "summarize_head",
     ),
+    "sessions.changing": ("HistoryCounts", "ItemCount", "RemovedItems"),
     "sessions.history": (
         "compress_history",
         "export_session",
