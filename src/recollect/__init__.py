@@ -82,6 +82,11 @@ if TYPE_CHECKING:
     from .memory.settings import UNCHANGED as UNCHANGED
     from .memory.settings import ConversationSettings as ConversationSettings
     from .memory.store import MemoryStore as MemoryStore
+    from .providers.openai.exports import OpenAIAgentProvider as OpenAIAgentProvider
+    from .providers.openai.exports import OpenAISQLAlchemySessionStore as OpenAISQLAlchemySessionStore
+    from .providers.openai.exports import build_memory_strategy_config as build_memory_strategy_config
+    from .providers.openai.exports import build_openai_provider as build_openai_provider
+    from .providers.openai.exports import prepare_run_context as prepare_run_context
     from .sessions.advanced.branching import BranchDiff as BranchDiff
     from .sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession as AdvancedSQLAlchemySession
     from .sessions.advanced.sqlite import AdvancedSQLiteSession as AdvancedSQLiteSession
@@ -341,6 +346,13 @@ _PUBLIC = {
         "UNCHANGED",
     ),
     "memory.pipeline.metering": ("TokenMeter",),
+    "providers.openai.exports": (
+        "OpenAIAgentProvider",
+        "OpenAISQLAlchemySessionStore",
+        "build_memory_strategy_config",
+        "build_openai_provider",
+        "prepare_run_context",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 
