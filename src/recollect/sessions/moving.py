@@ -12,7 +12,7 @@ from ..items import Item, decode_item, encode_items
 from .changing import change_history
 from .protocol import Session, check_text
 from .sql.tables import Tables
-from .sqlite.connection import quote_nothing
+from .sqlite.connection import connect_reader, quote_nothing
 
 # A damaged file may have SQLite ask for more memory than there is, or quote what is no text any more.
 _FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
@@ -113,6 +113,10 @@ def _is_name(value: object) -> bool:
     return True
 
 
+def _connect_read_only(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)
+
+
 class _SDKFile:
     """An SDK file, opened read-only."""
 
@@ -147,8 +151,7 @@ class _SDKFile:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         try:
-            uri = f"{self._path.resolve().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True)) as connection:
+            with closing(connect_reader(str(self._path.resolve()), _connect_read_only)) as connection:
                 yield connection
         except _FAULTS as error:
             quote_nothing(error)

@@ -1,5 +1,6 @@
 """Opening connections, running scripts on them, waiting for locks, and saying what went wrong."""
 
+import os
 import random
 import sqlite3
 import time
@@ -48,6 +49,51 @@ def connect_file(path: str) -> sqlite3.Connection:
     """A bare connection to a file, which is created with mode 0600 if it does not exist."""
     create_private(path)
     return connect(path)
+
+
+class ImmutableConnection(sqlite3.Connection):
+    """A connection that takes the file as it is now. It must not be used for longer than one read."""
+
+
+def connect_reader(
+    path: str, connect_usually: Callable[[str], sqlite3.Connection] = connect_file
+) -> sqlite3.Connection:
+    """A connection that reads a file, also where nothing can be written beside it.
+
+    SQLite needs to write a shared index to read a file in WAL mode. Where it cannot, and there is no log, the
+    file alone holds everything.
+    """
+    connection = connect_usually(path)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.Error as error:
+        if not (_cannot_write_beside(error) and os.path.isfile(path)):
+            return connection  # the error is raised again by what is to be read
+        connection.close()
+        return _connect_immutable(path)
+    return connection
+
+
+def _cannot_write_beside(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
+def _connect_immutable(path: str) -> sqlite3.Connection:
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size:
+        raise ReadOnlyError(
+            f"{path} has a write-ahead log, which can be read only where its folder can be written to:"
+            " copy both files to such a folder"
+        )
+    address = f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1"
+    return sqlite3.connect(
+        address,
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=ImmutableConnection,
+    )
 
 
 def connect(path: str) -> sqlite3.Connection:

@@ -4,6 +4,8 @@ import sqlite3
 import threading
 from collections.abc import Callable
 
+from .connection import ImmutableConnection
+
 
 class Readers:
     """A pool of connections. One caller uses a connection at a time; the pool opens them as needed."""
@@ -48,10 +50,11 @@ class Readers:
     def give_back(self, connection: sqlite3.Connection) -> None:
         """Return a connection for others to use."""
         with self._changed:
-            if connection in self._in_use:
-                self._in_use.remove(connection)
+            is_current = connection in self._in_use  # else the pool was emptied meanwhile
+            self._in_use.discard(connection)
+            if is_current and not isinstance(connection, ImmutableConnection):
                 self._free.append(connection)
-            else:  # the pool was emptied meanwhile
+            else:
                 connection.close()
             self._changed.notify()
 
