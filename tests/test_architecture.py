@@ -13,9 +13,9 @@ SOURCE = Path(recollect.__file__).parent
 
 # A module imports only from its own line or from lines above.
 LAYERS = (
-    {"errors", "extras", "items"},
+    {"errors", "extras", "items", "private_files"},
     {"sessions", "strategies", "memory"},
-    {"integrations"},
+    {"integrations", "extensions"},
     {"providers"},
     {"server", "mcp", "cli", "migrations", "testing", "__main__"},
 )
@@ -24,9 +24,14 @@ RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in pac
 OF_EXTRAS = {
     "AdvancedSQLAlchemySession",
     "EncryptedSession",
+    "OpenAIAgentProvider",
     "OpenAIConversationsSession",
+    "OpenAISQLAlchemySessionStore",
     "RedisSession",
     "SQLAlchemySession",
+    "build_memory_strategy_config",
+    "build_openai_provider",
+    "prepare_run_context",
     "start_openai_conversations_session",
 }
 HEAVY = {"agents", "openai", "anthropic", "sqlalchemy", "alembic", "redis", "fastapi", "cryptography"}
@@ -89,7 +94,9 @@ def test_the_public_surface_is_this_list() -> None:
         build_injected_instructions event_of inject_memory project_new_session_items ModelUsage Trim
         WrongKeyError resolve_memory_injection resolve_memory_strategy
         strategy_from_config strategy_input_filter strategy_to_config view_of
-        AdvancedSQLAlchemySession AdvancedSQLiteSession BranchDiff Note Noted PopsChecked UserTurn
+        AdvancedSQLAlchemySession AdvancedSQLiteSession AsyncSQLiteSession BranchDiff Note Noted PopsChecked
+        OpenAIAgentProvider OpenAISQLAlchemySessionStore build_memory_strategy_config build_openai_provider
+        prepare_run_context UserTurn HistoryCounts HistoryLostError ItemCount RemovedItems
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError
@@ -155,6 +162,7 @@ def test_the_base_needs_no_extra() -> None:
         ("postgres", ["sqlalchemy"], "SQLAlchemySession.from_url('s', url='postgresql://127.0.0.1/x')"),
         ("redis", ["redis"], "RedisSession.from_url('s', url='redis://127.0.0.1')"),
         ("openai", ["openai", "agents"], "OpenAIConversationsSession()"),
+        ("agents", ["agents"], "build_openai_provider('chats.db')"),
     ],
 )
 def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str], use: str) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .errors import DiskFullError as DiskFullError
     from .errors import EmbeddingError as EmbeddingError
     from .errors import ExtractionError as ExtractionError
+    from .errors import HistoryLostError as HistoryLostError
     from .errors import ImportFormatError as ImportFormatError
     from .errors import InvalidItemError as InvalidItemError
     from .errors import LeaseLostError as LeaseLostError
@@ -82,6 +83,11 @@ if TYPE_CHECKING:
     from .memory.settings import UNCHANGED as UNCHANGED
     from .memory.settings import ConversationSettings as ConversationSettings
     from .memory.store import MemoryStore as MemoryStore
+    from .providers.openai.exports import OpenAIAgentProvider as OpenAIAgentProvider
+    from .providers.openai.exports import OpenAISQLAlchemySessionStore as OpenAISQLAlchemySessionStore
+    from .providers.openai.exports import build_memory_strategy_config as build_memory_strategy_config
+    from .providers.openai.exports import build_openai_provider as build_openai_provider
+    from .providers.openai.exports import prepare_run_context as prepare_run_context
     from .sessions.advanced.branching import BranchDiff as BranchDiff
     from .sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession as AdvancedSQLAlchemySession
     from .sessions.advanced.sqlite import AdvancedSQLiteSession as AdvancedSQLiteSession
@@ -91,6 +97,9 @@ if TYPE_CHECKING:
     from .sessions.callbacks import limit_history as limit_history
     from .sessions.callbacks import mask_sensitive as mask_sensitive
     from .sessions.callbacks import summarize_head as summarize_head
+    from .sessions.changing import HistoryCounts as HistoryCounts
+    from .sessions.changing import ItemCount as ItemCount
+    from .sessions.changing import RemovedItems as RemovedItems
     from .sessions.conversations import OpenAIConversationsSession as OpenAIConversationsSession
     from .sessions.conversations import (
         start_openai_conversations_session as start_openai_conversations_session,
@@ -134,6 +143,7 @@ if TYPE_CHECKING:
     from .sessions.run_lock import run_lock as run_lock
     from .sessions.settings import SessionSettings as SessionSettings
     from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
+    from .sessions.sqlite import AsyncSQLiteSession as AsyncSQLiteSession
     from .sessions.sqlite import SQLiteSession as SQLiteSession
     from .strategies.anchors import StoredSummary as StoredSummary
     from .strategies.configuration import resolve_memory_injection as resolve_memory_injection
@@ -164,6 +174,7 @@ _PUBLIC = {
         "ConflictError",
         "EmbeddingError",
         "ExtractionError",
+        "HistoryLostError",
         "LeaseLostError",
         "ModelRefusedError",
         "ModelUnavailableError",
@@ -215,6 +226,7 @@ _PUBLIC = {
         "mask_sensitive",
         "summarize_head",
     ),
+    "sessions.changing": ("HistoryCounts", "ItemCount", "RemovedItems"),
     "sessions.history": (
         "compress_history",
         "export_session",
@@ -255,7 +267,7 @@ _PUBLIC = {
     "sessions.opening": ("open_session",),
     "sessions.redis": ("RedisSession",),
     "sessions.sqlalchemy": ("SQLAlchemySession",),
-    "sessions.sqlite": ("SQLiteSession",),
+    "sessions.sqlite": ("AsyncSQLiteSession", "SQLiteSession"),
     "strategies.anchors": ("StoredSummary",),
     "strategies.configuration": (
         "resolve_memory_injection",
@@ -335,6 +347,13 @@ _PUBLIC = {
         "UNCHANGED",
     ),
     "memory.pipeline.metering": ("TokenMeter",),
+    "providers.openai.exports": (
+        "OpenAIAgentProvider",
+        "OpenAISQLAlchemySessionStore",
+        "build_memory_strategy_config",
+        "build_openai_provider",
+        "prepare_run_context",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -13,6 +13,7 @@ RecollectError
 │   └── ModelRefusedError      it will not answer this, however often it is asked
 ├── EmbeddingError             there are no vectors, or none that can be used
 ├── LeaseLostError             another worker has taken over a run; nothing more was written for it
+├── HistoryLostError           a plain session was cleared and took nothing back; it holds the items
 ├── ConflictError              what is stored is not what the caller takes it for (also ValueError)
 ├── ImportFormatError          a file to import is not what it should be (also ValueError)
 ├── RunLockTimeoutError        another run held the session too long (also TimeoutError)
@@ -33,6 +34,8 @@ RecollectError
 An argument that cannot be used is an `InvalidValueError` (a ValueError) or an `InvalidTypeError` (a
 TypeError). They stand beside the tree: only the call is wrong.
 """
+
+from typing import Any
 
 
 class RecollectError(Exception):
@@ -126,6 +129,22 @@ class EmbeddingError(RecollectError):
 
 class LeaseLostError(RecollectError):
     """A worker took too long, and another has taken over its run; nothing more was written for it."""
+
+
+class HistoryLostError(RecollectError):
+    """A session that cannot replace its history atomically was cleared, and then took no items.
+
+    The error of the session is the cause.
+    """
+
+    def __init__(self, session_id: str, items: list[dict[str, Any]]) -> None:
+        super().__init__(
+            f"session {session_id!r} was cleared and could not be filled again;"
+            f" this error has its {len(items)} items as `items`"
+        )
+        self.session_id = session_id
+        self.items = items
+        """The history as it was."""
 
 
 class ConflictError(RecollectError, ValueError):

@@ -8,7 +8,6 @@ from agents.extensions.memory import EncryptedSession as Theirs
 
 from recollect import (
     EventLog,
-    MissingAbilityError,
     RetryingSession,
     SQLiteSession,
     StrategySession,
@@ -66,10 +65,13 @@ async def test_a_strategy_shows_what_is_decrypted_and_notes_nothing(
 @in_event_loop
 async def test_tools_and_logs_do_not_go_past_the_encryption(inner: SQLiteSession, theirs: Any) -> None:
     await theirs.add_items([message("a"), message("b")])
-    with pytest.raises(MissingAbilityError):
-        await repair(theirs)
+    unanswered = {"type": "function_call", "call_id": "c1", "name": "secret tool", "arguments": "{}"}
+    await theirs.add_items([unanswered, message("c")])
+    report = await repair(theirs)
+    assert (report.removed, report.atomic) == (1, False)
+    assert all("__enc__" in item for item in await inner.get_items())
     log = EventLog(":memory:")
     await log.project(theirs)
-    assert [event.text for event in await log.read("s")] == ["a", "b"]
+    assert [event.text for event in await log.read("s")] == ["a", "b", "c"]
     log.close()
     await inner.aclose()

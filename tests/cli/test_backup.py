@@ -24,7 +24,7 @@ def test_a_backup_holds_what_the_database_holds(run: Run, folder: Path) -> None:
     (folder / "recollect.db").chmod(0o640)
     told = run("backup", "there/copy.db", "--json").json
     assert told == {"file": "there/copy.db", "bytes": (folder / "there/copy.db").stat().st_size}
-    assert stat.S_IMODE((folder / "there/copy.db").stat().st_mode) == 0o640
+    assert stat.S_IMODE((folder / "there/copy.db").stat().st_mode) == 0o600
     assert os.listdir(folder / "there") == ["copy.db"]
     shown = ("memory", "show", "--user", "ada", "--json")
     assert run(*shown, "--url", "there/copy.db").json == run(*shown).json != []

@@ -8,6 +8,7 @@ import pytest
 
 from recollect import (
     AppendsOnce,
+    AsyncSQLiteSession,
     Described,
     InMemorySession,
     Leasable,
@@ -39,6 +40,14 @@ class TestSQLiteInMemory(SessionContract):
         return SQLiteSession(session_id)
 
 
+class TestAsyncSQLiteInMemory(SessionContract):
+    shared = False
+    abilities = ALL_ABILITIES
+
+    async def open_session(self, session_id: str) -> Session:
+        return AsyncSQLiteSession(session_id)
+
+
 class TestSQLiteFile(SessionContract):
     abilities = ALL_ABILITIES
     is_renamed = False
@@ -58,6 +67,11 @@ class TestSQLiteFile(SessionContract):
             )
         connection.close()
         return True
+
+
+class TestAsyncSQLiteFile(TestSQLiteFile):
+    async def open_session(self, session_id: str) -> Session:
+        return AsyncSQLiteSession(session_id, self.path)
 
 
 class TestSQLiteFileWithNormalDurability(TestSQLiteFile):

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from recollect import (
     ImportFormatError,
     InMemorySession,
-    MissingAbilityError,
     SessionSettings,
     SQLiteSession,
     compress_history,
@@ -425,29 +424,6 @@ async def test_an_import_is_seen_whole_or_not_at_all(tmp_path: Path) -> None:
         assert await importing == 80
         assert all(items in (old, new) for items in seen)
         assert await session.get_items() == new
-
-
-# --- sessions that lack the ability ---
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        compress_history,
-        undo_items,
-        undo_turn,
-        reset_session,
-        lambda session: import_session(session, "does not matter.json"),
-    ],
-)
-@in_event_loop
-async def test_a_session_that_cannot_be_rewritten_is_named(change: Callable[[Any], Awaitable[Any]]) -> None:
-    session = FourMethods([message("kept")])
-    with pytest.raises(MissingAbilityError, match=r"FourMethods is not Rewritable.*transform_items") as error:
-        await change(session)
-    assert error.value.ability == "Rewritable"
-    assert isinstance(error.value, TypeError)
-    assert session.items == [message("kept")]
 
 
 # --- compress ---

@@ -9,7 +9,6 @@ from hypothesis import given
 
 from recollect import (
     InMemorySession,
-    MissingAbilityError,
     RepairReport,
     SQLiteSession,
     find_orphans,
@@ -145,16 +144,6 @@ async def test_an_empty_session_needs_no_repair() -> None:
     assert await repaired([]) == ([], RepairReport())
     async with SQLiteSession("never used") as session:
         assert not (await repair(session)).removed
-
-
-@in_event_loop
-async def test_a_session_that_cannot_be_rewritten_is_named() -> None:
-    class FourMethods:
-        session_id = "s"
-        session_settings = None
-
-    with pytest.raises(MissingAbilityError, match="FourMethods is not Rewritable"):
-        await repair(FourMethods())  # type: ignore[arg-type]
 
 
 @quick

@@ -70,7 +70,6 @@ def test_what_is_null_is_not_given() -> None:
         ("null", "mode"),
         ({"max_user_turns": 4}, "mode"),
         ({"mode": "forget"}, "mode must be one of trim, summarize, compact and none"),
-        ({"mode": "TRIM", "max_user_turns": 4}, "mode"),
         ({"mode": ["trim"]}, "mode"),
         ({"mode": "x" * 10_000}, "mode"),
         ({"mode": "trim", "max_user_turn": 4}, "max_user_turn"),
@@ -128,3 +127,12 @@ def test_injection_has_an_order_of_its_own() -> None:
     assert resolve_memory_injection(None, None, True) is True
     with pytest.raises(TypeError, match="memory_injection of the conversation"):
         resolve_memory_injection(None, "yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["NONE", "TRIM", "Summarize", "cOMPACT"])
+def test_a_mode_is_taken_in_any_case(mode: str) -> None:
+    """As the seed of the provider writes them."""
+    turns = {"compact_trigger_turns": 8} if mode.lower() == "compact" else {"max_user_turns": 8}
+    config = {"mode": mode, **({} if mode == "NONE" else turns)}
+    assert strategy_from_config(config) == strategy_from_config({**config, "mode": mode.lower()})
+    assert resolve_memory_strategy(json.dumps(config)) == strategy_from_config(config)

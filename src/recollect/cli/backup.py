@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
-from uuid import uuid4
 
 from ..errors import ConflictError, NotADatabaseError, RecollectError, StorageError
+from ..private_files import replace_privately
 from .integrity import damage_in
 from .opening import existing_url, file_of
 from .output import one_line, say, tell_json
@@ -66,21 +66,22 @@ def _backup(options: argparse.Namespace) -> int:
 def copy_file(source: Path, target: Path) -> None:
     """Copy a SQLite file as it is at one moment, whoever writes to it meanwhile, and check the copy.
 
-    The copy appears whole or not at all, and who may read the file may read the copy.
+    The copy appears whole or not at all. It has mode 0600, whatever the mode of the database is.
     """
-    temporary = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
-        temporary.touch(source.stat().st_mode & 0o777, exist_ok=False)
-        _copy(source, temporary)
-        _check(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        with replace_privately(target) as temporary:
+            _copy_checked(source, temporary)
     except sqlite3.DatabaseError as error:
         raise NotADatabaseError(f"{source} cannot be copied: {error}") from error
+
+
+def _copy_checked(source: Path, target: Path) -> None:
+    try:
+        _copy(source, target)
+        _check(target)
     finally:
-        for left in (temporary, *(Path(f"{temporary}{end}") for end in ("-wal", "-shm", "-journal"))):
-            left.unlink(missing_ok=True)
+        for end in ("-wal", "-shm", "-journal"):
+            Path(f"{target}{end}").unlink(missing_ok=True)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -113,10 +114,8 @@ def _dump(url: str, target: Path) -> None:
             "a backup of PostgreSQL is made by pg_dump, which is not installed here. Where it is, run: "
             + " ".join(command)
         )
-    temporary = target.with_name(f".{target.name}.{uuid4().hex}")
-    command, environment = dump_command(url, temporary)
-    try:
-        temporary.touch(0o600, exist_ok=False)  # contents are personal
+    with replace_privately(target) as temporary:
+        command, environment = dump_command(url, temporary)
         with progress("dumping"):
             ended = subprocess.run(
                 command, env=os.environ | environment, capture_output=True, text=True, check=False
@@ -124,9 +123,6 @@ def _dump(url: str, target: Path) -> None:
         if ended.returncode:
             say(ended.stderr.strip())
             raise StorageError("pg_dump could not make the backup, for the reason above")
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def dump_command(url: str, target: Path) -> tuple[list[str], dict[str, str]]:

@@ -3,14 +3,13 @@
 import argparse
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
-from uuid import uuid4
 
+from ..private_files import replace_privately
 from .opening import confirm, existing_url, open_store, told_url, user_of
 from .output import one_line, plural, say, table, tell_json
 from .parsing import Commands, add_command, add_json, add_place, add_yes
@@ -102,17 +101,8 @@ def _written(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replace_privately(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        yield file
 
 
 # --- erase ---

@@ -4,7 +4,7 @@ An item is a JSON object in the OpenAI Responses input format, kept whole: unkno
 pass through unchanged.
 """
 
-from .codec import decode_item, decode_joined, encode_items
+from .codec import decode_item, decode_joined, encode_items, escape_non_ascii
 from .fingerprint import fingerprint
 from .pairs import (
     Pairs,
@@ -38,6 +38,7 @@ __all__ = [
     "decode_item",
     "decode_joined",
     "encode_items",
+    "escape_non_ascii",
     "estimate_text_tokens",
     "estimate_tokens",
     "find_orphans",

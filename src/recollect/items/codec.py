@@ -7,6 +7,7 @@ Lone surrogates, which the fast codec does not take, go through the standard lib
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..errors import InvalidItemError
 from .shapes import Item
 
 _DEEPEST = 200  # levels: what is read back far down a call stack must not fail for its depth
+
+_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -53,6 +56,15 @@ def _encode_slowly(item: Item, index: int) -> str:
     except ValueError:
         reason = "it holds an integer with too many digits"
     raise InvalidItemError(reason, index)
+
+
+def escape_non_ascii(encoded: str) -> str:
+    """The same JSON in ASCII characters: others stand only inside its strings, where they can be escaped."""
+    return encoded if encoded.isascii() else _NON_ASCII.sub(_escaped, encoded)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
 
 
 def _is_shallow(item: Item, encoded: bytes) -> bool:

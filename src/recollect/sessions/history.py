@@ -1,13 +1,11 @@
 """Tools for a whole history: show it, export and import it, shorten it, undo.
 
-What changes a history does so in one atomic step, and never leaves a call without its output.
+A change is one atomic step where the session has the ability (`Rewritable`). The result says if it was not.
+No change leaves a call without its output.
 """
 
 import asyncio
 import json
-import os
-import sys
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +22,16 @@ from ..items import (
     text_of,
     turn_starts,
 )
-from .protocol import Items, Rewritable, Session, require_ability
+from ..private_files import replace_privately
+from .changing import (
+    HistoryCounts,
+    ItemCount,
+    RemovedItems,
+    change_history,
+    replace_history,
+    whole_history,
+)
+from .protocol import Items, Session
 
 _SHOWN_OUTPUT = 100
 
@@ -51,7 +58,7 @@ def _shortened(text: str) -> str:
 
 async def compress_history(
     session: Session, target_count: int = 20, preserve_system: bool = True
-) -> tuple[int, int]:
+) -> HistoryCounts:
     """Keep the newest items, `target_count` or somewhat fewer, and with them the system messages.
 
     Returns how many items there were and how many there are.
@@ -66,8 +73,8 @@ async def compress_history(
         counts = (len(items), len(kept))
         return kept
 
-    await require_ability(session, Rewritable).transform_items(compress)
-    return counts
+    atomic = await change_history(session, compress)
+    return HistoryCounts(*counts, atomic)
 
 
 def _compressed(items: list[Item], target_count: int, preserve_system: bool) -> list[Item]:
@@ -81,19 +88,19 @@ def _compressed(items: list[Item], target_count: int, preserve_system: bool) -> 
     return keep_whole_groups(items, {*system, *others[len(others) - room :]})
 
 
-async def undo_items(session: Session, count: int = 1) -> list[Item]:
+async def undo_items(session: Session, count: int = 1) -> RemovedItems:
     """Remove the newest items, with whatever cannot stand without them, and return what was removed."""
     if count < 0:
         raise ValueError(f"count must not be negative, and it is {count}")
     return await _cut(session, lambda items: max(len(items) - count, 0))
 
 
-async def undo_turn(session: Session) -> list[Item]:
+async def undo_turn(session: Session) -> RemovedItems:
     """Remove the newest turn, from its user message on, and return what was removed."""
     return await _cut(session, lambda items: (turn_starts(items) or [len(items)])[-1])
 
 
-async def _cut(session: Session, first_removed: Any) -> list[Item]:
+async def _cut(session: Session, first_removed: Any) -> RemovedItems:
     removed: list[Item] = []
 
     def cut(items: list[Item]) -> list[Item]:
@@ -104,13 +111,14 @@ async def _cut(session: Session, first_removed: Any) -> list[Item]:
         removed = [item for item, group in zip(items, groups, strict=True) if group in torn]
         return [item for item, group in zip(items, groups, strict=True) if group not in torn]
 
-    await require_ability(session, Rewritable).transform_items(cut)
-    return removed
+    atomic = await change_history(session, cut)
+    return RemovedItems(removed, atomic)
 
 
-async def reset_session(session: Session, initial_items: Items = ()) -> None:  # type: ignore[assignment]
-    """Replace the history by an initial context, in one step."""
-    await require_ability(session, Rewritable).replace_items(list(initial_items))
+async def reset_session(session: Session, initial_items: Items = ()) -> ItemCount:  # type: ignore[assignment]
+    """Replace the history by an initial context. Returns the number of its items."""
+    items = list(initial_items)
+    return ItemCount(len(items), await replace_history(session, items))
 
 
 # --- export and import ---------------------------------------------------------------------------------
@@ -119,9 +127,9 @@ async def reset_session(session: Session, initial_items: Items = ()) -> None:  #
 async def export_session(session: Session, path: str | Path, format: Format | None = None) -> int:  # noqa: A002
     """Write the history to a file, as one JSON document or as JSON Lines; by default as the suffix says.
 
-    The file appears whole or not at all. Returns the number of items.
+    The file appears whole or not at all, with mode 0600. Returns the number of items.
     """
-    items = await _whole_history(session)
+    items = await whole_history(session)
     document = {"session_id": session.session_id, "item_count": len(items), "items": items}
     chosen = _format_of(path, format)
     await asyncio.to_thread(lambda: _write_whole(Path(path), _exported(document, chosen)))
@@ -134,21 +142,18 @@ def _exported(document: dict[str, Any], format: Format) -> bytes:  # noqa: A002
     return _to_json(document, indent=2) + b"\n"
 
 
-async def import_session(session: Session, path: str | Path, format: Format | None = None) -> int:  # noqa: A002
-    """Replace the history by that of a file from `export_session`, in one step. A bad file changes nothing.
+async def import_session(
+    session: Session,
+    path: str | Path,
+    format: Format | None = None,  # noqa: A002
+) -> ItemCount:
+    """Replace the history by that of a file from `export_session`. A bad file changes nothing.
 
     Returns the number of items.
     """
-    rewritable = require_ability(session, Rewritable)
     text = await asyncio.to_thread(_read_text, Path(path))
     items = _from_lines(text) if _format_of(path, format) == "jsonl" else _from_document(text)
-    await rewritable.replace_items(items)
-    return len(items)
-
-
-async def _whole_history(session: Session) -> Items:
-    """All items, whatever the settings say; asked for with a limit, a strategy shows no view of them."""
-    return await session.get_items(limit=sys.maxsize)
+    return ItemCount(len(items), await replace_history(session, items))
 
 
 def _format_of(path: str | Path, given: Format | None) -> Format:
@@ -166,16 +171,8 @@ def _to_json(value: object, indent: int | None = None) -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replace_privately(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _read_text(path: Path) -> str:

@@ -2,10 +2,12 @@
 
 import math
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
 
-from .opening import open_session, sqlite_path
+from .ids import SessionIds
+from .opening import is_in_memory, open_session, sqlite_path
 from .protocol import SessionMetadata, SessionPage
 from .settings import check_limit
 from .sql.tables import Tables
@@ -32,34 +34,64 @@ class Catalog(Protocol):
 class SessionManager:
     """The sessions of a store, one for each pair of user and session type.
 
-    Give it a path or a URL, as `open_session` takes it; `options` are those of its sessions.
+    Give it a path or a URL, as `open_session` takes it; `options` are those of its sessions. Ids have the
+    form `user_type`. Underscores of a type are escaped, as in `ada_customer%5Fsupport`, so that no two pairs
+    share an id, unless `session_types` declares the type: then it is `ada_customer_support`.
     """
 
-    def __init__(self, url_or_path: str | Path, **options: Any) -> None:
+    def __init__(
+        self, url_or_path: str | Path, *, session_types: Collection[str] = (), **options: Any
+    ) -> None:
+        self._ids = SessionIds(session_types)
         self._url = str(url_or_path)
         self._options = options
-        self._open: dict[str, Any] = {}
+        self._open: dict[tuple[str, str], Any] = {}  # by session id and user
         self._lock = threading.Lock()
         self._catalog: Catalog | None = _open_catalog(self._url, options)
 
     def get_session(self, user_id: str, session_type: str = "default") -> Any:
         """The session of a user and type; the same handle until it is closed."""
-        session_id = _session_id(user_id, session_type)
+        return self._get(self._ids.id_of(user_id, session_type), user_id)
+
+    async def find_session(self, user_id: str, session_type: str = "default") -> Any:
+        """As `get_session`, after `session_types` has changed: under whichever id the session is stored.
+
+        An id that was given to another user before the change is never used.
+        """
+        forms = self._ids.forms_of(user_id, session_type)
+        owners = {session_id: await self._owner_of(session_id) for session_id in forms}
+        stored = (session_id for session_id in forms if owners[session_id] == user_id)
+        free = (session_id for session_id in forms if owners[session_id] is None)
+        # The last form is free or of this user: no other pair has it, whatever is declared.
+        return self._get(next(stored, None) or next(free), user_id)
+
+    async def _owner_of(self, session_id: str) -> str | None:
+        """The user of a stored session, who with the id also tells its type; `None` if there is none."""
+        session: Any = open_session(self._url, session_id, **self._options)
+        try:
+            metadata: SessionMetadata = await session.get_metadata()
+        finally:
+            session.release()
+        return metadata.user_id
+
+    def _get(self, session_id: str, user_id: str) -> Any:
         with self._lock:
             _ = self._store  # a closed manager says so
-            session = self._open.get(session_id)
+            session = self._open.get((session_id, user_id))
             if session is None or session.closed:
                 metadata = SessionMetadata(user_id=user_id)
                 session = open_session(self._url, session_id, metadata=metadata, **self._options)
-                self._open[session_id] = session
+                self._open[session_id, user_id] = session
             return session
 
     def close_session(self, user_id: str, session_type: str = "default") -> None:
-        """Close the handle of a user and type; what is stored stays."""
+        """Close the handles of a user and type; what is stored stays."""
         with self._lock:
-            session = self._open.pop(_session_id(user_id, session_type), None)
-        if session is not None:
-            session.release()
+            forms = self._ids.forms_of(user_id, session_type)
+            sessions = [self._open.pop((each, user_id), None) for each in forms]
+        for session in sessions:
+            if session is not None:
+                session.release()
 
     def close_all_sessions(self) -> None:
         """Close every handle that was given out."""
@@ -110,7 +142,7 @@ def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
         options.get("sessions_table", "agent_sessions"), options.get("messages_table", "agent_messages")
     )
     path = sqlite_path(url)
-    if path in ("", ":memory:") or url.startswith(("memory:", "openai:")):
+    if path == "" or is_in_memory(url) or url.startswith(("memory:", "openai:")):
         raise ValueError("a session manager needs a file or a server whose sessions can be listed")
     if path is not None:
         from .sqlite.catalog import open_catalog
@@ -124,11 +156,3 @@ def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
     from .sqlalchemy.catalog import open_catalog as open_sql_catalog
 
     return open_sql_catalog(url, tables, options)
-
-
-def _session_id(user_id: str, session_type: str) -> str:
-    """`user_type`. Underscores of the type are escaped, so that no two pairs share an id."""
-    for name, value in (("user_id", user_id), ("session_type", session_type)):
-        if not isinstance(value, str) or not value:
-            raise ValueError(f"{name} must be a non-empty string, not {value!r}")
-    return f"{user_id}_{session_type.replace('%', '%25').replace('_', '%5F')}"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ..errors import ImportFormatError, InvalidItemError
 from ..items import Item, decode_item, encode_items
-from .protocol import Rewritable, Session, check_text, require_ability
+from .changing import change_history
+from .protocol import Session, check_text
 from .sql.tables import Tables
-from .sqlite.connection import quote_nothing
+from .sqlite.connection import connect_reader, quote_nothing
 
 # A damaged file may have SQLite ask for more memory than there is, or quote what is no text any more.
 _FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
@@ -35,6 +36,8 @@ class ImportReport:
     sessions_left_alone: int = 0
     names_passed_over: int = 0
     """Sessions and branches of a damaged file, under names that no session can have."""
+    atomic: bool = True
+    """Whether each session was filled in one atomic step. If not, the sessions lack that ability."""
     branches: dict[str, tuple[str, str]] = field(default_factory=dict)
     """For each session made of a branch, the session and the branch it was."""
 
@@ -84,7 +87,7 @@ async def _copy(session: Session, items: list[Item], report: ImportReport) -> No
         taken = not existing
         return existing or items
 
-    await require_ability(session, Rewritable).transform_items(fill_if_empty)
+    report.atomic &= await change_history(session, fill_if_empty)
     if taken:
         report.sessions += 1
         report.items += len(items)
@@ -108,6 +111,10 @@ def _is_name(value: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _connect_read_only(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)
 
 
 class _SDKFile:
@@ -144,8 +151,7 @@ class _SDKFile:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         try:
-            uri = f"{self._path.resolve().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True)) as connection:
+            with closing(connect_reader(str(self._path.resolve()), _connect_read_only)) as connection:
                 yield connection
         except _FAULTS as error:
             quote_nothing(error)

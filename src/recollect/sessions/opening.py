@@ -17,6 +17,13 @@ def sqlite_path(url: str) -> str | None:
     return None if "://" in url else url
 
 
+def is_in_memory(url: str) -> bool:
+    """Whether a URL names a SQLite database in memory, which is private to whatever opens it."""
+    scheme, _, rest = url.partition("://")
+    by_driver = scheme.startswith("sqlite+") and rest.partition("?")[0] in ("", "/", "/:memory:")
+    return by_driver or sqlite_path(url) == ":memory:"
+
+
 def open_session(url: str, session_id: str, *, advanced: bool = False, **options: Any) -> Session:
     """A session at a URL; `options` are those of the class that serves it.
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from ..items import Item, find_orphans, is_output, is_reasoning
-from .protocol import Rewritable, Session, require_ability
+from .changing import change_history
+from .protocol import Session
 
 
 @dataclass
@@ -13,6 +14,8 @@ class RepairReport:
     orphan_outputs: list[Item] = field(default_factory=list)
     unanswered_calls: list[Item] = field(default_factory=list)
     lone_reasoning: list[Item] = field(default_factory=list)
+    atomic: bool = True
+    """Whether the repair was one atomic step. If not, an item that others added meanwhile may be lost."""
 
     @property
     def removed(self) -> int:
@@ -49,7 +52,7 @@ def _list_for(item: Item, report: RepairReport) -> list[Item]:
 
 
 async def repair(session: Session) -> RepairReport:
-    """Remove from a stored history what makes a model refuse it, in one step, and say what it was."""
+    """Remove from a stored history what makes a model refuse it, and say what it was."""
     report = RepairReport()
 
     def mend(items: list[Item]) -> list[Item]:
@@ -57,5 +60,5 @@ async def repair(session: Session) -> RepairReport:
         mended, report = repair_items(items)
         return mended
 
-    await require_ability(session, Rewritable).transform_items(mend)
+    report.atomic = await change_history(session, mend)
     return report

@@ -5,11 +5,11 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from ..errors import RecollectError, RunLockTimeoutError
+from .cancellation import finish_despite_cancellation
 from .protocol import Leasable, Session, require_ability
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ async def run_lock(
         # Also after a cancellation that met the taking of the lease, which may have happened.
         if renewal is not None:
             renewal.cancel()
-        await _in_spite_of_cancellation(_drop(leasable, owner))
+        await finish_despite_cancellation(_drop(leasable, owner))
 
 
 async def _drop(leasable: Leasable, owner: str) -> None:
@@ -51,20 +51,6 @@ async def _drop(leasable: Leasable, owner: str) -> None:
         await leasable.drop_lease(owner)
     except (RecollectError, OSError) as error:
         logger.warning("a run lock could not be given up (%s) and will run out", type(error).__name__)
-
-
-async def _in_spite_of_cancellation(call: Coroutine[Any, Any, None]) -> None:
-    """Bring a call to its end, and let a cancellation that comes meanwhile be felt after it."""
-    task = asyncio.ensure_future(call)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled
 
 
 async def _take(leasable: Leasable, session_id: str, owner: str, lease: float, timeout: float | None) -> None:

@@ -27,13 +27,14 @@ _MODES: dict[Mode, tuple[type[Strategy], dict[str, str]]] = {
 def strategy_from_config(config: StrategyConfig) -> Strategy | None:
     """The strategy that a configuration describes; `None` for the mode `none`, or for nothing at all.
 
-    A configuration is a dictionary, or JSON text of one: `{"mode": "trim", "max_user_turns": 20}`. A field
-    that is null is as if it were not there. What is unknown or makes no sense is an error that names it.
+    A configuration is a dictionary, or JSON text of one: `{"mode": "trim", "max_user_turns": 20}`. The case
+    of the mode does not matter. A field that is null is as if it were not there. What is unknown or makes no
+    sense is an error that names it.
     """
     if config is None or isinstance(config, Strategy):
         return config
     given = _given(config)
-    mode = given.pop("mode", None)
+    mode = lower_mode(given.pop("mode", None))
     if mode is None:
         raise InvalidValueError(f"mode is missing: it is one of {', '.join(_MODES)} and none")
     if mode == "none" and given:
@@ -43,6 +44,11 @@ def strategy_from_config(config: StrategyConfig) -> Strategy | None:
     if not isinstance(mode, str) or mode not in _MODES:
         raise InvalidValueError(f"mode must be one of {', '.join(_MODES)} and none, and it is {_shown(mode)}")
     return _made(mode, given)
+
+
+def lower_mode(mode: Any) -> Any:
+    """A mode in lower case; a value that is not text stays as it is."""
+    return mode.lower() if isinstance(mode, str) else mode
 
 
 def strategy_to_config(strategy: Strategy | None) -> dict[str, Any]:

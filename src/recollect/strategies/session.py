@@ -11,6 +11,7 @@ from ..sessions.protocol import Items, Rewritable, Session, own_method, require_
 from ..sessions.settings import SessionSettings, limit_of
 from ..sessions.wrapper import SessionWrapper
 from .anchors import Anchor
+from .configuration import StrategyConfig, strategy_from_config
 from .events import Callback, View, describe_change, tell
 from .looking import Look, Looker, in_thread_if_long
 from .placeholders import compact_items
@@ -30,7 +31,8 @@ class StrategySession(SessionWrapper):
 
     The log is never rewritten. `get_items` with a limit and `pop_item` see it as it is, and so does whoever
     reads the wrapped session. What a view needs to know of older turns is kept beside the log, so that a turn
-    costs the same however long the history is.
+    costs the same however long the history is. A strategy may be given as its configuration, such as
+    `{"mode": "trim", "max_user_turns": 20}`.
 
     Where the strategy summarizes, the summary is made while the turn goes on, and a read waits for it at most
     `summary_timeout` seconds. If there is none, the view goes without, and the next turn tries again.
@@ -42,7 +44,7 @@ class StrategySession(SessionWrapper):
     def __init__(
         self,
         session: Session,
-        strategy: Strategy | None,
+        strategy: StrategyConfig,
         *,
         summarizer: Summarizer | None = None,
         on_summary: Callback | None = None,
@@ -51,6 +53,7 @@ class StrategySession(SessionWrapper):
         summary_timeout: float = 30.0,
     ) -> None:
         super().__init__(session)
+        strategy = strategy_from_config(strategy)
         _check_arguments(strategy, self.session_settings, summary_timeout)
         self.strategy = strategy
         self._on_compaction = on_compaction
@@ -216,9 +219,7 @@ class _StrategySettings(SessionSettings):
         return super().resolve(override)
 
 
-def _check_arguments(strategy: object, settings: object, summary_timeout: float) -> None:
-    if strategy is not None and not isinstance(strategy, Strategy):
-        raise TypeError(f"strategy must be Trim, Summarize, Compact or None, not {type(strategy).__name__}")
+def _check_arguments(strategy: Strategy | None, settings: object, summary_timeout: float) -> None:
     if strategy is not None and limit_of(settings) is not None:
         raise ValueError(
             "the session has a default limit in its session_settings, which would bypass the strategy:"

@@ -27,6 +27,14 @@ def test_only_given_settings_change_and_null_clears_one(client: httpx2.Client, p
     assert settings(client.get(f"{path}/memory")) == (None, False)
 
 
+def test_a_mode_is_taken_in_any_case_and_stored_in_lower_case(client: httpx2.Client, path: str) -> None:
+    upper = {**TRIM, "mode": "TRIM"}
+    answer = client.patch(f"{path}/memory", json={"memory_strategy": upper})
+    assert answer.json()["memory_strategy"] == TRIM
+    tried = client.get(f"{path}/view", params=upper)
+    assert tried.json()["memory_strategy"] == TRIM
+
+
 def test_settings_that_another_has_changed_are_not_overwritten(client: httpx2.Client, path: str) -> None:
     read = client.get(f"{path}/memory").headers["ETag"]
     first = client.patch(f"{path}/memory", json={"memory_injection": True}, headers={"If-Match": read})

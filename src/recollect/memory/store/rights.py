@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import InvalidValueError
+from ...private_files import replace_privately
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id, time_to_column
 from ...sessions.sql.scripts import MakeScript, Row
@@ -69,11 +70,15 @@ class Rights(Part):
     ) -> int:
         """Write everything about a user as JSON Lines, a page at a time; returns how many lines.
 
-        The first line tells whose data it is; each other has the `kind` and the `data` of one thing.
+        The first line tells whose data it is; each other has the `kind` and the `data` of one thing. A file
+        appears whole or not at all, with mode 0600.
         """
         if not isinstance(path_or_file, str | Path):
             return await self._write_lines(path_or_file, user_id, agent_id)
-        with Path(path_or_file).open("w", encoding="utf-8") as file:  # noqa: ASYNC230 - small writes, buffered
+        with (
+            replace_privately(path_or_file) as temporary,
+            temporary.open("w", encoding="utf-8") as file,
+        ):
             return await self._write_lines(file, user_id, agent_id)
 
     async def import_user(self, exported: Mapping[str, Any]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from ...strategies.summaries import ConversationSummaryStore
 from .database.turns import ChatTurns
 from .options import ChatOptions
 from .runtime import AgentRuntime
-from .sessions import SessionManager
+from .sessions import ChatSessionManager
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Parts:
     """What turns are made with."""
 
     runtime: AgentRuntime
-    sessions: SessionManager
+    sessions: ChatSessionManager
     turns: ChatTurns
     events: EventLog
     summaries: ConversationSummaryStore

@@ -21,7 +21,7 @@ from .parts import Parts
 from .registry import AgentRegistry
 from .runtime import AgentRuntime
 from .session_store import OpenAISQLAlchemySessionStore
-from .sessions import SessionManager
+from .sessions import ChatSessionManager
 from .sharing import open_on
 from .turns import Tell, TurnRunner
 
@@ -231,7 +231,7 @@ def build_openai_provider(
     return OpenAIAgentProvider(
         Parts(
             runtime,
-            SessionManager(sessions, summaries, summarizer),
+            ChatSessionManager(sessions, summaries, summarizer),
             open_on(ChatTurns, url, engine, **place),
             open_on(EventLog, url, engine, **place),
             summaries,

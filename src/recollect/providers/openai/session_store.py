@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConflictError
 from ...memory.conversation import Conversation
-from ...sessions.opening import sqlite_path
+from ...sessions.opening import is_in_memory, sqlite_path
 from ...sessions.protocol import SessionMetadata
 from .chat_session import ChatSession, ChatSQLAlchemySession, ChatSQLiteSession
 from .database.schema import MESSAGES, SESSIONS
@@ -33,7 +33,7 @@ class OpenAISQLAlchemySessionStore:
     ) -> None:
         if (url is None) == (engine is None):
             raise ValueError("give a url or an engine, one of them")
-        if url is not None and sqlite_path(url) == ":memory:":
+        if url is not None and is_in_memory(url):
             raise ValueError("chats need a database that its parts can share: a file, and not :memory:")
         self._url = url
         self._engine = engine
@@ -45,7 +45,11 @@ class OpenAISQLAlchemySessionStore:
         options: dict[str, Any] = {**_TABLES, "metadata": metadata}
         if self._engine is not None:
             return ChatSQLAlchemySession(
-                session_id, engine=self._engine, create_tables=self._create_tables, **options
+                session_id,
+                engine=self._engine,
+                create_tables=self._create_tables,
+                ensure_ascii=False,
+                **options,
             )
         assert self._url is not None
         path = sqlite_path(self._url)
@@ -56,6 +60,7 @@ class OpenAISQLAlchemySessionStore:
             url=self._url,
             engine_kwargs=self._engine_kwargs,
             create_tables=self._create_tables,
+            ensure_ascii=False,  # the database of the service is in UTF-8
             **options,
         )
 

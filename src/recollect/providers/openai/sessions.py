@@ -11,7 +11,7 @@ from .chat_session import ChatSession
 from .session_store import OpenAISQLAlchemySessionStore
 
 
-class SessionManager:
+class ChatSessionManager:
     """Gives runs their sessions, and keeps the summaries that these make."""
 
     def __init__(

@@ -3,9 +3,9 @@
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from ...strategies.configuration import strategy_from_config
+from ...strategies.configuration import lower_mode, strategy_from_config
 from .base import Asked, Filters, exampled
 
 _MOST_TOKENS = 10_000_000
@@ -85,9 +85,17 @@ class CompactStrategy(_Budgeted):
             raise ValueError("compact_exclude_tools and compact_include_tools must not name the same tool")
 
 
-MemoryStrategy: TypeAlias = Annotated[
+def _with_lower_mode(given: Any) -> Any:
+    """The mode of a request in lower case, by which the shape is chosen."""
+    return (
+        {**given, "mode": lower_mode(given["mode"])} if isinstance(given, dict) and "mode" in given else given
+    )
+
+
+_OfMode: TypeAlias = Annotated[
     NoStrategy | TrimStrategy | SummarizeStrategy | CompactStrategy, Field(discriminator="mode")
 ]
+MemoryStrategy: TypeAlias = Annotated[_OfMode, BeforeValidator(_with_lower_mode)]
 
 _ANY: TypeAdapter[MemoryStrategy] = TypeAdapter(MemoryStrategy)
 
@@ -95,8 +103,8 @@ _ANY: TypeAdapter[MemoryStrategy] = TypeAdapter(MemoryStrategy)
 class StrategyQuery(Filters):
     """A strategy as a query names it, to be tried out; with no mode there is none."""
 
-    mode: Literal["none", "trim", "summarize", "compact"] | None = Field(
-        None, description="Under which strategy to look; without one, under that of the conversation."
+    mode: Annotated[Literal["none", "trim", "summarize", "compact"] | None, BeforeValidator(lower_mode)] = (
+        Field(None, description="Under which strategy to look; without one, under that of the conversation.")
     )
     max_user_turns: _Count | None = None
     keep_last_user_turns: Annotated[int, Field(ge=0, le=_MOST_TOKENS)] | None = None

@@ -57,7 +57,8 @@ class BranchScripts(SQLSession):
         yield from self._lock(make=True)
         place = yield from self._place()
         ids: list[int] = []
-        for statement in self._queries.append(self.session_id, encoded, self._new_metadata):
+        texts = self._stored_form(encoded)
+        for statement in self._queries.append(self.session_id, texts, self._new_metadata):
             ids += [row[0] for row in (yield statement)]
         yield from self._add_structure(place, zip(sorted(ids), encoded, strict=True))
 

@@ -1,7 +1,7 @@
 """Advanced sessions on PostgreSQL, and on SQLite through SQLAlchemy."""
 
 import logging
-from typing import Any, Self
+from typing import Any
 
 from ..sqlalchemy import SQLAlchemySession
 from .session import AdvancedSession
@@ -24,17 +24,3 @@ class AdvancedSQLAlchemySession(AdvancedSession, SQLAlchemySession):
     ) -> None:
         super().__init__(session_id, **kwargs)
         self._configure(logger, store_usage)
-
-    @classmethod
-    def from_url(
-        cls,
-        session_id: str,
-        *,
-        logger: logging.Logger | None = None,
-        store_usage: bool = False,
-        **kwargs: Any,
-    ) -> Self:
-        """A session at a URL, such as `postgresql+asyncpg://user:password@host/name`."""
-        session = super().from_url(session_id, **kwargs)
-        session._configure(logger, store_usage)
-        return session

@@ -34,13 +34,18 @@ class RedisSession(SDKCompaction, SessionABC):
     def __init__(
         self,
         session_id: str,
-        *,
-        redis_client: Any,
+        *misplaced: object,
+        redis_client: Any = None,
         key_prefix: str = "agents:session",
         ttl: int | None = None,
         session_settings: Any = None,
         metadata: SessionMetadata | None = None,
     ) -> None:
+        if misplaced or redis_client is None or isinstance(redis_client, str | bytes):
+            raise TypeError(
+                "redis_client must be a redis.asyncio.Redis or RedisCluster;"
+                " for a URL use RedisSession.from_url(session_id, url=…)"
+            )
         super().__init__(session_id, session_settings)
         self._new_metadata = "" if metadata is None else encode_metadata(metadata)
         is_shared = isinstance(redis_client, Connections)

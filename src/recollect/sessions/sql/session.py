@@ -214,8 +214,13 @@ class SQLSession(SDKCompaction, SessionABC):
         await self._engine.prepare(self._queries.schema)
         return await self._engine.write(make_script)
 
+    def _stored_form(self, encoded: list[str]) -> list[str]:
+        """JSON texts as this database stores them."""
+        return encoded
+
     def _append(self, encoded: list[str]) -> Script[None]:
-        yield from run_all(self._queries.append(self.session_id, encoded, self._new_metadata))
+        texts = self._stored_form(encoded)
+        yield from run_all(self._queries.append(self.session_id, texts, self._new_metadata))
 
     def _append_once(self, encoded: list[str], batch_id: str) -> Script[bool]:
         yield Statement(self._queries.touch_session, (self.session_id,))
@@ -242,7 +247,8 @@ class SQLSession(SDKCompaction, SessionABC):
         rows = yield Statement(self._queries.history.all, (self.session_id,))
         _, before = decoded(rows)
         texts, removed = revise([row.item for row in before], change)
-        changed = {before[number].position: text for number, text in texts.items()}
+        positions = [before[number].position for number in texts]
+        changed = dict(zip(positions, self._stored_form(list(texts.values())), strict=True))
         gone = [before[number].position for number in removed]
         if changed or gone:
             yield from run_all(self._queries.revise(self.session_id, changed, gone))
@@ -300,7 +306,7 @@ class SQLSession(SDKCompaction, SessionABC):
         if note is None:
             yield Statement(self._queries.make_session, (self.session_id,))
         change = self._queries.change_note if note else self._queries.add_note
-        yield Statement(change, (self.session_id, key, text))
+        yield Statement(change, (self.session_id, key, *self._stored_form([text])))
         return True
 
     def _take_lease(self, owner: str, seconds: float) -> Script[bool]:

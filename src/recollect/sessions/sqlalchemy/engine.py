@@ -50,13 +50,14 @@ class SQLAlchemyEngine:
     """Runs scripts and queries on connections, which may be others in each event loop."""
 
     def __init__(self, here: Callable[[], Connections], create_tables: bool) -> None:
-        self._here = here
+        self.here = here
+        """Gives the connections of the running event loop."""
         self._create_tables = create_tables
 
     async def prepare(self, schema: Schema) -> None:
         """Make the tables, where that was asked for."""
         if self._create_tables:
-            connections = self._here()
+            connections = self.here()
             if schema not in connections.state.prepared:
                 await self._make_tables(connections, schema)
 
@@ -73,7 +74,7 @@ class SQLAlchemyEngine:
 
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a transaction and return its result."""
-        connections = self._here()
+        connections = self.here()
         for attempt in range(1, _TRIES):
             try:
                 return await self._write(connections, make_script())
@@ -86,7 +87,7 @@ class SQLAlchemyEngine:
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """Run one query and return what `decode` makes of its rows."""
-        connections = self._here()
+        connections = self.here()
         try:
             rows = await _undisturbed(connections, _run_alone(connections, sql, parameters))
         except ConnectionLostError as error:

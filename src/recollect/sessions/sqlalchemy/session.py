@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from ...items import escape_non_ascii
 from ..protocol import SessionMetadata
 from ..sql.session import SQLSession
 from ..sql.tables import tables_named
@@ -20,7 +21,9 @@ class SQLAlchemySession(SQLSession):
     """A session on a database server, on the tables of the Agents SDK.
 
     An engine that is passed in is used as it is and never disposed of. Sessions made by `from_url` share
-    one engine for each URL. The tables come from migrations, unless `create_tables` is set.
+    one engine for each URL, except that a database in memory is private to its session. The tables come from
+    migrations, unless `create_tables` is set. `ensure_ascii` escapes all other characters in stored items and
+    notes, so that a database of any encoding takes them; without it they take less space.
     """
 
     _advanced = False
@@ -34,6 +37,7 @@ class SQLAlchemySession(SQLSession):
         sessions_table: str = "agent_sessions",
         messages_table: str = "agent_messages",
         session_settings: Any = None,
+        ensure_ascii: bool = True,
         metadata: SessionMetadata | None = None,
     ) -> None:
         if not isinstance(engine, AsyncEngine):
@@ -41,8 +45,9 @@ class SQLAlchemySession(SQLSession):
         tables = tables_named(sessions_table, messages_table, self._advanced, one_pair=False)
         queries = queries_for(engine.dialect.name, tables)
         connections = Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
-        running = SQLAlchemyEngine(lambda: connections, create_tables)
-        super().__init__(session_id, running, queries, session_settings, metadata)
+        self._ensure_ascii = ensure_ascii
+        self._runner = SQLAlchemyEngine(lambda: connections, create_tables)
+        super().__init__(session_id, self._runner, queries, session_settings, metadata)
         self._shared: SharedEngine | None = None
 
     @classmethod
@@ -52,27 +57,28 @@ class SQLAlchemySession(SQLSession):
         *,
         url: str,
         engine_kwargs: dict[str, Any] | None = None,
-        create_tables: bool = False,
-        sessions_table: str = "agent_sessions",
-        messages_table: str = "agent_messages",
         session_settings: Any = None,
-        metadata: SessionMetadata | None = None,
+        **kwargs: Any,
     ) -> Self:
         """A session at a URL, such as `postgresql+asyncpg://user:password@host/name`.
 
-        `engine_kwargs` go to SQLAlchemy's `create_async_engine`.
+        `engine_kwargs` go to SQLAlchemy's `create_async_engine`, and `kwargs` to the constructor.
         """
-        tables = tables_named(sessions_table, messages_table, cls._advanced, one_pair=False)
-        shared = acquire_shared(url, engine_kwargs or {}, create_tables)
-        session = cls.__new__(cls)
+        shared = acquire_shared(url, engine_kwargs or {}, create_tables=False)
         try:
-            queries = queries_for(shared.url.get_backend_name(), tables)
-            SQLSession.__init__(session, session_id, shared, queries, session_settings, metadata)
+            session = cls(session_id, engine=shared.engine, session_settings=session_settings, **kwargs)
         except BaseException:
             release_shared(shared)
             raise
+        session._runner.here = shared.here  # the engine given above belongs to one event loop
         session._shared = shared
         return session
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine that was passed in; after `from_url` the one that sessions share in this event loop."""
+        self._check_open()
+        return self._runner.here().engine if self._shared is None else self._shared.engine
 
     async def aclose(self) -> None:
         """Let go of the engine; one that was made here is closed with its last session. Twice is harmless."""
@@ -87,6 +93,9 @@ class SQLAlchemySession(SQLSession):
     def release(self) -> None:
         """Let go of the engine without waiting; its connections are closed soon after its last session."""
         self._let_go()
+
+    def _stored_form(self, encoded: list[str]) -> list[str]:
+        return [escape_non_ascii(text) for text in encoded] if self._ensure_ascii else encoded
 
     def _let_go(self) -> AsyncGenerator[None] | None:
         if self._closed:

@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from sqlalchemy import event
@@ -19,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...errors import MissingExtraError
+from ...private_files import create_private
 from .connections import Connections, EngineState
 from .engine import SQLAlchemyEngine, check_supported
 
@@ -45,7 +47,8 @@ class EnginesOfURL:
         self.users = 0
         self._options = options
         self._opened: dict[asyncio.AbstractEventLoop, Opened] = {}
-        if _is_in_memory(url):
+        self.is_private = _is_in_memory(url)
+        if self.is_private:
             self._keep_in_memory()
 
     def here(self) -> Connections:
@@ -56,6 +59,19 @@ class EnginesOfURL:
             self._forget_ended_loops()
             found = self._opened[loop] = _open(self.url, self._options)
         return found.connections
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine of the running event loop; where none runs, one that no session uses."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._engine_of_no_loop
+        return self.here().engine
+
+    @cached_property
+    def _engine_of_no_loop(self) -> AsyncEngine:
+        return _create_engine(self.url, self._options, dict(self._options.get("connect_args", {})))
 
     def forget(self) -> AsyncGenerator[None] | None:
         """Close what other loops have open, each in its own time; returns what closes that of this loop."""
@@ -96,10 +112,22 @@ class SharedEngine(SQLAlchemyEngine):
         self.engines = engines
         self.url = engines.url
 
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine of the running event loop."""
+        return self.engines.engine
+
 
 def _open(url: URL, options: Mapping[str, Any]) -> Opened:
     connect_args = {**_bounds(url), **options.get("connect_args", {})}
     longest_call = None if url.get_driver_name() == "asyncpg" else connect_args.pop("command_timeout", None)
+    engine = _create_engine(url, options, connect_args)
+    connections = Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
+    return Opened(connections, _started(_dispose_when_loop_ends(engine)))
+
+
+def _create_engine(url: URL, options: Mapping[str, Any], connect_args: dict[str, Any]) -> AsyncEngine:
+    """It connects when it is first used."""
     engine = create_async_engine(
         url,
         **{
@@ -113,9 +141,9 @@ def _open(url: URL, options: Mapping[str, Any]) -> Opened:
         },
     )
     if engine.dialect.name == "sqlite":
+        event.listen(engine.sync_engine, "do_connect", _create_file)
         event.listen(engine.sync_engine, "connect", _configure_sqlite)
-    connections = Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
-    return Opened(connections, _started(_dispose_when_loop_ends(engine)))
+    return engine
 
 
 def _bounds(url: URL) -> dict[str, int]:
@@ -144,6 +172,12 @@ async def _dispose_when_loop_ends(engine: AsyncEngine) -> AsyncGenerator[None]:
         yield
     finally:
         await engine.dispose()
+
+
+def _create_file(_: Any, __: Any, arguments: list[Any], ___: Any) -> None:
+    """Create the file with mode 0600 before the driver creates it with another."""
+    if not arguments[0].startswith("file:"):  # a URI, which may name a database in memory
+        create_private(arguments[0])
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:
@@ -193,17 +227,24 @@ def _is_in_memory(url: URL) -> bool:
 # --- the registry ---
 
 _shared: dict[tuple[str, str], EnginesOfURL] = {}
+_alive: weakref.WeakSet[EnginesOfURL] = weakref.WeakSet()
 _lock = threading.RLock()
 _inherited: list[object] = []
 
 
 def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) -> SharedEngine:
-    """The shared engine of a URL with these options, counted as used once more."""
+    """The shared engine of a URL with these options, counted as used once more.
+
+    A database in memory is not shared: each use gets its own.
+    """
     key = (url, repr(sorted(options.items())))
     with _lock:
         engines = _shared.get(key)
         if engines is None:
-            engines = _shared[key] = EnginesOfURL(checked_url(url), options)
+            engines = EnginesOfURL(checked_url(url), options)
+            _alive.add(engines)
+            if not engines.is_private:
+                _shared[key] = engines
         engines.users += 1
         return SharedEngine(engines, create_tables)
 
@@ -224,7 +265,7 @@ def _after_fork_in_child() -> None:
     """A child must not speak on the connections of its parent, nor close them; it makes its own."""
     global _lock
     _lock = threading.RLock()
-    _inherited.extend(engines.leave_to_parent() for engines in _shared.values())
+    _inherited.extend(engines.leave_to_parent() for engines in _alive)
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

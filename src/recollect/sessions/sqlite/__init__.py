@@ -1,5 +1,5 @@
 """Sessions in SQLite: a handle per session, one engine per file."""
 
-from .session import SQLiteSession
+from .session import AsyncSQLiteSession, SQLiteSession
 
-__all__ = ["SQLiteSession"]
+__all__ = ["AsyncSQLiteSession", "SQLiteSession"]

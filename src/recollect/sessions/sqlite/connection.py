@@ -1,5 +1,6 @@
 """Opening connections, running scripts on them, waiting for locks, and saying what went wrong."""
 
+import os
 import random
 import sqlite3
 import time
@@ -16,12 +17,13 @@ from ...errors import (
     ReadOnlyError,
     StorageError,
 )
+from ...private_files import create_private
 from ..sql.scripts import Row, Script, Statement
 
 T = TypeVar("T")
 
-FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
-"""What a database raises: a damaged file may ask for too much memory, or be quoted where it is no text."""
+FAULTS = (sqlite3.Error, OSError, MemoryError, UnicodeDecodeError)
+"""Errors of a database: a damaged file may ask for too much memory, or be quoted where it is no text."""
 
 _DAMAGED = "the file is damaged"
 _QUOTING = "Could not decode"  # so begins what is said of a text that is none; then comes the text
@@ -43,6 +45,57 @@ class EngineOptions:
             raise ValueError(f"busy_timeout must be 0 or more seconds, not {self.busy_timeout!r}")
 
 
+def connect_file(path: str) -> sqlite3.Connection:
+    """A bare connection to a file, which is created with mode 0600 if it does not exist."""
+    create_private(path)
+    return connect(path)
+
+
+class ImmutableConnection(sqlite3.Connection):
+    """A connection that takes the file as it is now. It must not be used for longer than one read."""
+
+
+def connect_reader(
+    path: str, connect_usually: Callable[[str], sqlite3.Connection] = connect_file
+) -> sqlite3.Connection:
+    """A connection that reads a file, also where nothing can be written beside it.
+
+    SQLite needs to write a shared index to read a file in WAL mode. Where it cannot, and there is no log, the
+    file alone holds everything.
+    """
+    connection = connect_usually(path)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.Error as error:
+        if not (_cannot_write_beside(error) and os.path.isfile(path)):
+            return connection  # the error is raised again by what is to be read
+        connection.close()
+        return _connect_immutable(path)
+    return connection
+
+
+def _cannot_write_beside(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
+def _connect_immutable(path: str) -> sqlite3.Connection:
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size:
+        raise ReadOnlyError(
+            f"{path} has a write-ahead log, which can be read only where its folder can be written to:"
+            " copy both files to such a folder"
+        )
+    address = f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1"
+    return sqlite3.connect(
+        address,
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=ImmutableConnection,
+    )
+
+
 def connect(path: str) -> sqlite3.Connection:
     """A bare connection. It never waits for a lock inside SQLite: `wait_for_lock` does that, and better."""
     return sqlite3.connect(
@@ -53,7 +106,7 @@ def connect(path: str) -> sqlite3.Connection:
 def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
     """The connection that writes: WAL, foreign keys, and the durability asked for."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    connection = connect(path)
+    connection = connect_file(path)
     try:
         # Switching to WAL needs the file alone for a moment, whatever SQLite's own timeout says.
         wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)

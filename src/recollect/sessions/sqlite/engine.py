@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ...errors import ReadOnlyError, StorageError
+from ...errors import NotADatabaseError, ReadOnlyError, StorageError
 from ..collector import collector_held_off
 from ..sql.schema import Schema
 from ..sql.scripts import Decode, LongQuery, MakeScript, Row
@@ -23,6 +23,7 @@ from .connection import (
     FAULTS,
     EngineOptions,
     connect,
+    connect_reader,
     connect_writer,
     explain,
     is_busy,
@@ -31,6 +32,7 @@ from .connection import (
 )
 from .migrations import check_tables, is_migrated, migrate
 from .readers import Readers
+from .stand_ins import is_outdated, stand_in, tables_of
 from .writer import Writer
 
 T = TypeVar("T")
@@ -164,6 +166,7 @@ class FileEngine:
         self.handles = 0  # sessions that use it; the registry counts them
         self._prepared: set[Schema] = set()
         self._identity: tuple[int, int] | None = None
+        self._stand_ins: dict[str, list[str]] = {}  # of a read-only file: tables that it may lack
         self._try_retire_engine = try_retire
         self._writer = Writer(
             path, options, self._writer_connection, before_waiting, self._try_retire, LINGER_SECONDS
@@ -171,7 +174,7 @@ class FileEngine:
         self._start_reading()
 
     def _start_reading(self) -> None:
-        readers = Readers(partial(connect, self.path), _READERS, LONG_READS)
+        readers = Readers(self._open_reader, _READERS, LONG_READS)
         self._reading = _Reading(self.path, self.options, readers)
         self.fetch = self._reading.fetch
 
@@ -183,8 +186,8 @@ class FileEngine:
         if not await in_waiting_thread(partial(self._is_ready, schema)):
             try:
                 await self._writer.run(partial(migrate, schema))
-            except ReadOnlyError:
-                await in_waiting_thread(partial(self._check_readable, schema))
+            except (ReadOnlyError, NotADatabaseError):
+                await in_waiting_thread(partial(self._prepare_reading, schema))
         self._prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
@@ -278,9 +281,28 @@ class FileEngine:
             self._identity = identity
         return ready
 
-    def _check_readable(self, schema: Schema) -> None:
+    def _prepare_reading(self, schema: Schema) -> None:
+        """Make a file readable that cannot be written to: tables that it lacks are empty."""
+        tables = tables_of(schema)
         with self._reading.patiently() as connection:
-            run_script(connection, check_tables(schema))
+            run_script(connection, check_tables(schema, must_exist=False))
+            if is_outdated(connection, tables):
+                raise ReadOnlyError(
+                    f"{self.path} was written by an older version and cannot be brought up to date here:"
+                    " open it once where it can be written to"
+                )
+        self._stand_ins |= tables
+        self._reading.readers.empty()
+
+    def _open_reader(self) -> sqlite3.Connection:
+        connection = connect_reader(self.path)
+        try:
+            if self._stand_ins:
+                stand_in(connection, self._stand_ins)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 def _migrate_alone(connection: sqlite3.Connection, schema: Schema, busy_timeout: float) -> None:

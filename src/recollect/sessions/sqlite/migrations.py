@@ -6,14 +6,17 @@ from ...errors import SchemaMismatchError
 from ..sql.schema import Schema
 from ..sql.scripts import Script, Statement
 
-_TAKEN = "SELECT step FROM recollect_migrations WHERE scope = ?1"
+LEDGER = "recollect_migrations"
+"""The table of the steps that were taken."""
+
+_TAKEN = f"SELECT step FROM {LEDGER} WHERE scope = ?1"
 
 
 def migrate(schema: Schema) -> Script[None]:
     """Bring a schema to its newest step. Runs in one transaction; does nothing where nothing is to do."""
     yield from check_tables(schema, must_exist=False)
     yield Statement(
-        "CREATE TABLE IF NOT EXISTS recollect_migrations (scope TEXT NOT NULL, step TEXT NOT NULL,"
+        f"CREATE TABLE IF NOT EXISTS {LEDGER} (scope TEXT NOT NULL, step TEXT NOT NULL,"
         " applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step))"
     )
     rows = yield Statement(_TAKEN, (schema.scope,))
@@ -22,7 +25,7 @@ def migrate(schema: Schema) -> Script[None]:
         if step.name not in applied:
             yield from step.make_script()
             yield Statement(
-                "INSERT OR IGNORE INTO recollect_migrations (scope, step) VALUES (?1, ?2)",
+                f"INSERT OR IGNORE INTO {LEDGER} (scope, step) VALUES (?1, ?2)",
                 (schema.scope, step.name),
             )
 

@@ -4,6 +4,8 @@ import sqlite3
 import threading
 from collections.abc import Callable
 
+from .connection import ImmutableConnection
+
 
 class Readers:
     """A pool of connections. One caller uses a connection at a time; the pool opens them as needed.
@@ -78,9 +80,10 @@ class Readers:
             is_ours = connection in self._in_use or connection in self._long
             self._in_use.discard(connection)
             self._long.discard(connection)
-            if is_ours and len(self._free) + len(self._in_use) < self._size:
+            has_room = len(self._free) + len(self._in_use) < self._size
+            if is_ours and has_room and not isinstance(connection, ImmutableConnection):
                 self._free.append(connection)
-            else:  # the pool was emptied meanwhile, or has enough
+            else:  # the pool was emptied meanwhile, has enough, or must open it again to see changes
                 connection.close()
             self._changed.notify_all()
 

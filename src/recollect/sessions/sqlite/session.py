@@ -14,15 +14,8 @@ from .registry import acquire_engine, drop_engine, release_engine
 _options = lru_cache(maxsize=64)(EngineOptions)
 
 
-class SQLiteSession(SQLSession):
-    """A session in a SQLite file, on the tables of the Agents SDK.
-
-    The object is a handle: sessions on the same file share one engine, so making one costs microseconds.
-    The file is opened at the first call. `:memory:` is private to the session.
-
-    `durability="full"` makes every acknowledged write survive a power cut, `"normal"` only the death of
-    the process. `metadata` is stored with the first items if the session has none yet.
-    """
+class _FileSession(SQLSession):
+    """What sessions in a SQLite file share: all but `close`."""
 
     _advanced = False
 
@@ -50,18 +43,46 @@ class SQLiteSession(SQLSession):
             release_engine(self._file)
             raise
 
-    def close(self) -> None:
+    def release(self) -> None:
         """Let go of the file; the last session of a file closes it shortly after. Twice is harmless."""
         if not self._closed:
             self._closed = True
             release_engine(self._file)
 
-    release = close
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            drop_engine(self._file)
+
+
+class SQLiteSession(_FileSession):
+    """A session in a SQLite file, on the tables of the Agents SDK.
+
+    The object is a handle: sessions on the same file share one engine, so making one costs microseconds.
+    The file is opened at the first call. `:memory:` is private to the session.
+
+    `durability="full"` makes every acknowledged write survive a power cut, `"normal"` only the death of
+    the process. `metadata` is stored with the first items if the session has none yet.
+    """
+
+    def close(self) -> None:
+        """Let go of the file; the last session of a file closes it shortly after. Twice is harmless."""
+        self.release()
 
     async def aclose(self) -> None:
         """As `close`."""
         self.close()
 
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
-            drop_engine(self._file)
+
+class AsyncSQLiteSession(_FileSession):
+    """A `SQLiteSession` whose `close` is awaited, in place of the class of that name in the Agents SDK.
+
+    Both use the same file and the same engine, and differ in nothing else.
+    """
+
+    async def close(self) -> None:
+        """Let go of the file; the last session of a file closes it shortly after. Twice is harmless."""
+        self.release()
+
+    async def aclose(self) -> None:
+        """As `close`."""
+        await self.close()

@@ -1,0 +1,17 @@
+"""The names of the provider that can be imported from `recollect`."""
+
+from ...extras import require_extra
+
+require_extra("agents", "agents", "the provider of agents")
+
+from .context import build_memory_strategy_config, prepare_run_context  # noqa: E402
+from .provider import OpenAIAgentProvider, build_openai_provider  # noqa: E402
+from .session_store import OpenAISQLAlchemySessionStore  # noqa: E402
+
+__all__ = [
+    "OpenAIAgentProvider",
+    "OpenAISQLAlchemySessionStore",
+    "build_memory_strategy_config",
+    "build_openai_provider",
+    "prepare_run_context",
+]
