@@ -17,6 +17,8 @@ from .usage import COUNTS, NOTHING, TurnUsage, identity_of, run_id_of, usage_bef
 class AdvancedSession(BranchingSession):
     """What the advanced sessions of all databases share."""
 
+    keeps_abilities = True
+
     _stores_usage = False
 
     def _configure(self, logger: logging.Logger | None, store_usage: bool) -> None:
