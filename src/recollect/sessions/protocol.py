@@ -17,6 +17,12 @@ Items: TypeAlias = list[Any]
 SessionInputCallback: TypeAlias = Callable[[Items, Items], Items | Awaitable[Items]]
 
 
+if TYPE_CHECKING:  # the Agents SDK's name for an item
+    from agents.items import TResponseInputItem as TResponseInputItem
+else:
+    TResponseInputItem = Item
+
+
 @runtime_checkable
 class Session(Protocol):
     """A conversation's history: what the Agents SDK's Runner asks of a session."""
@@ -312,6 +318,7 @@ __all__ = [
     "SessionMetadata",
     "SessionPage",
     "SessionSettings",
+    "TResponseInputItem",
     "own_method",
     "require_ability",
     "with_ability",
