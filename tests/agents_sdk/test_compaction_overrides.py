@@ -10,7 +10,9 @@ import pytest
 
 from recollect import (
     AdvancedSQLiteSession,
+    EncryptedSession,
     InMemorySession,
+    MissingAbilityError,
     RedisSession,
     SQLAlchemySession,
     SQLiteSession,
@@ -132,3 +134,57 @@ async def test_the_provider_is_sent_what_get_items_gives(tmp_path: Path, server:
     assert "my card is [card]" in repr(server.requests)
     assert CARD not in repr(server.requests)
     underlying.close()
+
+
+# --- a subclass of the session that encrypts ---
+
+
+class MaskedEncrypted(Masking, EncryptedSession):
+    pass
+
+
+class RedactingEncrypted(EncryptedSession):
+    async def get_items(self, *args: Any, **options: Any) -> list[Any]:
+        return list(masked(await super().get_items(*args, **options)))
+
+
+@pytest.mark.usefixtures("tell_the_card")
+@in_event_loop
+async def test_around_encryption_the_output_passes_through_add_items(server: Compactor) -> None:
+    underlying = MaskedEncrypted("s", SQLiteSession("s"), "key")
+    found = await stored_by_runs(server, underlying, compaction_mode="input")
+    assert [in_short(items) for items in found] == ["UCOA", "UUUK", "UUUKUA", "UUUKUAUA"]
+    async with compacting(server, underlying) as session:
+        await session.run_compaction({"force": True})
+    stored = repr([*found, await underlying.get_items()])
+    assert "my card is [card]" in stored
+    assert CARD not in stored
+    await underlying.aclose()
+
+
+@in_event_loop
+async def test_around_encryption_the_provider_is_sent_what_get_items_gives(server: Compactor) -> None:
+    underlying = RedactingEncrypted("s", SQLiteSession("s"), "key")
+    await underlying.add_items([{"role": "user", "content": f"my card is {CARD}"}])
+    await stored_by_runs(server, underlying, compaction_mode="input")
+    async with compacting(server, underlying) as session:
+        await session.run_compaction({"force": True})
+    assert "my card is [card]" in repr(server.requests)
+    assert CARD not in repr(server.requests)
+    await underlying.aclose()
+
+
+@pytest.mark.parametrize("kind", [MaskedEncrypted, RedactingEncrypted])
+@in_event_loop
+async def test_within_encryption_a_compaction_that_would_bypass_an_override_is_refused(
+    kind: Any, server: Compactor
+) -> None:
+    store = SQLiteSession("s")
+    async with compacting(server, store) as compaction:
+        session = kind("s", compaction, "key")
+        await session.add_items(HISTORY)
+        with pytest.raises(MissingAbilityError, match=r"run_compaction\(\) would bypass its own"):
+            await session.run_compaction({"force": True})
+        assert server.requests == []
+        assert await session.get_items() == HISTORY
+    store.close()

@@ -17,10 +17,13 @@ Items: TypeAlias = list[Any]
 SessionInputCallback: TypeAlias = Callable[[Items, Items], Items | Awaitable[Items]]
 
 
-if TYPE_CHECKING:  # the Agents SDK's name for an item
-    from agents.items import TResponseInputItem as TResponseInputItem
+if TYPE_CHECKING:  # for type checkers it is the SDK's own type
+    from agents import items as _sdk
+
+    TResponseInputItem: TypeAlias = _sdk.TResponseInputItem
 else:
     TResponseInputItem = Item
+    """An item, under the name that the Agents SDK has for it."""
 
 
 @runtime_checkable

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from ...errors import MissingAbilityError
 from ...items import Item
+from ..overrides import bypassed_override
 from ..protocol import Items, PositionedItem, Session, own_method
 from ..sdk_compaction import SDKCompaction, Snapshot
 from ..wrapper import SessionWrapper, takes_context
@@ -51,6 +53,8 @@ class Compactable(SessionWrapper):
             context = {"wrapper": wrapper} if wrapper is not None and takes_context(self) else {}
             return await self.get_items(**context), False
         self._check_open()
+        if bypassed_override(self, "read_before"):
+            return [], False
         context = self._context(wrapper)
         readout = await self._reader.look(partial(self.wrapped.get_items, **context), limit, **context)
         items = readout.readable()
@@ -81,6 +85,9 @@ class Compactable(SessionWrapper):
 
     async def _run_compaction(self, args: Any = None, *, wrapper: Any = None) -> None:
         self._check_open()
+        bypassed = self._overridden()
+        if bypassed:
+            raise MissingAbilityError(self, "compactable", ["run_compaction"], bypassed)
         is_automatic = getattr(wrapper, "_session_compaction_is_automatic", False)
         # An automatic compaction replaces everything only if all of it can be read.
         unopened = [] if is_automatic else await self._find_unopened()
@@ -110,10 +117,16 @@ class Compactable(SessionWrapper):
 
     def _store(self) -> "_Store | None":
         """The session that stores the envelopes, if it can be rewritten in one step and read by position."""
+        if self._overridden():
+            return None
         compacting: Any = self._compacting()
         stored = self.wrapped if compacting is None else compacting.underlying_session
         able = own_method(stored, "transform_items") and own_method(stored, "read_before")
         return _Store(self._reader.over(stored)) if able else None
+
+    def _overridden(self) -> str | None:
+        """The method of the contract that a subclass overrides, and that compaction in one step bypasses."""
+        return bypassed_override(self, "transform_items") or bypassed_override(self, "read_before")
 
     async def _find_unopened(self) -> list[Item]:
         """What is stored and no key opens."""

@@ -184,7 +184,7 @@ class EncryptedSession(Compactable):
     # --- abilities of the wrapped session ---
 
     transform_items = Through(abilities.transform_items)
-    replace_items = Through(abilities.replace_items)
+    replace_items = Through(abilities.replace_items, needs="transform_items")
     revise_items = Through(abilities.revise_items)
     pop_checked = Through(popping.pop_checked)
     read_after = Through(abilities.read_after)
