@@ -110,7 +110,7 @@ def test_the_public_surface_is_this_list() -> None:
         estimate_tokens export_session find_orphans fingerprint import_sdk_sessions
         import_session is_user_message items_to_messages limit_history mask_sensitive
         newest_whole pair_calls repair reset_session run_lock split_turns summarize_head text_of
-        undo_items undo_turn
+        undo_items undo_turn ScanLimitError TResponseInputItem
         AnthropicExtractor ConflictError Conversation ConversationManager Coverage EmbeddingError Entry
         Evidence ExtractionError Extractor LeaseLostError Memory MemoryStore Message ModelRefusedError
         ModelUnavailableError OfflineExtractor OpenAIExtractor Run RunFailure RunOptions RunStage

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .errors import ReadOnlyError as ReadOnlyError
     from .errors import RecollectError as RecollectError
     from .errors import RunLockTimeoutError as RunLockTimeoutError
+    from .errors import ScanLimitError as ScanLimitError
     from .errors import SchemaMismatchError as SchemaMismatchError
     from .errors import SessionClosedError as SessionClosedError
     from .errors import StorageError as StorageError
@@ -136,6 +137,7 @@ if TYPE_CHECKING:
     from .sessions.protocol import SessionInputCallback as SessionInputCallback
     from .sessions.protocol import SessionMetadata as SessionMetadata
     from .sessions.protocol import SessionPage as SessionPage
+    from .sessions.protocol import TResponseInputItem as TResponseInputItem
     from .sessions.redis import RedisSession as RedisSession
     from .sessions.repair import RepairReport as RepairReport
     from .sessions.repair import repair as repair
@@ -195,6 +197,7 @@ _PUBLIC = {
         "ReadOnlyError",
         "RecollectError",
         "RunLockTimeoutError",
+        "ScanLimitError",
         "SchemaMismatchError",
         "SessionClosedError",
         "StorageError",
@@ -255,6 +258,7 @@ _PUBLIC = {
         "SessionInputCallback",
         "SessionMetadata",
         "SessionPage",
+        "TResponseInputItem",
     ),
     "sessions.repair": ("RepairReport", "repair"),
     "sessions.retry": ("RetryingSession",),

@@ -6,6 +6,7 @@ RecollectError
 ├── SessionClosedError         a session was used after close() (also RuntimeError)
 ├── MissingAbilityError        a session cannot do what was asked of it (also TypeError)
 ├── WrongKeyError              no key opens what is stored (also ValueError)
+├── ScanLimitError             a read would take more than max_scan_items (also RuntimeError)
 ├── SummaryFailedError         there is no summary; the error of the model's client is the cause
 ├── ExtractionError            a stage of the pipeline has no answer; the client's error is the cause
 │   ├── UnusableAnswerError    the model answered what cannot be read; asking again may help
@@ -78,9 +79,12 @@ class SessionClosedError(RecollectError, RuntimeError):
 class MissingAbilityError(RecollectError, TypeError):
     """A session lacks an ability that the call needs."""
 
-    def __init__(self, session: object, ability: str, methods: list[str]) -> None:
+    def __init__(
+        self, session: object, ability: str, methods: list[str], bypassed: str | None = None
+    ) -> None:
         names = ", ".join(f"{method}()" for method in methods)
-        super().__init__(f"{type(session).__name__} is not {ability}: it has no {names}")
+        reason = f"it has no {names}" if bypassed is None else f"{names} would bypass its own {bypassed}()"
+        super().__init__(f"{type(session).__name__} is not {ability}: {reason}")
         self.ability = ability
 
 
@@ -89,6 +93,17 @@ class WrongKeyError(RecollectError, ValueError):
 
     def __init__(self, session_id: str, reason: str) -> None:
         super().__init__(f"session {session_id!r}: {reason}; nothing was changed")
+        self.session_id = session_id
+
+
+class ScanLimitError(RecollectError, RuntimeError):
+    """A read of an encrypted session would take more stored items than `max_scan_items` allows."""
+
+    def __init__(self, session_id: str, max_scan_items: int | None) -> None:
+        super().__init__(
+            f"session {session_id!r}: a read needs more than max_scan_items={max_scan_items};"
+            " increase it, read fewer items, or delete expired ones with purge_expired()"
+        )
         self.session_id = session_id
 
 

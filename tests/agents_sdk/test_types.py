@@ -51,6 +51,17 @@ async def items(session: SQLiteSession, theirs: TheirSession) -> list[TResponseI
     await session.add_items(await theirs.get_items())
     return await session.get_items(limit=len(either))
 """,
+    "items": """
+import agents
+from recollect import SQLiteSession, TResponseInputItem
+
+async def items(session: SQLiteSession, theirs: agents.SQLiteSession) -> list[TResponseInputItem]:
+    ours: list[TResponseInputItem] = [{"role": "user", "content": "hi"}]
+    await theirs.add_items(ours)
+    wrong: list[TResponseInputItem] = ["hi"]  # type: ignore[list-item]
+    both: list[agents.TResponseInputItem] = [*ours, *wrong, *await session.get_items()]
+    return both
+""",
     "callbacks": """
 from agents import RunConfig, SessionSettings
 from recollect import chain_callbacks, drop_sensitive, limit_history, mask_sensitive, summarize_head

@@ -104,6 +104,11 @@ class OpenAIConversationsSession(_Base):
     def session_id(self, conversation_id: str) -> None:
         self._session_id = conversation_id
 
+    async def _get_session_id(self) -> str:
+        """The id of the conversation, which is created if there is none; the SDK's class has it, too."""
+        self._check_open()
+        return await self._alone(self._conversation)
+
     # --- the contract ---
 
     async def get_items(self, limit: int | None = None) -> Items:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias, Ty
 
 from ..errors import InvalidTypeError, InvalidValueError, MissingAbilityError, SessionClosedError
 from ..items import Item
+from .overrides import bypassed_override
 from .settings import SessionSettings, check_limit, limit_of, settings_of
 
 # Items are plain dicts. In signatures they are `Any`, so that type checkers take our sessions where the
@@ -16,12 +17,21 @@ Items: TypeAlias = list[Any]
 SessionInputCallback: TypeAlias = Callable[[Items, Items], Items | Awaitable[Items]]
 
 
+if TYPE_CHECKING:  # for type checkers it is the SDK's own type
+    from agents import items as _sdk
+
+    TResponseInputItem: TypeAlias = _sdk.TResponseInputItem
+else:
+    TResponseInputItem = Item
+    """An item, under the name that the Agents SDK has for it."""
+
+
 @runtime_checkable
 class Session(Protocol):
     """A conversation's history: what the Agents SDK's Runner asks of a session."""
 
     session_id: str
-    session_settings: Any
+    session_settings: Any = None
 
     async def get_items(self, limit: int | None = None) -> Items:
         """All items, oldest first; with a limit the newest of them."""
@@ -49,8 +59,9 @@ else:
 class SessionABC(_Base):
     """The base of our sessions: settings, and closing once."""
 
+    keeps_abilities = True
     session_id: str
-    session_settings: Any
+    session_settings: Any = None
 
     def __init__(self, session_id: str, session_settings: Any = None) -> None:
         if not isinstance(session_id, str) or not session_id:
@@ -262,10 +273,12 @@ AbilityT = TypeVar("AbilityT")
 
 
 def require_ability(session: object, ability: type[AbilityT]) -> AbilityT:
-    """The session as something with the ability; `MissingAbilityError` if it has it not."""
+    """The session as something with the ability; `MissingAbilityError` if the session lacks it."""
     missing = [name for name in _methods_of(ability) if own_method(session, name) is None]
     if missing:
-        raise MissingAbilityError(session, ability.__name__, missing)
+        inherited = [name for name in missing if hasattr(session, name)]
+        bypassed = bypassed_override(session, inherited[0]) if inherited else None
+        raise MissingAbilityError(session, ability.__name__, missing, bypassed)
     return cast(AbilityT, session)
 
 
@@ -276,14 +289,14 @@ def with_ability(session: object, ability: type[AbilityT]) -> AbilityT | None:
 
 
 def own_method(session: object, name: str) -> Callable[..., Any] | None:
-    """A method of the session, `None` if it has none.
+    """A method of the session, `None` if it is missing or would bypass what the session overrides.
 
-    Wrappers of others may hand on what they do not know to the session inside. Around encryption, that
-    would store contents in clear: such a method is not theirs.
+    Wrappers of other projects may pass unknown names on to the session inside. Around encryption, such a
+    method would store contents in clear. So would an inherited one under an overridden `add_items`.
     """
     method = getattr(session, name, None)
     is_own = isinstance(session, SessionABC) or getattr(method, "__self__", session) is session
-    return method if callable(method) and is_own else None
+    return method if callable(method) and is_own and not bypassed_override(session, name) else None
 
 
 def _methods_of(ability: type) -> list[str]:
@@ -308,6 +321,7 @@ __all__ = [
     "SessionMetadata",
     "SessionPage",
     "SessionSettings",
+    "TResponseInputItem",
     "own_method",
     "require_ability",
     "with_ability",

@@ -55,6 +55,8 @@ class RetryingSession(SessionWrapper):
     where the session recognises a batch it already has. In all other cases the error is raised.
     """
 
+    keeps_abilities = True
+
     def __init__(self, session: Session, *, tries: int = 3, delay: float = 1.0) -> None:
         if not tries >= 1 or tries != int(tries):
             raise ValueError(f"tries must be at least 1, and it is {tries}")

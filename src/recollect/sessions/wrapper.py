@@ -11,6 +11,7 @@ from .settings import settings_of
 class SessionWrapper(SessionABC):
     """The base of sessions that wrap another. It closes the session it wraps when it is closed itself."""
 
+    keeps_abilities = True
     _own_id: str | None = None
 
     def __init__(self, session: Session) -> None:
@@ -62,4 +63,10 @@ class SessionWrapper(SessionABC):
 
     @cached_property
     def _takes_context(self) -> bool:
-        return "wrapper" in inspect.signature(self.wrapped.add_items).parameters
+        return takes_context(self.wrapped)
+
+
+def takes_context(session: Session) -> bool:
+    """Whether all four methods take the Runner's context: the Agents SDK passes it to all or to none."""
+    methods = (session.get_items, session.add_items, session.pop_item, session.clear_session)
+    return all("wrapper" in inspect.signature(method).parameters for method in methods)

@@ -38,6 +38,8 @@ class StrategySession(SessionWrapper):
     `summary_timeout` seconds. If there is none, the view goes without, and the next turn tries again.
     """
 
+    keeps_abilities = True
+
     shows_views = True
     """What wraps it would keep a view for the history."""
 

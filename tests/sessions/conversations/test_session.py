@@ -54,6 +54,20 @@ async def test_the_conversation_is_created_by_the_first_call_that_needs_it(
 
 
 @in_event_loop
+async def test_the_sdks_way_to_ask_for_the_id_creates_the_conversation(
+    server: ProviderServer, client: openai.AsyncOpenAI
+) -> None:
+    server.reset()
+    session = OpenAIConversationsSession(openai_client=client)
+    made = await session._get_session_id()
+    assert made == session.session_id == await session._get_session_id()
+    assert server.conversations.ids() == [made]
+    session.close()
+    with pytest.raises(SessionClosedError):
+        await session._get_session_id()
+
+
+@in_event_loop
 async def test_there_is_no_id_before_the_conversation_is_created(client: openai.AsyncOpenAI) -> None:
     session = OpenAIConversationsSession(openai_client=client)
     with pytest.raises(ConversationNotCreatedError, match="created by the first call"):

@@ -10,9 +10,9 @@ from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
 from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
+from ...sessions.item_texts import encode_batch
 from ...sessions.protocol import Items
 from ...sessions.sql.scripts import MakeScript, Row, Script, Statement
-from ...sessions.sql.session import encode_batch
 from ...sessions.sqlite.queries import queries_for
 from .database.schema import SESSION_TABLES
 from .failures import TurnLostError

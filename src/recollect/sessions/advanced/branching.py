@@ -33,6 +33,8 @@ class BranchDiff:
 class BranchingSession(BranchScripts):
     """What a session with branches does otherwise than a plain one, and the branches themselves."""
 
+    keeps_abilities = True
+
     _advanced = True
     _logger = logging.getLogger(__name__)
 

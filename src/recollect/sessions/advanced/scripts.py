@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError
-from ...items import Item, decode_item, is_user_message
+from ...items import Item, is_user_message
 from ..sql.queries import Queries, Reads
-from ..sql.scripts import Script, Statement
-from ..sql.session import SQLSession, report_corrupt
+from ..sql.scripts import Row, Script, Statement
+from ..sql.session import SQLSession
 from .outline import outline_of
 from .queries import BranchQueries, UsageQueries, branch_queries_for
 
@@ -92,25 +92,16 @@ class BranchScripts(SQLSession):
         place = Place(MAIN, False, *last[0]) if last else Place(MAIN, False, 0, 0, 0)
         yield from self._add_structure(place, [(row[0], row[1]) for row in rows])
 
-    def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
-        if not (yield from self._lock()):
+    def _remove_newest(self) -> Script[Row | None]:
+        place = yield from self._place()
+        if not place.last_id:
             return None
-        while (place := (yield from self._place())).last_id:
-            rows = yield Statement(self._branch_queries.item, (self.session_id, place.last_id))
-            item = decode_item(rows[0][0]) if rows else None
-            taken = item is not None and (accept is None or accept(item))
-            yield from self._hide_last(place)
-            if taken:
-                return item
-            if item is None:
-                report_corrupt(place.last_id)
-        return None
-
-    def _hide_last(self, place: Place) -> Script[None]:
+        rows = yield Statement(self._branch_queries.item, (self.session_id, place.last_id))
         parameters = (self.session_id, place.branch, place.last_id)
         yield Statement(self._branch_queries.delete_item, parameters)
         yield Statement(self._branch_queries.hide_item, parameters)
         yield Statement(self._usage_queries.forget_gone_turns, parameters[:2])
+        return place.last_id, rows[0][0] if rows else ""
 
     def _remove_after(self, scope: tuple[Any, ...], position: int) -> Script[None]:
         yield Statement(self._branch_queries.delete_items_after, (*scope, position))

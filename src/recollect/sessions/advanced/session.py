@@ -8,7 +8,7 @@ from typing import Any
 from ...items import decode_item
 from ..protocol import Items, check_text
 from ..sql.scripts import MakeScript, Row, Script, Statement, T
-from ..sql.session import encode_batch, report_corrupt
+from ..sql.session import report_corrupt
 from .branching import BranchingSession, as_text, check_branch, check_turn
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
 from .usage import COUNTS, NOTHING, TurnUsage, identity_of, run_id_of, usage_before
@@ -16,6 +16,8 @@ from .usage import COUNTS, NOTHING, TurnUsage, identity_of, run_id_of, usage_bef
 
 class AdvancedSession(BranchingSession):
     """What the advanced sessions of all databases share."""
+
+    keeps_abilities = True
 
     _stores_usage = False
 
@@ -48,7 +50,7 @@ class AdvancedSession(BranchingSession):
         if not self._stores_usage or wrapper is None or not items:
             return await super().add_items(items)
         self._check_open()
-        encoded = await encode_batch(items)
+        encoded = await self._texts_of(items)
         return await self._write(partial(self._counting, wrapper, partial(self._append, encoded)))
 
     async def add_batch(self, items: Items, batch_id: str, *, wrapper: Any = None) -> bool:
@@ -56,7 +58,7 @@ class AdvancedSession(BranchingSession):
         if not self._stores_usage or wrapper is None:
             return await super().add_batch(items, batch_id)
         self._check_open()
-        append = partial(self._append_once, await encode_batch(items), check_text("batch_id", batch_id))
+        append = partial(self._append_once, await self._texts_of(items), check_text("batch_id", batch_id))
         return await self._write(partial(self._counting, wrapper, append))
 
     # --- turns and tools ---

@@ -14,27 +14,6 @@ from . import changes
 from .expiry import earliest
 from .reading import Reader
 
-# Of a wrapped session, as they are: they neither take nor give contents.
-PASSED_THROUGH = frozenset(
-    {
-        "get_metadata",
-        "set_metadata",
-        "take_lease",
-        "drop_lease",
-        "ping",
-        "current_branch",
-        "create_branch_from_turn",
-        "switch_to_branch",
-        "delete_branch",
-        "list_branches",
-        "get_conversation_by_turns",
-        "get_tool_usage",
-        "store_run_usage",
-        "get_session_usage",
-        "get_turn_usage",
-    }
-)
-
 
 async def transform_items(reader: Reader, change: Callable[[list[Item]], list[Item]]) -> None:
     """Replace what may be read by what the pure function `change` makes of it; nobody comes in between."""

@@ -8,13 +8,6 @@ from ..advanced.turns import UserTurn, describe_turns, matching_turns
 from ..protocol import Items
 from .reading import Reader
 
-# What is made here of another method of the wrapped session, for its own would look into envelopes.
-MADE_OF = {
-    "get_conversation_turns": "read_turns",
-    "find_turns_by_content": "read_turns",
-    "create_branch_from_content": "read_turns",
-}
-
 
 async def read_turns(reader: Reader, branch_id: str | None = None) -> list[UserTurn]:
     """The user turns of a branch, by default the current one, as far as they can be read."""

@@ -1,40 +1,149 @@
-"""What the Agents SDK's compaction looks for in a session, for one that may or may not have it to give."""
+"""The Agents SDK's compaction with encryption around it or within it.
 
-from collections.abc import Callable
+Around: `CompactionSession(EncryptedSession(…))` calls hooks of the encrypted session. Within:
+`EncryptedSession(CompactionSession(…))` hands the Runner's calls on, with a way to read and to replace items.
+Neither sends an item that has expired, and neither removes an item that no key opens.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
+from ...errors import MissingAbilityError
 from ...items import Item
-from ..protocol import Items, PositionedItem, Session
-from ..sdk_compaction import SDKCompaction
+from ..overrides import bypassed_override
+from ..protocol import Items, PositionedItem, Session, own_method
+from ..sdk_compaction import SDKCompaction, Snapshot
+from ..wrapper import SessionWrapper, takes_context
+from . import abilities
+from .reading import EVERYTHING, LOCKED, PLAIN, Reader
+from .through import Handed
 
 
-class Compactable:
-    """Compaction in one step, if the wrapped session can be rewritten and read by position."""
+class Compactable(SessionWrapper):
+    """What the SDK's compaction and its Runner call on an encrypted session. The names are the SDK's."""
 
-    wrapped: Session
+    _reader: Reader
+
+    # --- around: hooks of a session that compaction wraps ---
 
     async def _atomic_replace_items(self, items: Items) -> bool:
-        compaction = self._compaction()
-        return compaction is not None and await compaction._atomic_replace_items(items)
+        self._check_open()
+        store = self._store()
+        if store is not None:
+            return await store._atomic_replace_items(items)
+        if await self._find_unopened():  # the SDK would clear the session
+            raise self._reader.wrong_key("no key opens some of its items, and compaction would remove them")
+        return False
 
-    async def _get_compaction_snapshot(self, limit: int, *, prune_prefix: Any = None) -> Any:
-        compaction = self._compaction()
-        if compaction is None:
+    async def _get_compaction_snapshot(
+        self, limit: int, *, prune_prefix: Callable[[Item], bool] | None = None
+    ) -> Snapshot | None:
+        self._check_open()
+        store = self._store()
+        return (
+            None if store is None else await store._get_compaction_snapshot(limit, prune_prefix=prune_prefix)
+        )
+
+    async def _read_compaction_items(self, limit: int | None, *, wrapper: Any = None) -> tuple[Items, bool]:
+        """Items that may be read now, and whether they are all that is stored and fewer than the limit."""
+        if limit is None:
+            context = {"wrapper": wrapper} if wrapper is not None and takes_context(self) else {}
+            return await self.get_items(**context), False
+        self._check_open()
+        if bypassed_override(self, "read_before"):
+            return [], False
+        context = self._context(wrapper)
+        readout = await self._reader.look(partial(self.wrapped.get_items, **context), limit, **context)
+        items = readout.readable()
+        covers_all = len(items) < limit and not (readout.left_out[LOCKED] or readout.left_out[PLAIN])
+        return (items, True) if covers_all else ([], False)
+
+    # --- within: calls of the Runner to a session that compacts ---
+
+    _get_items_with_generation = Handed()
+    _add_items_with_generation = Handed()
+    _get_deferred_compaction_response_id = Handed()
+    _clear_deferred_compaction = Handed()
+
+    @property
+    def _ignore_ids_for_matching(self) -> bool:
+        return bool(getattr(self.wrapped, "_ignore_ids_for_matching", False))
+
+    @property
+    def run_compaction(self) -> Callable[..., Awaitable[None]]:
+        """Compact what can be read. Only there if the wrapped session compacts."""
+        run: Callable[..., Awaitable[None]] = self.wrapped.run_compaction  # type: ignore[attr-defined]
+        return run if self._compacting() is None else self._run_compaction
+
+    @property
+    def _defer_compaction(self) -> Callable[..., Awaitable[None]]:
+        defer: Callable[..., Awaitable[None]] = self.wrapped._defer_compaction  # type: ignore[attr-defined]
+        return defer if self._compacting() is None else self._defer_encrypted_compaction
+
+    async def _run_compaction(self, args: Any = None, *, wrapper: Any = None) -> None:
+        self._check_open()
+        bypassed = self._overridden()
+        if bypassed:
+            raise MissingAbilityError(self, "compactable", ["run_compaction"], bypassed)
+        is_automatic = getattr(wrapper, "_session_compaction_is_automatic", False)
+        # An automatic compaction replaces everything only if all of it can be read.
+        unopened = [] if is_automatic else await self._find_unopened()
+        compacting: Any = self._compacting()
+        await compacting._run_compaction(
+            args,
+            wrapper=wrapper,
+            read_items=partial(self._read_compaction_items, wrapper=wrapper),
+            prepare_items=lambda items: [*unopened, *self._reader.seal_at_once(items)],
+            read_snapshot=self._get_compaction_snapshot,
+        )
+
+    async def _defer_encrypted_compaction(
+        self, response_id: str, store: bool | None = None, *, wrapper: Any = None
+    ) -> None:
+        self._check_open()
+        read_items = partial(self._read_compaction_items, wrapper=wrapper)
+        compacting: Any = self._compacting()
+        await compacting._defer_compaction(response_id, store, read_items=read_items)
+
+    # --- both ---
+
+    def _compacting(self) -> Session | None:
+        """The wrapped session, if it is the SDK's compaction."""
+        run = own_method(self.wrapped, "_run_compaction")
+        return self.wrapped if run and "read_items" in inspect.signature(run).parameters else None
+
+    def _store(self) -> "_Store | None":
+        """The session that stores the envelopes, if it can be rewritten in one step and read by position."""
+        if self._overridden():
             return None
-        return await compaction._get_compaction_snapshot(limit, prune_prefix=prune_prefix)
+        compacting: Any = self._compacting()
+        stored = self.wrapped if compacting is None else compacting.underlying_session
+        able = own_method(stored, "transform_items") and own_method(stored, "read_before")
+        return _Store(self._reader.over(stored)) if able else None
 
-    def _compaction(self) -> "_Compaction | None":
-        able = hasattr(self.wrapped, "transform_items") and hasattr(self.wrapped, "read_before")
-        return _Compaction(self) if able else None
+    def _overridden(self) -> str | None:
+        """The method of the contract that a subclass overrides, and that compaction in one step bypasses."""
+        return bypassed_override(self, "transform_items") or bypassed_override(self, "read_before")
+
+    async def _find_unopened(self) -> list[Item]:
+        """What is stored and no key opens."""
+        stored = await self.wrapped.get_items(EVERYTHING)
+        opened = await asyncio.to_thread(self._reader.open_all, stored)
+        pairs = zip(opened.stored, opened.ciphers, strict=True)
+        return [item for item, cipher in pairs if cipher is None]
 
 
-class _Compaction(SDKCompaction):
-    def __init__(self, session: Any) -> None:
-        self._session = session
+class _Store(SDKCompaction):
+    """The stored history with items in place of envelopes, for compaction in one step."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
-        await self._session.transform_items(change)
+        await abilities.transform_items(self._reader, change)
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
-        rows: list[PositionedItem] = await self._session.read_before(position, limit)
-        return rows
+        return await abilities.read_before(self._reader, position, limit)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import WrongKeyError
 from ...items import Item
+from ..protocol import own_method
 from .expiry import earliest
 from .reading import LOCKED, PLAIN, Reader, why_left_out
 
@@ -23,25 +24,25 @@ async def pop_checked(reader: Reader, accept: Callable[[Item], bool]) -> Any:
     return None if await wrapped.pop_checked(accept_stored) is None else taken
 
 
-async def pop_item(reader: Reader) -> Any:
+async def pop_item(reader: Reader, **context: Any) -> Any:
     """Remove the newest item and return it; expired ones on the way go too."""
-    if hasattr(reader.wrapped, "pop_checked"):
+    if own_method(reader.wrapped, "pop_checked") is not None:
         return await pop_checked(reader, lambda _: True)
-    while newest := await reader.wrapped.get_items(1):
+    while newest := await reader.wrapped.get_items(1, **context):
         _item_in(reader, newest[0])
-        stored = await reader.wrapped.pop_item()
-        item = None if stored is None else await _take_or_put_back(reader, stored)
+        stored = await reader.wrapped.pop_item(**context)
+        item = None if stored is None else await _take_or_put_back(reader, stored, context)
         if stored is None or item is not None:
             return item
     return None
 
 
-async def _take_or_put_back(reader: Reader, stored: Item) -> Item | None:
+async def _take_or_put_back(reader: Reader, stored: Item, context: dict[str, Any]) -> Item | None:
     """What is in an item that was popped: since the look at the newest, another may have been added."""
     try:
         return _item_in(reader, stored)
     except WrongKeyError:
-        await asyncio.shield(asyncio.ensure_future(reader.wrapped.add_items([stored])))
+        await asyncio.shield(asyncio.ensure_future(reader.wrapped.add_items([stored], **context)))
         raise
 
 

@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from time import perf_counter
+from typing import Any
 
-from ...errors import InvalidItemError, WrongKeyError
+from ...errors import InvalidItemError, ScanLimitError, WrongKeyError
 from ...items import Item, encode_items
 from ..collector import collector_held_off
 from ..protocol import Items, Session
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 _LARGE = 400_000  # characters in a block
 _PATIENCE = 0.002  # seconds
 _payload_of = itemgetter("payload")
-_EVERYTHING = 2**31 - 1  # items: a limit that is none, also where settings give one
+EVERYTHING = 2**31 - 1  # items: a limit that is none, also where settings give one
 
 EXPIRED = "older than the time to live"
 LOCKED = "not opened by any key"
@@ -69,12 +70,24 @@ def why_left_out(opened: Opened, number: int, since: bytes) -> str | None:
 class Reader:
     """Reads and writes the encrypted items of one session."""
 
-    def __init__(self, wrapped: Session, vault: Vault, session_id: str, ttl: float | None) -> None:
+    def __init__(
+        self,
+        wrapped: Session,
+        vault: Vault,
+        session_id: str,
+        ttl: float | None,
+        max_scan_items: int | None = None,
+    ) -> None:
         self.wrapped = wrapped
         self.vault = vault
         self.ttl = ttl
+        self.max_scan_items = max_scan_items
         self._session_id = session_id
         self._reported: Counter[str] = Counter()
+
+    def over(self, wrapped: Session) -> "Reader":
+        """The same keys over another session."""
+        return Reader(wrapped, self.vault, self._session_id, self.ttl, self.max_scan_items)
 
     async def seal(self, items: Items) -> list[Item]:
         """Envelopes for items. One that cannot be stored exactly is refused."""
@@ -86,6 +99,11 @@ class Reader:
             envelopes += await self._seal_block(_encoded_from(start, items[start : start + BLOCK]))
             await patience.rest()
         return envelopes
+
+    def seal_at_once(self, items: Items) -> list[Item]:
+        """As `seal`, within a call that may not wait."""
+        texts = encode_items(items)
+        return self.vault.seal([text.encode() for text in texts], [now()] * len(texts))
 
     async def _seal_block(self, texts: list[str]) -> list[Item]:
         plaintexts, stamps = [text.encode() for text in texts], [now()] * len(texts)
@@ -113,21 +131,40 @@ class Reader:
     async def _open_block(self, block: list[Item]) -> Opened:
         return await asyncio.to_thread(self.vault.open, block) if _is_large(block) else self.vault.open(block)
 
-    async def look(self, read: Callable[[int | None], Awaitable[Items]], limit: int | None) -> Readout:
-        """At least `limit` readable items: a wider look is taken where others stand between."""
-        width = limit
+    async def look(
+        self, read: Callable[[int | None], Awaitable[Items]], limit: int | None, **context: Any
+    ) -> Readout:
+        """At least `limit` readable items: reads more where others stand between.
+
+        `context` goes to the wrapped session with every further read.
+        """
+        unread = self.max_scan_items
+        width = limit if unread is None else min(unread, EVERYTHING if limit is None else limit)
         while True:
             readout = await self.open(await read(width))
-            found = len(readout.items) - readout.left_out.total()
-            if limit is None or width is None or found >= limit or len(readout.items) < width:
-                await self.check(readout)
+            count = len(readout.items)
+            found = count - readout.left_out.total()
+            if width is None or count < width or (limit is not None and found >= limit):
+                await self.check(readout, **context)
                 return readout
-            width *= 2
+            unread = None if unread is None else unread - count
+            width = self._wider(width, unread)
 
-    async def check(self, readout: Readout) -> None:
-        """Say what was left out. Where no key fits anything at all, that is an error."""
+    def _wider(self, width: int, unread: int | None) -> int:
+        wider = width * 2 if unread is None else min(width * 2, unread)
+        if wider <= width:
+            raise ScanLimitError(self._session_id, self.max_scan_items)
+        return wider
+
+    async def check_key(self, **context: Any) -> None:
+        """Raise `WrongKeyError` where no key opens anything."""
+        await self.check(await self.open(await self.wrapped.get_items(1, **context)), **context)
+
+    async def check(self, readout: Readout, **context: Any) -> None:
+        """Log what was left out. Where no key opens anything at all, raise `WrongKeyError`."""
         if readout.left_out[LOCKED] and not readout.any_opened:
-            everything = await self.open(await self.wrapped.get_items(_EVERYTHING))
+            most = EVERYTHING if self.max_scan_items is None else self.max_scan_items
+            everything = await self.open(await self.wrapped.get_items(most, **context))
             if not everything.any_opened:
                 raise WrongKeyError(self._session_id, "no key opens any of its items")
         self._report(readout.left_out)

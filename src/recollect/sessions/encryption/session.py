@@ -7,40 +7,22 @@ from typing import Any, Literal
 from ...items import Item
 from ..protocol import Items, Rewritable, Session, SessionABC, require_ability
 from ..repair import repair_items
-from ..wrapper import SessionWrapper
 from . import abilities, advanced, changes, popping
 from .compaction import Compactable
 from .expiry import check_ttl, earliest
 from .keys import master_keys
 from .reading import Reader
+from .through import Through
 from .vault import Vault
 
 CipherName = Literal["fernet", "aes-gcm"]
 
 _METHODS = ("get_items", "add_items", "pop_item", "clear_session")
 _UNENCRYPTABLE = "OpenAIConversationsSession"
-_ABILITIES = {
-    function.__name__: function
-    for function in (
-        abilities.transform_items,
-        abilities.replace_items,
-        abilities.revise_items,
-        popping.pop_checked,
-        abilities.read_after,
-        abilities.read_before,
-        abilities.add_batch,
-        abilities.get_note,
-        abilities.set_note,
-        advanced.read_turns,
-        advanced.get_conversation_turns,
-        advanced.find_turns_by_content,
-        advanced.create_branch_from_content,
-        advanced.diff_branches,
-    )
-}
+_MISSING = object()
 
 
-class EncryptedSession(Compactable, SessionWrapper):
+class EncryptedSession(Compactable):
     """Encrypts each item before another session stores it, with a key of the session's own.
 
     `encryption_key` is a text, or several: the first encrypts, all decrypt. Items older than `ttl` seconds
@@ -50,6 +32,8 @@ class EncryptedSession(Compactable, SessionWrapper):
     Over a session with branches, an envelope shows the type and role of its item and the tool of a call, so
     that turns and tools can be told; with `hide_structure` it shows nothing. All abilities of the wrapped
     session are there, with items in place of envelopes. Where no key fits, a call is a `WrongKeyError`.
+
+    `max_scan_items` bounds how many stored items one read may take; beyond that it is a `ScanLimitError`.
     """
 
     _has_fitting_key = False  # until something was read with it, or there was nothing to read
@@ -60,6 +44,7 @@ class EncryptedSession(Compactable, SessionWrapper):
         underlying_session: Session,
         encryption_key: str | Sequence[str],
         ttl: float | None = 600,
+        max_scan_items: int | None = None,
         *,
         cipher: CipherName = "fernet",
         hide_structure: bool = False,
@@ -70,7 +55,8 @@ class EncryptedSession(Compactable, SessionWrapper):
         SessionABC.__init__(self, session_id, getattr(underlying_session, "session_settings", None))
         has_branches = hasattr(underlying_session, "create_branch_from_turn")
         vault = Vault(session_id, master_keys(encryption_key), cipher, has_branches and not hide_structure)
-        self._reader = Reader(underlying_session, vault, session_id, check_ttl(ttl))
+        budget = check_max_scan_items(max_scan_items)
+        self._reader = Reader(underlying_session, vault, session_id, check_ttl(ttl), budget)
 
     @property
     def underlying_session(self) -> Session:
@@ -96,6 +82,15 @@ class EncryptedSession(Compactable, SessionWrapper):
     def ttl(self, ttl: float | None) -> None:
         self._reader.ttl = check_ttl(ttl)
 
+    @property
+    def max_scan_items(self) -> int | None:
+        """How many stored items one read may take; `None` for any number."""
+        return self._reader.max_scan_items
+
+    @max_scan_items.setter
+    def max_scan_items(self, max_scan_items: int | None) -> None:
+        self._reader.max_scan_items = check_max_scan_items(max_scan_items)
+
     # --- the contract ---
 
     async def get_items(
@@ -117,7 +112,7 @@ class EncryptedSession(Compactable, SessionWrapper):
             return await self.wrapped.get_items(0, **context)
         given = {"branch_id": branch_id, "at_turn": at_turn, **context}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        readout = await self._reader.look(partial(self.wrapped.get_items, **options), limit)
+        readout = await self._reader.look(partial(self.wrapped.get_items, **options), limit, **context)
         self._has_fitting_key = True
         items = readout.readable()
         if limit is not None:
@@ -128,17 +123,19 @@ class EncryptedSession(Compactable, SessionWrapper):
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Encrypt a batch and append it, whole or not at all; never with a key that opens nothing there."""
         self._check_open()
+        context = self._context(wrapper)
         if not self._has_fitting_key:
-            await self.get_items(1)
-        await self.wrapped.add_items(await self._reader.seal(items), **self._context(wrapper))
+            await self._reader.check_key(**context)
+            self._has_fitting_key = True
+        await self.wrapped.add_items(await self._reader.seal(items), **context)
 
-    async def pop_item(self, *, wrapper: Any = None) -> Any:  # noqa: ARG002 - it stands in all or in none
+    async def pop_item(self, *, wrapper: Any = None) -> Any:
         """Remove the newest item and return it, `None` if there is none. Expired ones on the way go too.
 
         Where no key opens the newest item, or it is not encrypted, nothing is removed: `WrongKeyError`.
         """
         self._check_open()
-        return await popping.pop_item(self._reader)
+        return await popping.pop_item(self._reader, **self._context(wrapper))
 
     async def clear_session(self, *, wrapper: Any = None, **options: Any) -> None:
         """Remove all items and the session itself, also what no key opens."""
@@ -186,27 +183,64 @@ class EncryptedSession(Compactable, SessionWrapper):
 
     # --- abilities of the wrapped session ---
 
+    transform_items = Through(abilities.transform_items)
+    replace_items = Through(abilities.replace_items, needs="transform_items")
+    revise_items = Through(abilities.revise_items)
+    pop_checked = Through(popping.pop_checked)
+    read_after = Through(abilities.read_after)
+    read_before = Through(abilities.read_before)
+    add_batch = Through(abilities.add_batch)
+    get_note = Through(abilities.get_note)
+    set_note = Through(abilities.set_note)
+    get_metadata = Through()
+    set_metadata = Through()
+    take_lease = Through()
+    drop_lease = Through()
+    ping = Through()
+
+    read_turns = Through(advanced.read_turns)
+    # The wrapped session's own would look for texts in envelopes.
+    get_conversation_turns = Through(advanced.get_conversation_turns, needs="read_turns")
+    find_turns_by_content = Through(advanced.find_turns_by_content, needs="read_turns")
+    create_branch_from_content = Through(advanced.create_branch_from_content, needs="read_turns")
+    diff_branches = Through(advanced.diff_branches)
+    current_branch = Through()
+    create_branch_from_turn = Through()
+    switch_to_branch = Through()
+    delete_branch = Through()
+    list_branches = Through()
+    get_conversation_by_turns = Through()
+    get_tool_usage = Through()
+    store_run_usage = Through()
+    get_session_usage = Through()
+    get_turn_usage = Through()
+
+    @property
+    def close(self) -> Callable[[], Any]:
+        """Close as the wrapped session does: at once, or to be awaited."""
+        return partial(self._close, self.wrapped.close)  # type: ignore[attr-defined]
+
     def __getattr__(self, name: str) -> Any:
-        """The abilities of the wrapped session, with items in place of envelopes."""
-        if name not in _ABILITIES and name not in abilities.PASSED_THROUGH and name != "close":
+        """A value of the wrapped session, such as its path or its model.
+
+        Its other methods are not passed on: one that takes contents would store them in clear.
+        """
+        is_internal = name.startswith("_") or name == "wrapped"
+        value = _MISSING if is_internal else getattr(self.wrapped, name, _MISSING)
+        if value is _MISSING or callable(value):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        method = getattr(self.wrapped, advanced.MADE_OF.get(name, name))
-        if name == "close":
-            return partial(self._close, method)
-        through = _ABILITIES.get(name)
-        return self._while_open(method if through is None else partial(through, self._reader))
-
-    def _while_open(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            self._check_open()
-            return await method(*args, **kwargs)
-
-        return call
+        return value
 
     def _close(self, close: Callable[[], Any]) -> Any:
-        """Close as the wrapped session does: at once, or to be awaited."""
         self._closed = True
         return close()
+
+
+def check_max_scan_items(count: int | None) -> int | None:
+    """The bound of a read if it makes sense: at least one item, or `None` for no bound."""
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise ValueError(f"max_scan_items must be positive or None, and it is {count!r}")
+    return count
 
 
 def _check_wrappable(session: object) -> None:

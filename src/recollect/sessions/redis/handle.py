@@ -52,6 +52,13 @@ class Handle:
         """A field of the session's hash, `None` where there is none."""
         return await (await self.wire()).read(self.keys.session, "HGET", self.keys.session, name)
 
+    async def newest_entries(self, limit: int | None) -> list[bytes]:
+        """The last entries as they are stored, oldest first; `None` for all."""
+        first = 0 if limit is None else -limit
+        messages = self.keys.messages
+        entries: list[bytes] = await (await self.wire()).read(messages, "LRANGE", messages, first, -1)
+        return entries
+
     async def state(self) -> bytes:
         """What is another after any change to the history, except that all that hold nothing may be alike."""
         state: bytes = await self.run(lua.STATE, self.keys[:2], writes=False)
@@ -72,4 +79,9 @@ class Handle:
 
 def is_empty(state: bytes) -> bool:
     """Whether a session in this state holds nothing."""
-    return state.startswith(b"0 ")
+    return length_of(state) == 0
+
+
+def length_of(state: bytes) -> int:
+    """How many entries a session in this state holds."""
+    return int(state.partition(b" ")[0])

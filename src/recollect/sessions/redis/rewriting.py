@@ -16,7 +16,7 @@ from ...items import Item
 from ..revising import revise
 from ..rewriting import rewrite
 from . import lua
-from .handle import Handle, is_empty
+from .handle import Handle, is_empty, length_of
 from .reading import Window, positions_without
 
 T = TypeVar("T")
@@ -41,6 +41,11 @@ async def revise_in_place(handle: Handle, change: Callable[[list[Item]], list[It
 async def pop_checked(handle: Handle, accept: Callable[[Item], bool]) -> Item | None:
     """Take the newest item off that `accept` takes, and all after it."""
     return await _until_undisturbed(partial(_try_to_pop, handle, accept))
+
+
+async def pop_entry(handle: Handle, read: Callable[[bytes, int], Awaitable[Item | None]]) -> Item | None:
+    """Take the newest entry off that `read` makes an item of, and the corrupt ones after it."""
+    return await _until_undisturbed(partial(_try_to_pop_entry, handle, read))
 
 
 async def _until_undisturbed(attempt: Attempt[T]) -> T:
@@ -93,6 +98,18 @@ async def _try_to_pop(handle: Handle, accept: Callable[[Item], bool]) -> tuple[b
         if len(tail.items) < width:
             return not tail.length or await _cut(handle, state, 0), None
         width *= _WIDER
+
+
+async def _try_to_pop_entry(
+    handle: Handle, read: Callable[[bytes, int], Awaitable[Item | None]]
+) -> tuple[bool, Item | None]:
+    state = await handle.state()
+    if is_empty(state):
+        return True, None
+    entries = await handle.newest_entries(1)
+    item = await read(entries[0], -1) if entries else None
+    removed = await _cut(handle, state, length_of(state) - 1)
+    return removed and item is not None, item
 
 
 async def _look(handle: Handle, state: bytes, limit: int | None = None) -> Window:

@@ -1,11 +1,11 @@
 """Sessions in Redis, on one server or on a cluster."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from ...errors import StorageError
-from ...items import Item, decode_item, encode_items
+from ...items import Item, decode_item
+from ..item_texts import ItemTexts, encode_batch
 from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata, check_text
 from ..sdk_compaction import SDKCompaction
 from ..settings import check_limit
@@ -15,13 +15,12 @@ from .handle import Handle
 from .metadata import decode_metadata, encode_metadata
 from .notes import decode_note, encode_note, field_of
 from .reading import report_corrupt
-from .rewriting import pop_checked, revise_in_place, transform
+from .rewriting import pop_checked, pop_entry, revise_in_place, transform
 
-_LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
 _LONGEST_TTL = 10**10  # seconds
 
 
-class RedisSession(SDKCompaction, SessionABC):
+class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     """A session in Redis, on the keys of the Agents SDK.
 
     The object is a handle: sessions of the same client or URL share its connections. A client that was passed
@@ -70,18 +69,22 @@ class RedisSession(SDKCompaction, SessionABC):
         limit = self._effective_limit(limit)
         if limit == 0:
             return []
+        if self._has_own_texts:
+            return await self._read_own_texts(limit)
         window = await self._handle.look("newest", limit=limit)
         return window.items if limit is None else window.items[-limit:]
 
     async def add_items(self, items: Items) -> None:
         """Append a batch, whole or not at all, and make the session if it is not there."""
         self._check_open()
-        encoded = await _encoded(items)
+        encoded = await self._texts_of(items)
         if encoded:
             await self._add(encoded, "")
 
     async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none. Corrupt ones on the way go too."""
+        if self._has_own_texts:
+            return await pop_entry(self._handle, self._item_of_entry)
         while popped := await self._handle.write(lua.POP, self._handle.keys[:2]):
             entry, index = popped
             item = decode_item(entry)
@@ -130,12 +133,13 @@ class RedisSession(SDKCompaction, SessionABC):
 
         It is called again where somebody did.
         """
+        self._refuse_own_texts("transform_items")
         await transform(self._handle, change)
 
     async def replace_items(self, items: Items) -> None:
         """Replace the history by these items."""
         self._check_open()
-        await _encoded(items)  # a bad one is refused here, before anything else is done
+        await encode_batch(items)  # a bad one is refused here, before anything else is done
         await self.transform_items(lambda _: items)
 
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
@@ -143,6 +147,7 @@ class RedisSession(SDKCompaction, SessionABC):
 
         `change` is called again where somebody came in between.
         """
+        self._refuse_own_texts("revise_items")
         await revise_in_place(self._handle, change)
 
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
@@ -150,10 +155,12 @@ class RedisSession(SDKCompaction, SessionABC):
 
         `accept` is called again where somebody came in between.
         """
+        self._refuse_own_texts("pop_checked")
         return await pop_checked(self._handle, accept)
 
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
         """The first `limit` items after a position (0: from the start), oldest first."""
+        self._refuse_own_texts("read_after")
         self._check_open()
         check_limit(limit)
         if limit == 0:
@@ -162,6 +169,7 @@ class RedisSession(SDKCompaction, SessionABC):
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
         """The last `limit` items before a position (`None`: from the end), oldest first."""
+        self._refuse_own_texts("read_before")
         self._check_open()
         check_limit(limit)
         if limit == 0:
@@ -173,7 +181,7 @@ class RedisSession(SDKCompaction, SessionABC):
         """Append a batch unless one of this id was appended within the last day."""
         self._check_open()
         check_text("batch_id", batch_id)
-        return await self._add(await _encoded(items), f"id:{batch_id}")
+        return await self._add(await self._texts_of(items), f"id:{batch_id}")
 
     async def get_metadata(self) -> SessionMetadata:
         """The metadata; empty where none was set."""
@@ -186,10 +194,12 @@ class RedisSession(SDKCompaction, SessionABC):
 
     async def get_note(self, key: str) -> Note | None:
         """The note of this key, `None` where there is none."""
+        self._refuse_own_texts("get_note")
         return decode_note(await self._handle.get_field(field_of(key)))
 
     async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
         """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        self._refuse_own_texts("set_note")
         self._check_open()
         arguments = (field_of(key), version, version + 1, encode_note(data))
         return bool(await self._handle.write(lua.SET_NOTE, self._handle.keys[:2], *arguments))
@@ -206,16 +216,28 @@ class RedisSession(SDKCompaction, SessionABC):
         self._check_open()
         await self._handle.run(lua.DROP_LEASE, [self._handle.keys.lease], check_text("owner", owner))
 
+    async def _read_own_texts(self, limit: int | None) -> Items:
+        """The newest items whose texts a subclass has made."""
+        width = limit
+        while True:
+            entries = await self._handle.newest_entries(width)
+            places = range(-len(entries), 0)
+            pairs = zip(entries, places, strict=True)
+            items = [item for pair in pairs if (item := await self._item_of_entry(*pair)) is not None]
+            if limit is None or width is None or len(items) >= limit or len(entries) < width:
+                return items if limit is None else items[-limit:]
+            width *= 2
+
+    async def _item_of_entry(self, entry: bytes, index: int) -> Item | None:
+        item = await self._item_of(entry)
+        if item is None:
+            report_corrupt(index)
+        return item
+
     async def _add(self, encoded: Sequence[str], batch: str) -> bool:
         keys = self._handle.keys
         scripted = (keys.session, keys.messages, keys.batches)
         return bool(await self._handle.write(lua.ADD, scripted, self._new_metadata, batch, *encoded))
-
-
-async def _encoded(items: Items) -> list[str]:
-    if isinstance(items, list) and len(items) > _LONG_BATCH:
-        return await asyncio.to_thread(encode_items, items)
-    return encode_items(items)
 
 
 def _check_ttl(ttl: int | None) -> str:

@@ -1,6 +1,5 @@
 """A session on SQL: the contract and the abilities, whatever the database."""
 
-import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -8,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...items import Item, decode_item, decode_joined, encode_items
+from ..item_texts import ItemTexts, encode_batch
 from ..protocol import (
     Items,
     Note,
@@ -27,10 +27,9 @@ from .scripts import Engine, MakeScript, Row, Script, Statement, T, run_all
 logger = logging.getLogger(__name__)
 
 _LARGE = 1_000_000  # bytes of items
-_LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
 
 
-class SQLSession(SDKCompaction, SessionABC):
+class SQLSession(ItemTexts, SDKCompaction, SessionABC):
     """What sessions on SQL share. A subclass brings an engine and the statements in its dialect."""
 
     def __init__(
@@ -61,13 +60,13 @@ class SQLSession(SDKCompaction, SessionABC):
     async def add_items(self, items: Items) -> None:
         """Append a batch, whole or not at all, and make the session if it is not there."""
         self._check_open()
-        encoded = await encode_batch(items)
+        encoded = await self._texts_of(items)
         if encoded:
             await self._write(partial(self._append, encoded))
 
     async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none. Corrupt rows on the way go too."""
-        return await self._write(self._pop)
+        return await (self._pop_own_text() if self._has_own_texts else self._write(self._pop))
 
     async def clear_session(self) -> None:
         """Remove all items, and the session with its metadata."""
@@ -77,6 +76,7 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
         """Replace the history by what the pure function `change` makes of it; nobody comes in between."""
+        self._refuse_own_texts("transform_items")
         await self._write(partial(self._transform, change))
 
     async def replace_items(self, items: Items) -> None:
@@ -86,14 +86,17 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
         """Change stored items where they stand; `None` removes one. Positions stay, corrupt rows too."""
+        self._refuse_own_texts("revise_items")
         await self._write(partial(self._revise, change))
 
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
         """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""
+        self._refuse_own_texts("pop_checked")
         return await self._write(partial(self._pop, accept))
 
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
         """The first `limit` items after a position (0: from the start), oldest first."""
+        self._refuse_own_texts("read_after")
         self._check_open()
         check_limit(limit)
         parameters = (*await self._scope(), position)
@@ -102,6 +105,7 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
         """The last `limit` items before a position (`None`: from the end), oldest first."""
+        self._refuse_own_texts("read_before")
         self._check_open()
         check_limit(limit)
         if limit == 0:
@@ -115,7 +119,7 @@ class SQLSession(SDKCompaction, SessionABC):
         """Append a batch unless one of this id was appended within the last day."""
         self._check_open()
         check_text("batch_id", batch_id)
-        return await self._write(partial(self._append_once, await encode_batch(items), batch_id))
+        return await self._write(partial(self._append_once, await self._texts_of(items), batch_id))
 
     async def get_metadata(self) -> SessionMetadata:
         """The metadata; empty where none was set."""
@@ -129,6 +133,7 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def get_note(self, key: str) -> Note | None:
         """The note of this key, `None` where there is none."""
+        self._refuse_own_texts("get_note")
         self._check_open()
         check_text("key", key)
         await self._engine.prepare(self._queries.schema)
@@ -136,6 +141,7 @@ class SQLSession(SDKCompaction, SessionABC):
 
     async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
         """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        self._refuse_own_texts("set_note")
         check_text("key", key)
         (text,) = encode_items([dict(data)])
         return await self._write(partial(self._note, key, text, version))
@@ -161,6 +167,8 @@ class SQLSession(SDKCompaction, SessionABC):
         return (self.session_id,)
 
     async def _read(self, reads: Reads, scope: tuple[Any, ...], limit: int | None) -> Items:
+        if self._has_own_texts:
+            return await self._read_own_texts(reads, scope, limit)
         if limit is None or limit <= self._queries.short:
             items = await self._read_in_one_piece(reads, scope, limit)
             if items is not None:
@@ -168,6 +176,31 @@ class SQLSession(SDKCompaction, SessionABC):
         if limit is None:
             return await self._engine.fetch(reads.all, scope, _items_of)
         return [row.item for row in await self._newest(reads.newest, scope, limit)]
+
+    async def _read_own_texts(self, reads: Reads, scope: tuple[Any, ...], limit: int | None) -> Items:
+        """The newest items whose texts a subclass has made."""
+        width = _EVERYTHING if limit is None else limit
+        while True:
+            rows = await self._engine.fetch(reads.newest, (*scope, width), list[Row])
+            items = [item for row in rows[::-1] if (item := await self._item_of_row(*row)) is not None]
+            if limit is None or len(items) >= limit or len(rows) < width:
+                return items if limit is None else items[-limit:]
+            width *= 2
+
+    async def _pop_own_text(self) -> Item | None:
+        """Remove the newest item, whose text a subclass has made; nothing where it raises an error."""
+        self._check_open()
+        while rows := await self._engine.fetch(self._reads.newest, (*await self._scope(), 1), list[Row]):
+            item = await self._item_of_row(*rows[0])
+            if await self._write(partial(self._remove_if_newest, rows[0][0])) and item is not None:
+                return item
+        return None
+
+    async def _item_of_row(self, position: int, stored: bytes | str) -> Item | None:
+        item = await self._item_of(stored)
+        if item is None:
+            report_corrupt(position)
+        return item
 
     async def _read_in_one_piece(
         self, reads: Reads, scope: tuple[Any, ...], limit: int | None
@@ -233,13 +266,28 @@ class SQLSession(SDKCompaction, SessionABC):
     def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
         if not (yield from self._lock()):
             return None
-        while rows := (yield Statement(self._queries.pop_item, (self.session_id,))):
-            item = decode_item(rows[0][1])
+        while row := (yield from self._remove_newest()):
+            item = decode_item(row[1])
             if item is None:
-                report_corrupt(rows[0][0])
+                report_corrupt(row[0])
             elif accept is None or accept(item):
                 return item
         return None
+
+    def _remove_newest(self) -> Script[Row | None]:
+        """Remove the newest row and return its position and text, `None` if there is none."""
+        rows = yield Statement(self._queries.pop_item, (self.session_id,))
+        return rows[0] if rows else None
+
+    def _remove_if_newest(self, position: int) -> Script[bool]:
+        if not (yield from self._lock()):
+            return False
+        scope = yield from self._scope_within()
+        newest = yield Statement(self._reads.newest, (*scope, 1))
+        is_newest = bool(newest) and newest[0][0] == position
+        if is_newest:
+            yield from self._remove_newest()
+        return is_newest
 
     def _revise(self, change: Callable[[list[Item]], list[Item | None]]) -> Script[None]:
         if not (yield from self._lock()):
@@ -318,12 +366,6 @@ class SQLSession(SDKCompaction, SessionABC):
 
 
 _EVERYTHING = 2**62  # rows: no limit at all
-
-
-async def encode_batch(items: Items) -> list[str]:
-    if isinstance(items, list) and len(items) > _LONG_BATCH:
-        return await asyncio.to_thread(encode_items, items)
-    return encode_items(items)
 
 
 def _items_of_joined(rows: list[Row]) -> tuple[int, Items | None]:

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from ...sessions.protocol import Session
+from ...sessions.protocol import Session, with_ability
 from .tools import close
 
 TestT = TypeVar("TestT", bound=Callable[..., Any])
@@ -38,7 +38,7 @@ def needs(ability: type) -> Callable[[TestT], TestT]:
         @functools.wraps(test)
         async def guarded(self: ContractBase, *args: Any, **kwargs: Any) -> None:
             session = await self.open_session("ability")
-            has = all(hasattr(session, name) for name in vars(ability) if not name.startswith("_"))
+            has = with_ability(session, ability) is not None
             await close(session)
             assert has or ability not in self.abilities, f"the session is not {ability.__name__}"
             if has:
