@@ -29,6 +29,7 @@ PASSED_THROUGH = frozenset(
         "list_branches",
         "get_conversation_by_turns",
         "get_tool_usage",
+        "count_run",
         "store_run_usage",
         "get_session_usage",
         "get_turn_usage",
