@@ -36,6 +36,7 @@ _ABILITIES = {
     "create_branch_from_content": False,
     "switch_to_branch": True,
     "delete_branch": False,
+    "clear_branch": True,
     "list_branches": True,
     "diff_branches": True,
     "read_turns": True,

@@ -200,17 +200,21 @@ class BranchScripts(SQLSession):
     def _remember_run(self, run_id: str, usage: TurnUsage) -> Script[None]:
         yield Statement(self._usage_queries.set_run, (self.session_id, run_id, usage.to_json()))
 
-    def _clear(self, all_branches: bool = False) -> Script[None]:
+    def _clear_branch(self, name: str | None) -> Script[None]:
         if not (yield from self._lock()):
+            if name not in (None, MAIN):
+                raise unknown(name)
             return
-        scope = yield from self._scope_within()
-        others = yield Statement(self._branch_queries.other_branches, (self.session_id,))
-        if all_branches or not others:
-            yield from super()._clear()
-        else:
-            yield from self._remove_after(scope, 0)
-            yield Statement(self._queries.empty_notes, (self.session_id,))
-            yield Statement(self._usage_queries.forget_branch, scope)
+        place = yield from self._place()
+        branch = place.branch if name is None else name
+        if not (yield from self._exists(branch)):
+            raise unknown(branch)
+        yield from self._empty_branch((self.session_id, branch))
+
+    def _empty_branch(self, scope: tuple[Any, ...]) -> Script[None]:
+        yield from self._remove_after(scope, 0)
+        yield Statement(self._usage_queries.forget_branch, scope)
+        yield Statement(self._queries.empty_notes, (self.session_id,))
 
     def _branch_off(self, turn: int, name: str | None) -> Script[str]:
         yield from self._lock(make=True)
@@ -260,10 +264,8 @@ class BranchScripts(SQLSession):
             raise unknown(branch)
         if branch == place.branch and not force:
             raise ValueError(f"branch {branch!r} is current: switch to another first, or use force=True")
-        yield from self._remove_after((self.session_id, branch), 0)
-        yield Statement(self._usage_queries.forget_branch, (self.session_id, branch))
+        yield from self._empty_branch((self.session_id, branch))
         yield Statement(self._branch_queries.forget_branch, (self.session_id, branch))
-        yield Statement(self._queries.empty_notes, (self.session_id,))
 
 
 def unknown(branch: object) -> ValueError:

@@ -26,6 +26,7 @@ PASSED_THROUGH = frozenset(
         "create_branch_from_turn",
         "switch_to_branch",
         "delete_branch",
+        "clear_branch",
         "list_branches",
         "get_conversation_by_turns",
         "get_tool_usage",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from ...items import Item
 from ..protocol import Items, Rewritable, Session, SessionABC, require_ability
 from ..repair import repair_items
+from ..settings import limit_of
 from ..wrapper import SessionWrapper
 from . import abilities, advanced, changes, popping
 from .compaction import Compactable
@@ -84,7 +85,9 @@ class EncryptedSession(Compactable, SessionWrapper):
 
     @session_settings.setter
     def session_settings(self, settings: Any) -> None:
-        if settings is not self.session_settings:
+        known = self.session_settings
+        is_default = known is None and limit_of(settings) is None
+        if settings is not known and not is_default:
             self.wrapped.session_settings = settings
 
     @property
