@@ -7,6 +7,7 @@ import agents
 import pytest
 
 import recollect
+from recollect.testing.contract import in_event_loop
 
 from .scenarios import RUNS, Scenario, answer, both_sessions, call, in_short, play, thought
 
@@ -68,3 +69,43 @@ def test_a_limit_of_the_run_goes_before_one_of_the_session(
         found, expected = (play(s, STORY, RUNS["run"], session_settings=override) for s in sessions)
     assert found == expected
     assert len(found.shown[-1]) <= (4 if of_run is None else of_run) + 1
+
+
+EVERY_SESSION: dict[str, Any] = {
+    "SQLite": lambda: recollect.SQLiteSession("s"),
+    "advanced": lambda: recollect.AdvancedSQLiteSession(session_id="s"),
+    "in memory": lambda: recollect.InMemorySession("s"),
+    "from a dict": lambda: recollect.SQLiteSession("s", session_settings={"limit": 5}),
+    "from the SDK": lambda: recollect.SQLiteSession("s", session_settings=agents.SessionSettings(5)),
+    "encrypted": lambda: recollect.EncryptedSession("s", recollect.SQLiteSession("s"), "a key"),
+    "retrying": lambda: recollect.RetryingSession(recollect.InMemorySession("s")),
+}
+
+
+@pytest.mark.parametrize("kind", EVERY_SESSION)
+@in_event_loop
+async def test_the_limit_of_a_session_can_be_set_as_in_the_sdk(kind: str) -> None:
+    async with EVERY_SESSION[kind]() as session:
+        await session.add_items([{"role": "user", "content": str(number)} for number in range(6)])
+        session.session_settings.limit = 2
+        assert [item["content"] for item in await session.get_items()] == ["4", "5"]
+        session.session_settings.limit = None
+        assert len(await session.get_items()) == 6
+
+
+def test_a_limit_that_is_set_is_checked() -> None:
+    settings = recollect.SessionSettings()
+    with pytest.raises(ValueError, match="negative"):
+        settings.limit = -1
+    assert (settings.limit, settings.to_dict()) == (None, {"limit": None})
+
+
+@in_event_loop
+async def test_a_session_without_settings_can_be_encrypted() -> None:
+    class Slots:
+        """A session of somebody else, that takes no attributes."""
+
+        __slots__ = ("session_id",)
+        get_items = add_items = pop_item = clear_session = lambda *_: None
+
+    assert recollect.EncryptedSession("s", Slots(), "a key").session_settings is None  # type: ignore[arg-type]

@@ -90,7 +90,7 @@ def test_a_session_without_settings_can_be_wrapped() -> None:
     class OfOldTimes:
         session_id = "old"
 
-    assert SessionWrapper(OfOldTimes()).session_settings is None  # type: ignore[arg-type]
+    assert SessionWrapper(OfOldTimes()).session_settings == SessionSettings()  # type: ignore[arg-type]
 
 
 @in_event_loop

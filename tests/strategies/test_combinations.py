@@ -201,6 +201,8 @@ async def test_what_the_wrapped_session_takes_is_passed_on() -> None:
     assert len(await session.get_items(branch_id="main")) == 10
     assert len(await session.get_items(at_turn=1)) == 2
     await session.create_branch_from_turn(3, "side")
-    await session.clear_session(all_branches=True)
+    await session.clear_branch()
+    assert [branch["branch_id"] for branch in await session.list_branches()] == ["main", "side"]
+    await session.clear_session()
     assert await session.list_branches() == []
     await session.aclose()

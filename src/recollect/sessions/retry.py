@@ -4,9 +4,11 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from ..errors import TransientError
+from .advanced.runs import store_or_log
 from .protocol import Items, Session, own_method
 from .wrapper import SessionWrapper
 
@@ -34,6 +36,7 @@ _ABILITIES = {
     "create_branch_from_content": False,
     "switch_to_branch": True,
     "delete_branch": False,
+    "clear_branch": True,
     "list_branches": True,
     "diff_branches": True,
     "read_turns": True,
@@ -41,6 +44,7 @@ _ABILITIES = {
     "find_turns_by_content": True,
     "get_conversation_by_turns": True,
     "get_tool_usage": True,
+    "count_run": True,
     "store_run_usage": True,
     "get_session_usage": True,
     "get_turn_usage": True,
@@ -100,6 +104,9 @@ class RetryingSession(SessionWrapper):
 
     def __getattr__(self, name: str) -> Any:
         """The abilities of the wrapped session, tried again as far as that is safe."""
+        if name == "store_run_usage" and own_method(self.wrapped, "count_run") is not None:
+            # That of the wrapped session only logs errors, so nothing would be tried again.
+            return partial(store_or_log, self.count_run, logger=logger)
         method = own_method(self.wrapped, name) if name in _ABILITIES else None
         if method is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

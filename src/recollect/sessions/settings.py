@@ -23,6 +23,10 @@ class SessionSettings(dict[str, Any]):
         limit: int | None = self["limit"]
         return limit
 
+    @limit.setter
+    def limit(self, limit: int | None) -> None:
+        self["limit"] = check_limit(limit)
+
     def resolve(self, override: Any) -> "SessionSettings":
         """These settings with those of `override` laid over them, where it gives any."""
         limit = limit_of(override)
@@ -34,10 +38,10 @@ class SessionSettings(dict[str, Any]):
 
 
 def settings_of(settings: Any) -> Any:
-    """The settings as the Runner wants them, with a `limit`: a plain mapping becomes ours."""
+    """The settings as an object with a `limit` that can be set. The objects of the SDK stay as they are."""
     limit = limit_of(settings)
-    plain = isinstance(settings, Mapping) and not isinstance(settings, SessionSettings)
-    return SessionSettings(limit) if plain else settings
+    has_attribute = settings is not None and hasattr(settings, "limit")
+    return settings if has_attribute else SessionSettings(limit)
 
 
 def limit_of(settings: Any) -> int | None:

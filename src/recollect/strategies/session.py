@@ -90,8 +90,7 @@ class StrategySession(SessionWrapper):
         that takes, such as a branch or a turn, is answered by it, as it is stored.
         """
         self._check_open()
-        if limit is not None or self.session_settings is not self._own_settings:
-            limit = self._effective_limit(limit)
+        limit = self._effective_limit(limit)
         context = self._context(wrapper)
         if self.strategy is None or limit is not None or options:
             return await self.wrapped.get_items(limit, **options, **context)

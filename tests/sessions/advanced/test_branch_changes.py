@@ -54,7 +54,7 @@ async def branched(session: Any) -> None:
 
 CHANGES: dict[str, tuple[Callable[[Any], Awaitable[Any]], list[Item]]] = {
     "a pop": (lambda session: session.pop_item(), [*SHARED, *OWN[:-1]]),
-    "clearing": (lambda session: session.clear_session(), []),
+    "clearing": (lambda session: session.clear_branch(), []),
     "replacing": (lambda session: session.replace_items(turns(9)), turns(9)),
     "replacing by what is there": (lambda session: session.replace_items([*SHARED, *OWN]), [*SHARED, *OWN]),
     "transforming": (lambda session: session.transform_items(lambda items: items[1:]), [*SHARED, *OWN][1:]),
@@ -100,7 +100,43 @@ async def test_what_a_branch_shares_can_be_taken_from_it_down_to_nothing(databas
 
 
 @in_event_loop
-async def test_clearing_the_only_branch_takes_the_session_with_it(database: Database) -> None:
+async def test_a_branch_is_cleared_by_its_name_and_stays(database: Database) -> None:
+    async with database.open() as session:
+        await branched(session)
+        for clear in (session.clear_branch, lambda name: session.clear_branch(branch_id=name)):
+            await clear("c")
+            found = await histories(session)
+            assert (found["b"], found["c"]) == ([*SHARED, *OWN], [])
+        await session.clear_session(all_branches=False)
+        assert (await session.get_items(), await session.current_branch()) == ([], "b")
+        assert await session.get_items(branch_id="main") == [*SHARED, *turns(5, 6)]
+        await assert_consistent(session)
+
+
+@in_event_loop
+async def test_the_only_branch_is_cleared_and_the_session_stays(database: Database) -> None:
+    async with database.open() as session:
+        await with_usage(session, 1)
+        await session.set_metadata(SessionMetadata(title="t"))
+        await session.clear_branch()
+        assert (await session.get_items(), await session.get_session_usage()) == ([], None)
+        assert (await session.get_metadata()).title == "t"
+
+
+@in_event_loop
+async def test_a_branch_that_is_none_cannot_be_cleared(database: Database) -> None:
+    async with database.open() as session:
+        await session.clear_branch()
+        await session.clear_branch("main")
+        for _ in range(2):
+            for name in ("nobody", "", 5):
+                with pytest.raises(ValueError, match="branch"):
+                    await session.clear_branch(name)
+            await session.add_items(turns(1))
+
+
+@in_event_loop
+async def test_clearing_the_session_takes_everything_with_it(database: Database) -> None:
     async with database.open() as session:
         await session.add_items(turns(1))
         await session.set_metadata(SessionMetadata(title="t"))
@@ -119,7 +155,7 @@ async def test_clearing_all_branches_leaves_nothing_in_any_table(database: Datab
         await session.add_batch(turns(7), "batch")
         await session.store_run_usage(Result(requests=1))
         assert set(await leftovers(session)) == {*TABLES_OF_A_SESSION}
-        await session.clear_session(all_branches=True)
+        await session.clear_session()
         assert await leftovers(session) == {}
         assert await session.current_branch() == "main"
         await session.add_items(turns(1))
@@ -209,7 +245,7 @@ async def test_the_usage_of_a_branch_goes_with_the_branch(database: Database) ->
         await session.create_branch_from_turn(2, "b")
         assert await costs(session) == {}
         await session.switch_to_branch("main")
-        await session.clear_session()
+        await session.clear_branch()
         assert await costs(session) == {}
         assert await session.get_session_usage() is None
 

@@ -1,5 +1,6 @@
 """Making branches, switching between them, deleting and listing them: every answer and every refusal."""
 
+import json
 from typing import Any
 
 import pytest
@@ -314,7 +315,7 @@ async def test_the_main_branch_is_listed_first_and_also_when_it_is_empty(databas
         await session.add_items(turns(1))
         await session.create_branch_from_turn(1, "a")
         await session.switch_to_branch("main")
-        await session.clear_session()
+        await session.clear_branch()
         assert await branch_names(session) == ["main", "a"]
         assert [branch["is_current"] for branch in await session.list_branches()] == [True, False]
         await session.switch_to_branch("a")
@@ -331,7 +332,7 @@ async def test_sessions_have_branches_of_their_own(shared_database: SharedDataba
         await two.create_branch_from_turn(1, "b")
         await two.add_items(turns(9))
         await one.delete_branch("b", force=True)
-        await one.clear_session(all_branches=True)
+        await one.clear_session()
         assert await histories(two) == {"main": turns(1, 2), "b": turns(9)}
         assert await two.current_branch() == "b"
         await assert_consistent(two)
@@ -356,7 +357,7 @@ async def test_a_branch_from_the_first_turn_that_contains_a_text(database: Datab
 async def test_a_text_to_find_that_is_none(database: Database) -> None:
     async with database.open() as session:
         await session.add_items(turns(1))
-        for text in ("", None, 5, b"q"):
+        for text in (None, 5, b"q"):
             await refused(session, session.find_turns_by_content(text))
             await refused(session, session.create_branch_from_content(text))
 
@@ -415,10 +416,13 @@ async def test_turns_have_every_field(database: Database) -> None:
         assert all(turn.pop("timestamp") for turn in found)
         assert found == [
             {"turn": 1, "content": long[:100] + "...", "full_content": long, "can_branch": True},
-            {"turn": 2, "content": "look", "full_content": parts, "can_branch": True},
+            {"turn": 2, "content": json.dumps(parts), "full_content": parts, "can_branch": True},
         ]
         (match,) = await session.find_turns_by_content("look")
         assert match == {**found[1], "timestamp": match["timestamp"]}
+        (match,) = await session.find_turns_by_content("word")
+        assert match["content"] == match["full_content"] == long, "a match is not shortened"
+        assert [turn["turn"] for turn in await session.find_turns_by_content("")] == [1, 2]
         await session.create_branch_from_turn(2, "b")
         assert len(await session.get_conversation_turns()) == 1
         assert len(await session.get_conversation_turns("main")) == 2

@@ -189,7 +189,7 @@ async def test_a_wrong_key_finds_nothing_silently(opening: Any) -> None:
         ):
             with pytest.raises(WrongKeyError):
                 await use()
-        for bad in ("", None, 7):
+        for bad in (None, 7):
             with pytest.raises(ValueError, match="text to find"):
                 await wrong.find_turns_by_content(bad)
         assert [branch["branch_id"] for branch in await wrong.list_branches()] == ["main"]
@@ -198,13 +198,14 @@ async def test_a_wrong_key_finds_nothing_silently(opening: Any) -> None:
 
 
 @in_event_loop
-async def test_clearing_takes_all_branches_when_asked_to(opening: Any) -> None:
+async def test_a_branch_is_cleared_and_a_session_with_all_its_branches(opening: Any) -> None:
     async with encrypted(opening()) as session:
         await session.add_items([message("a"), message("b")])
         await session.create_branch_from_turn(2)
-        await session.clear_session()
+        await session.clear_branch()
+        assert await session.get_items() == []
         assert texts(await session.get_items(branch_id="main")) == ["a", "b"]
-        await session.clear_session(all_branches=True)
+        await session.clear_session()
         assert await session.get_items(branch_id="main") == []
 
 

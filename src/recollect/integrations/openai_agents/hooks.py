@@ -27,7 +27,9 @@ class _Run:
 
     def record(self, is_answered: bool) -> RunRecord:
         answer = self.answer if is_answered else ""
-        return RunRecord(self.context, self.responses, self.question, answer, self.agent)
+        # Hooks are not told of interruptions: every run without an end may go on from a saved state.
+        interruptions = () if self.has_ended else (self.context,)
+        return RunRecord(self.context, self.responses, self.question, answer, self.agent, interruptions)
 
 
 class MemoryHooks(RunHooks[Any]):
@@ -89,11 +91,14 @@ class MemoryHooks(RunHooks[Any]):
         run.agent, run.answer, run.has_ended = agent.name, words_of_answer(output, run.responses), True
 
     def _run_of(self, context: Any, question: str = "") -> _Run:
-        """The run of a context. Its usage is the one thing that all contexts of a run share."""
+        """The run of a context. Its usage is the one thing that all contexts of a run share.
+
+        A caller may pass one context to several runs: after the end of one, the next begins.
+        """
         if self._runs is None:
             raise RuntimeError("MemoryHooks are used in a block: async with MemoryHooks(...) as hooks")
         for run in self._runs:
-            if run.context.usage is context.usage:
+            if run.context.usage is context.usage and not run.has_ended:
                 return run
         self._runs.append(_Run(context, question))
         return self._runs[-1]
@@ -105,7 +110,7 @@ def _stopped_by(error: BaseException, runs: Sequence[_Run]) -> list[_Run]:
         return [run for each in error.exceptions for run in _stopped_by(each, runs)]
     known = getattr(error, "run_data", None)
     if isinstance(error, AgentsException) and known is not None:
-        return [run for run in runs if run.context.usage is known.context_wrapper.usage]
+        return [run for run in runs if run.context.usage is known.context_wrapper.usage][-1:]
     # Of an error that is not its own, the SDK does not say in which run it was: in one that has not ended,
     # if there is one. Else something failed after the end, such as a guardrail or the session.
     is_late = bool(runs) and _is_from_a_run(error) and all(run.has_ended for run in runs)

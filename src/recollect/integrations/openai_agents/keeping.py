@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import ConflictError
 from ...memory.conversation import check_owner
 from ...memory.store import MemoryStore
-from ...sessions.advanced.usage import run_id_of
+from ...sessions.advanced.runs import run_key
 from ...sessions.events import EventLog
 from ...sessions.protocol import Session, own_method
 from .degrading import DEFAULT_PATIENCE, or_nothing
@@ -28,6 +28,8 @@ class RunRecord:
     answer: str = field(repr=False)
     """Empty where the run has no answer: it failed, or it awaits approval."""
     agent: str | None = None
+    interruptions: Sequence[Any] = ()
+    """Not empty where the run may go on from a saved state."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,12 @@ class Keeper:
 
     async def _record(self, run: RunRecord) -> None:
         """Go on with the conversation, or begin it."""
-        run_id = run_id_of(run)
-        conversation_id = self.conversation_id or self._made_id(self._session_id() or run_id)
+        key = run_key(run)
+        session_id = self._session_id()
+        conversation_id = self.conversation_id or self._made_id(*([session_id] if session_id else key))
         said = (("user", run.question), ("assistant", run.answer))
         messages = [
-            {"role": role, "content": text, "message_id": self._made_id(conversation_id, run_id, role, text)}
+            {"role": role, "content": text, "message_id": self._made_id(conversation_id, *key, role, text)}
             for role, text in said
         ]
         try:
@@ -120,8 +123,9 @@ async def remember_run(
     if not getattr(result, "is_complete", True):
         raise ValueError("the run is not finished: read its stream to the end first")
     keeper = Keeper(store, agent_id, user_id, session, events, conversation_id, learn_after)
-    awaits_approval = bool(getattr(result, "interruptions", None))
-    answer = "" if awaits_approval else words_of_answer(result.final_output, result.raw_responses)
+    interruptions = getattr(result, "interruptions", None) or ()
+    answer = "" if interruptions else words_of_answer(result.final_output, result.raw_responses)
     question = words_of_user(result.input)
     agent = getattr(result.last_agent, "name", None)
-    await keeper.keep(RunRecord(result.context_wrapper, result.raw_responses, question, answer, agent))
+    context, responses = result.context_wrapper, result.raw_responses
+    await keeper.keep(RunRecord(context, responses, question, answer, agent, interruptions))

@@ -111,7 +111,7 @@ class Ending:
     async def _forget(self, log: ChatSession | None, conversation_id: str) -> None:
         """The conversation was erased while the turn ran: nothing that the run wrote may stay."""
         if log is not None:
-            await log.clear_session(all_branches=True)
+            await log.clear_session()
             await self._parts.summaries.delete(log.session_id)
         await self._parts.events.delete(conversation_id)
 

@@ -67,9 +67,12 @@ class BranchingSession(BranchScripts):
         """
         return await super().pop_item()
 
-    async def clear_session(self, *, all_branches: bool = False, wrapper: Any = None) -> None:  # noqa: ARG002
-        """Remove the items of the current branch; the last or `all_branches` take the session with them."""
-        await self._write(partial(self._clear, all_branches))
+    async def clear_session(self, *, all_branches: bool = True, wrapper: Any = None) -> None:  # noqa: ARG002
+        """Remove everything: all branches, usage, metadata, and the session itself.
+
+        With `all_branches=False` it does the same as `clear_branch`.
+        """
+        await self._write(self._clear if all_branches else partial(self._clear_branch, None))
 
     # --- branches ---
 
@@ -103,6 +106,15 @@ class BranchingSession(BranchScripts):
         check_branch(branch_id)
         await self._write(partial(self._delete_branch, branch_id, force))
         self._logger.debug("deleted branch %r", branch_id)
+
+    async def clear_branch(self, branch_id: str | None = None) -> None:
+        """Remove the items and the usage of one branch, by default the current one; the branch stays.
+
+        Other branches keep the items that they show.
+        """
+        if branch_id is not None:
+            check_branch(branch_id)
+        await self._write(partial(self._clear_branch, branch_id))
 
     async def list_branches(self) -> list[dict[str, Any]]:
         """Each branch as a dict: `branch_id, message_count, user_turns, is_current, created_at`."""

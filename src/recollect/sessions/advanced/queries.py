@@ -115,10 +115,6 @@ class BranchQueries:
             f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {branches} WHERE {self._of_branch})"
             f" OR EXISTS (SELECT 1 FROM {structure} WHERE {self._of_branch})"
         )
-        self.other_branches = (
-            f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {branches} WHERE session_id = ?1)"
-            f" OR EXISTS (SELECT 1 FROM {structure} WHERE session_id = ?1 AND branch_id <> 'main')"
-        )
         self.make_current = (
             f"INSERT INTO {branches} (session_id, branch_id, is_current, created_at)"
             " VALUES (CAST(?1 AS VARCHAR), CAST(?2 AS VARCHAR), 1, coalesce((SELECT created_at"
@@ -173,10 +169,13 @@ class BranchQueries:
             f" AND call.user_turn_number = {structure}.user_turn_number"
             " AND call.message_type = 'tool_search_call')"
         )
+        # Older versions of the SDK store no name for some tools.
+        tool = "coalesce(tool_name, CASE message_type WHEN 'tool_search_output' THEN 'tool_search'"
+        tool += " WHEN 'tool_search_call' THEN 'tool_search' ELSE message_type END)"
         self.tool_usage = (
-            f"SELECT tool_name, count(*), user_turn_number FROM {structure} WHERE {self._of_branch}"
-            f" AND tool_name IS NOT NULL AND (message_type IN ({_CALLS}) OR {unanswered})"
-            " GROUP BY tool_name, user_turn_number ORDER BY user_turn_number, min(message_id)"
+            f"SELECT {tool} AS tool, count(*), user_turn_number FROM {structure} WHERE {self._of_branch}"
+            f" AND (message_type IN ({_CALLS}) OR {unanswered})"
+            " GROUP BY tool, user_turn_number ORDER BY user_turn_number, min(message_id)"
         )
 
 

@@ -13,6 +13,8 @@ from ..sql.scripts import Row, Script, Statement
 from ..sql.session import SQLSession
 from .outline import outline_of
 from .queries import BranchQueries, UsageQueries, branch_queries_for
+from .runs import RunProgress
+from .usage import TurnUsage
 
 MAIN = "main"
 
@@ -149,17 +151,63 @@ class BranchScripts(SQLSession):
             yield Statement(self._branch_queries.hide_items_after, (self.session_id, branch, 0))
             yield from self._add_structure(Place(branch, False, 0, 0, 0), [(row[0], row[1]) for row in rows])
 
-    def _clear(self, all_branches: bool = False) -> Script[None]:
+    # --- usage ---
+
+    def _count(self, run: RunProgress) -> Script[None]:
+        """Add the cost of a run since it was last counted to the current turn, if there is a turn."""
         if not (yield from self._lock()):
             return
-        scope = yield from self._scope_within()
-        others = yield Statement(self._branch_queries.other_branches, (self.session_id,))
-        if all_branches or not others:
-            yield from super()._clear()
-        else:
-            yield from self._remove_after(scope, 0)
-            yield Statement(self._queries.empty_notes, (self.session_id,))
-            yield Statement(self._usage_queries.forget_branch, scope)
+        place = yield from self._place()
+        if not place.last_id:
+            return
+        yield Statement(self._queries.make_session, (self.session_id,))
+        first_item = yield from self._turn_start(place)
+        run_id = run.run_id or f"turn:{first_item}"
+        counted = yield from self._counted([run_id, *run.earlier_state_ids(first_item)])
+        added = run.usage.since(counted or run.before)
+        if counted is None or any(added.counts):
+            yield from self._add_usage((self.session_id, place.branch, place.last_turn), added)
+        yield from self._remember_run(run_id, run.usage)
+        if run.is_interrupted:
+            yield from self._remember_run(run.state_id(first_item), run.usage)
+
+    def _turn_start(self, place: Place) -> Script[int]:
+        """The id of the first item of the current turn; 0 before the first turn."""
+        scope = (self.session_id, place.branch, place.last_turn)
+        rows = yield Statement(self._branch_queries.turn_start, scope)
+        return rows[0][0] if rows else 0
+
+    def _counted(self, run_ids: Iterable[str]) -> Script[TurnUsage | None]:
+        """The usage that was counted under the first of these names that is known."""
+        for run_id in run_ids:
+            rows = yield Statement(self._usage_queries.run, (self.session_id, run_id))
+            if rows:
+                return TurnUsage.from_json(rows[0][0])
+        return None
+
+    def _add_usage(self, turn: tuple[Any, ...], added: TurnUsage) -> Script[None]:
+        rows = yield Statement(self._usage_queries.of_turn, turn)
+        total = TurnUsage.of_row(tuple(rows[0])).plus(added) if rows else added
+        yield Statement(self._usage_queries.set_turn, (*turn, *total.columns()))
+
+    def _remember_run(self, run_id: str, usage: TurnUsage) -> Script[None]:
+        yield Statement(self._usage_queries.set_run, (self.session_id, run_id, usage.to_json()))
+
+    def _clear_branch(self, name: str | None) -> Script[None]:
+        if not (yield from self._lock()):
+            if name not in (None, MAIN):
+                raise unknown(name)
+            return
+        place = yield from self._place()
+        branch = place.branch if name is None else name
+        if not (yield from self._exists(branch)):
+            raise unknown(branch)
+        yield from self._empty_branch((self.session_id, branch))
+
+    def _empty_branch(self, scope: tuple[Any, ...]) -> Script[None]:
+        yield from self._remove_after(scope, 0)
+        yield Statement(self._usage_queries.forget_branch, scope)
+        yield Statement(self._queries.empty_notes, (self.session_id,))
 
     def _branch_off(self, turn: int, name: str | None) -> Script[str]:
         yield from self._lock(make=True)
@@ -211,10 +259,8 @@ class BranchScripts(SQLSession):
             raise InvalidValueError(
                 f"branch {branch!r} is current: switch to another first, or use force=True"
             )
-        yield from self._remove_after((self.session_id, branch), 0)
-        yield Statement(self._usage_queries.forget_branch, (self.session_id, branch))
+        yield from self._empty_branch((self.session_id, branch))
         yield Statement(self._branch_queries.forget_branch, (self.session_id, branch))
-        yield Statement(self._queries.empty_notes, (self.session_id,))
 
 
 def unknown(branch: object) -> ValueError:

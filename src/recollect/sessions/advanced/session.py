@@ -7,11 +7,12 @@ from typing import Any
 
 from ...items import decode_item
 from ..protocol import Items, check_text
-from ..sql.scripts import MakeScript, Row, Script, Statement, T
+from ..sql.scripts import MakeScript, Row, Script, T
 from ..sql.session import report_corrupt
 from .branching import BranchingSession, as_text, check_branch, check_turn
+from .runs import RunProgress, mark_run, store_or_log
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
-from .usage import COUNTS, NOTHING, TurnUsage, identity_of, run_id_of, usage_before
+from .usage import COUNTS, TurnUsage
 
 
 class AdvancedSession(BranchingSession):
@@ -38,8 +39,8 @@ class AdvancedSession(BranchingSession):
 
         `at_turn` gives them as they were at the end of that turn. The Runner passes its context as `wrapper`.
         """
-        if self._stores_usage and wrapper is not None:
-            usage_before(wrapper)
+        if getattr(wrapper, "usage", None) is not None:
+            mark_run(wrapper)
         return await super().get_items(limit, branch_id, at_turn=at_turn)
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
@@ -47,7 +48,7 @@ class AdvancedSession(BranchingSession):
 
         The Runner passes its context as `wrapper`, for the option to store usage with the items.
         """
-        if not self._stores_usage or wrapper is None or not items:
+        if not self._counts(wrapper) or not items:
             return await super().add_items(items)
         self._check_open()
         encoded = await self._texts_of(items)
@@ -55,11 +56,14 @@ class AdvancedSession(BranchingSession):
 
     async def add_batch(self, items: Items, batch_id: str, *, wrapper: Any = None) -> bool:
         """Append a batch unless one of this id was appended within the last day."""
-        if not self._stores_usage or wrapper is None:
+        if not self._counts(wrapper):
             return await super().add_batch(items, batch_id)
         self._check_open()
         append = partial(self._append_once, await self._texts_of(items), check_text("batch_id", batch_id))
         return await self._write(partial(self._counting, wrapper, append))
+
+    def _counts(self, wrapper: Any) -> bool:
+        return self._stores_usage and getattr(wrapper, "usage", None) is not None
 
     # --- turns and tools ---
 
@@ -109,9 +113,15 @@ class AdvancedSession(BranchingSession):
     # --- usage ---
 
     async def store_run_usage(self, result: Any) -> None:
-        """Add what a run cost to the current turn of the current branch. The same run counts once."""
-        usage = TurnUsage.of_run(getattr(result, "context_wrapper", None))
-        await self._write(partial(self._count, run_id_of(result), usage))
+        """Add the cost of a run to the current turn of the current branch. The same run counts once.
+
+        As in the Agents SDK a failure is logged and not raised. `count_run` raises it.
+        """
+        await store_or_log(self.count_run, result, self._logger)
+
+    async def count_run(self, result: Any) -> None:
+        """As `store_run_usage`, and raise `ValueError` for a result without usage, or the storage error."""
+        await self._write(partial(self._count, RunProgress.of_result(result)))
 
     async def get_session_usage(self, branch_id: str | None = None) -> dict[str, int] | None:
         """Totals of a branch, or of all: `COUNTS` and `total_turns`; `None` where nothing was stored."""
@@ -136,25 +146,10 @@ class AdvancedSession(BranchingSession):
         return TurnUsage.of_row(tuple(rows[0])).as_dict() if rows else {}
 
     def _counting(self, wrapper: Any, append: MakeScript[T]) -> Script[T]:
-        """Append, and count what the run has cost so far."""
+        """Append, and count the cost of the run so far."""
         appended = yield from append()
-        yield from self._count(identity_of(wrapper), TurnUsage.of_run(wrapper), usage_before(wrapper))
+        yield from self._count(RunProgress.of_context(wrapper))
         return appended
-
-    def _count(self, run_id: str, usage: TurnUsage, before: TurnUsage = NOTHING) -> Script[None]:
-        """Add to the current turn what the run has cost since it was last counted, or was first seen."""
-        yield from self._lock(make=True)
-        yield Statement(self._queries.make_session, (self.session_id,))
-        place = yield from self._place()
-        counted = yield Statement(self._usage_queries.run, (self.session_id, run_id))
-        added = usage.since(TurnUsage.from_json(counted[0][0]) if counted else before)
-        if counted and not any(added.counts):
-            return
-        turn = (self.session_id, place.branch, place.last_turn)
-        rows = yield Statement(self._usage_queries.of_turn, turn)
-        total = TurnUsage.of_row(tuple(rows[0])).plus(added) if rows else added
-        yield Statement(self._usage_queries.set_turn, (*turn, *total.columns()))
-        yield Statement(self._usage_queries.set_run, (self.session_id, run_id, usage.to_json()))
 
 
 def _turns_of(rows: list[Row]) -> list[UserTurn]:

@@ -1,5 +1,6 @@
 """The user turns of a branch, as callers see them."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,13 +21,16 @@ class UserTurn(NamedTuple):
 
 def describe_turns(turns: Sequence[UserTurn]) -> list[dict[str, Any]]:
     """Each turn as a dict: `turn`, `content` (shortened), `full_content`, `timestamp`, `can_branch`."""
-    return [_described(turn) for turn in turns]
+    return [_described(turn, _PREVIEW) for turn in turns]
 
 
 def matching_turns(turns: Sequence[UserTurn], text: str) -> list[dict[str, Any]]:
-    """The turns whose user message contains a text, whatever its case, described."""
-    if not isinstance(text, str) or not text:
-        raise ValueError(f"the text to find must be a non-empty string, not {text!r}")
+    """The turns whose user message contains a text, in any case, as dicts with the whole `content`.
+
+    Every turn contains the empty text.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"the text to find must be a string, not {text!r}")
     pattern = re.compile(re.escape(text), re.IGNORECASE)
     return [_described(turn) for turn in turns if pattern.search(text_of(turn.item))]
 
@@ -44,12 +48,13 @@ def pattern_for(text: str) -> str:
     return f"%{escaped}%"
 
 
-def _described(turn: UserTurn) -> dict[str, Any]:
-    text = text_of(turn.item)
+def _described(turn: UserTurn, length: int | None = None) -> dict[str, Any]:
+    content = turn.item.get("content", "")
+    shown = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return {
         "turn": turn.turn,
-        "content": text if len(text) <= _PREVIEW else text[:_PREVIEW] + "...",
-        "full_content": turn.item.get("content", ""),
+        "content": shown if length is None or len(shown) <= length else shown[:length] + "...",
+        "full_content": content,
         "timestamp": turn.timestamp,
         "can_branch": True,
     }

@@ -1,11 +1,8 @@
-"""What a run cost, in requests and tokens, and which run it was."""
+"""The cost of a run, in requests and tokens."""
 
 import json
-import uuid
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple, Self, TypeAlias
-from weakref import WeakKeyDictionary, ref
 
 COUNTS = ("requests", "input_tokens", "output_tokens", "total_tokens")
 DETAILS = ("input_tokens_details", "output_tokens_details")
@@ -67,11 +64,13 @@ def _count(value: object) -> int:
 
 
 def _fields(details: Any) -> Details:
-    """The details as a dict, whatever kind of object a provider's client makes of them."""
+    """The details as a dict: a mapping, a model of a provider's client, or the attributes of an object."""
     if details is None:
         return None
     dump = getattr(details, "model_dump", None)
-    fields: Mapping[Any, Any] = details if isinstance(details, Mapping) else dump() if dump else vars(details)
+    dumped = dump() if callable(dump) else None
+    candidates = (details, dumped, getattr(details, "__dict__", None))
+    fields = next((each for each in candidates if isinstance(each, Mapping)), {})
     plain = (int, float, str, type(None))
     return {str(name): value for name, value in fields.items() if isinstance(value, plain)}
 
@@ -103,48 +102,3 @@ def _negated(details: Details) -> Details:
 
 
 NOTHING = TurnUsage([0] * len(COUNTS), [None] * len(DETAILS))
-
-
-# --- which run it was ---
-
-_PLACEHOLDER_ID = "__fake_id__"  # the SDK's, for responses of models that give them no id
-# By where an object is in memory, for as long as it is there: a response of a model has no hash.
-_identities: dict[int, tuple[ref[Any], str]] = {}
-_before: WeakKeyDictionary[object, TurnUsage] = WeakKeyDictionary()
-
-
-def run_id_of(result: Any) -> str:
-    """What tells a run from others: its first response's id, else that response or the context itself.
-
-    A run goes by its context once that was counted while it ran. One that was interrupted and taken up
-    again has the responses of both parts, and is the same run.
-    """
-    context = result.context_wrapper
-    responses = getattr(result, "raw_responses", None) or [context]
-    if id(context) in _identities:
-        return identity_of(context)
-    for response in responses:
-        response_id = getattr(response, "response_id", None)
-        if isinstance(response_id, str) and response_id not in ("", _PLACEHOLDER_ID):
-            return f"response:{response_id}"
-    return identity_of(responses[0])
-
-
-def identity_of(thing: object) -> str:
-    """A name for a run by its context or its first response, the same for as long as the object lives."""
-    place = id(thing)
-    if place not in _identities:
-        forget = partial(_forget, place)
-        _identities[place] = (ref(thing, forget), f"run:{uuid.uuid4().hex}")
-    return _identities[place][1]
-
-
-def _forget(place: int, _gone: object) -> None:
-    _identities.pop(place, None)
-
-
-def usage_before(context: Any) -> TurnUsage:
-    """What a run had cost when it was first seen here; one that was interrupted and goes on has a past."""
-    if context not in _before:
-        _before[context] = TurnUsage.of_run(context)
-    return _before[context]

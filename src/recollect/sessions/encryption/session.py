@@ -7,6 +7,7 @@ from typing import Any, Literal
 from ...items import Item
 from ..protocol import Items, Rewritable, Session, SessionABC, require_ability
 from ..repair import repair_items
+from ..settings import limit_of
 from . import abilities, advanced, changes, popping
 from .compaction import Compactable
 from .expiry import check_ttl, earliest
@@ -70,7 +71,9 @@ class EncryptedSession(Compactable):
 
     @session_settings.setter
     def session_settings(self, settings: Any) -> None:
-        if settings is not self.session_settings:
+        known = self.session_settings
+        is_default = known is None and limit_of(settings) is None
+        if settings is not known and not is_default:
             self.wrapped.session_settings = settings
 
     @property
@@ -208,9 +211,11 @@ class EncryptedSession(Compactable):
     create_branch_from_turn = Through()
     switch_to_branch = Through()
     delete_branch = Through()
+    clear_branch = Through()
     list_branches = Through()
     get_conversation_by_turns = Through()
     get_tool_usage = Through()
+    count_run = Through()
     store_run_usage = Through()
     get_session_usage = Through()
     get_turn_usage = Through()
