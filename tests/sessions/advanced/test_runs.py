@@ -15,8 +15,9 @@ from agents.testing import ScriptedModel
 
 from recollect.testing.contract import close, in_event_loop
 
+from ...agents_sdk.compactor import Compactor, compacting
+from ...agents_sdk.conftest import server
 from ...agents_sdk.scenarios import RUNS, SCENARIOS, answer, call, desk, in_short, play, thought
-from ...agents_sdk.test_compaction import Compactor, compacting, server
 from .database import (
     Database,
     FileDatabase,
