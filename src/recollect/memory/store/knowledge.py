@@ -17,7 +17,7 @@ from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.outlines import entry_counts_from
 from ..database.removal import forget_quotes, remove_with_precursors
-from ..entry import CONTENT_TYPES, ContentType, Entry, by_succession, check_type
+from ..entry import CONTENT_TYPES, EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..memory import Memory, MemoryOutline
 from ..similarity import say_the_same
 from ..times import read_date, read_time
@@ -203,10 +203,17 @@ class Knowledge(Part):
             return await self._written(new), True
         return (await self._database.with_evidence([known]))[0], False
 
-    async def edit_entry(self, content_id: str, text: str) -> Entry:
-        """Put an entry right: a new one takes its place, and the old one stays in the history."""
+    async def edit_entry(self, content_id: str, text: str, *, edited_by: str | None = None) -> Entry:
+        """Put an entry right: a new one takes its place, and the old one stays in the history.
+
+        The edit is the evidence of the new text, with its time and with `edited_by`, such as the name of a
+        person or the id of an API key. The messages that the old entry cites stay the evidence of that one.
+        """
         check_id("content_id", content_id)
-        edit = partial(_edit, self._database, self._tenant, content_id, _check_statement(text), column_now())
+        by = None if edited_by is None else check_id("edited_by", edited_by)
+        edit = partial(
+            _edit, self._database, self._tenant, content_id, _check_statement(text), by, column_now()
+        )
         return await self._written(await self._database.write(edit))
 
     async def delete_entry(self, content_id: str) -> int:
@@ -335,11 +342,14 @@ def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry]
     return missing, surplus
 
 
-def _edit(database: MemoryDatabase, tenant: str, content_id: str, text: str, now: str) -> Script[NewEntry]:
+def _edit(
+    database: MemoryDatabase, tenant: str, content_id: str, text: str, edited_by: str | None, now: str
+) -> Script[NewEntry]:
+    """Put an entry in the place of another. Erasing the messages of that erases the new one, too."""
     old = yield from _held_entry(tenant, content_id)
     if old is None or old.retired_at is not None:
         raise ConflictError("there is no entry with this content_id that is still told")
-    rows = yield Statement(database.entries.evidence, (json.dumps([content_id]),))
+    rows = yield Statement(database.entries.cited, (json.dumps([content_id]),))
     cited = entries.evidence_from(rows).get(content_id, [])
     new = NewEntry(
         old.content_type,
@@ -348,7 +358,7 @@ def _edit(database: MemoryDatabase, tenant: str, content_id: str, text: str, now
         old.valid_from,
         old.valid_to,
         old.slot,
-        {},
+        {EDITED: True, **({EDITED_BY: edited_by} if edited_by else {})},
         tuple(dict.fromkeys((each.conversation_id, each.message_id) for each in cited)),
         (content_id,),
         old.said_at,
