@@ -34,7 +34,7 @@ def test_runs_are_listed_with_how_much_is_remembered(run: Run) -> None:
     assert "done" in listed.out
     assert listed.told == "1 conversation remembered, 0 pending, 0 failed\n"
     told = run("runs", "list", "--conversation", conversation_id, "--json").json
-    assert told["coverage"] == {"remembered": 1, "pending": 0, "failed": 0}
+    assert told["coverage"] == {"remembered": 1, "pending": 0, "failed": 0, "partial": 0}
     shown = run("runs", "show", told["runs"][0]["run_id"]).out
     assert "messages 0 to 1 of conversation" in shown
     assert "modification by offline" in shown
@@ -49,7 +49,12 @@ def test_failed_runs_are_shown_and_tried_again(run: Run, folder: Path) -> None:
     assert "\x1b" not in shown
     assert run("runs", "retry", "--failed", "--json").json == {"retried": [failed["run_id"]]}
     assert run("runs", "retry", "--failed").out == "0 runs will be tried again\n"
-    assert run("worker", "--until-idle", "--json").json == {"remembered": 1, "pending": 0, "failed": 0}
+    assert run("worker", "--until-idle", "--json").json == {
+        "remembered": 1,
+        "pending": 0,
+        "failed": 0,
+        "partial": 0,
+    }
     again = run("runs", "retry", failed["run_id"])
     assert (again.code, "no failed run" in again.told) == (1, True)
 

@@ -206,7 +206,10 @@ async def _reasons(options: argparse.Namespace) -> "Why | None":
 
 def _told(why: "Why") -> list[str]:
     lines = [painted(one_line(why.entry.text), "bold")]
-    if not why.evidence:
+    if why.edit is not None:
+        by = one_line(why.edit.edited_by) if why.edit.edited_by else "a person"
+        lines.append(f"  edited by {by} on {why.edit.edited_at:%Y-%m-%d %H:%M}")
+    elif not why.evidence:
         lines.append("  a person wrote it down" if why.origin is None else "  what it was read in is erased")
     for quote in why.evidence:
         lines += _quoted(quote)

@@ -145,6 +145,7 @@ def reason_lines(why: Why) -> list[str]:
     """An entry, what was said, and what it was before or became."""
     return [
         entry_line(why.entry),
+        *([f"edited on {tell_day(why.edit.edited_at)}"] if why.edit else []),
         *(f"said on {message_line(quote)}" for quote in why.evidence[:MOST_REASONS]),
         *(f"before: {entry_line(entry)}" for entry in why.supersedes[:MOST_REASONS]),
         *(f"now: {entry_line(entry)}" for entry in why.superseded_by[-1:]),

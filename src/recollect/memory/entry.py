@@ -13,6 +13,12 @@ ContentType = Literal["profile", "event", "mind"]
 CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
 
 
+EDITED = "edited"
+"""The name in an entry's data that says that a person's edit wrote it."""
+EDITED_BY = "edited_by"
+"""The name in an entry's data of the person who edited it, or of their API key."""
+
+
 def check_type(given: object) -> ContentType:
     """A type of entries, as it is given."""
     if given not in CONTENT_TYPES:

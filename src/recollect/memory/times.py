@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from ..errors import InvalidTypeError, InvalidValueError
 from ..sessions.sql.columns import check_time
 
+MOST_AHEAD = timedelta(minutes=5)
+"""How far the clock of a caller may be ahead of ours."""
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
 
@@ -23,6 +25,19 @@ def read_time(name: str, given: object) -> datetime | None:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise InvalidValueError(f"{name} must be a time in ISO 8601, such as 2024-01-01T10:00:00Z") from error
+
+
+def latest_allowed() -> datetime:
+    """The latest time that something can have been said at: now, with room for clocks that differ."""
+    return now() + MOST_AHEAD
+
+
+def check_said(name: str, time: datetime) -> datetime:
+    """A time at which something was said; a `ValueError` if it lies ahead of the clock."""
+    if time > latest_allowed():
+        minutes = MOST_AHEAD.total_seconds() / 60
+        raise InvalidValueError(f"{name} must not be more than {minutes:g} minutes ahead of the clock")
+    return time
 
 
 def tell_time(time: datetime) -> str:

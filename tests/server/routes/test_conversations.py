@@ -158,3 +158,11 @@ def test_the_outline_is_what_is_told_without_the_messages(client: httpx2.Client,
     assert outline == {name: whole[name] for name in outline}
     assert set(whole) - set(outline) == {"messages", "conversation_data", "pipeline_result"}
     assert client.get("/v1/conversations/nowhere/outline").json()["code"] == "not_found"
+
+
+def test_a_message_from_the_future_is_refused(client: httpx2.Client, user: str) -> None:
+    message = {"role": "user", "content": "I live in Rome.", "created_at": "2999-01-01T00:00:00Z"}
+    body = {"agent_id": "assistant", "user_id": user, "messages": [message]}
+    refused = client.post("/v1/conversations", json=body)
+    assert refused.status_code == 422
+    assert "ahead of the clock" in refused.text

@@ -72,6 +72,23 @@ def test_why_quotes_what_was_said(client: httpx2.Client, user: str, service: Run
     assert why["origin"]["conversation_id"] == identifier
 
 
+def test_why_of_an_edited_entry_names_the_edit_and_quotes_nothing_for_it(
+    client: httpx2.Client, user: str, service: Running
+) -> None:
+    save(client, user)
+    service.learn()
+    query = {"agent_id": "assistant", "user_id": user}
+    memory = client.get("/v1/memories/of", params=query).json()["memory_id"]
+    old = client.get(f"/v1/memories/{memory}/entries").json()["items"][0]["content_id"]
+    edited = client.patch(f"/v1/entries/{old}", json={"content_text": "The user lives in Porto."}).json()
+    why = client.get(f"/v1/entries/{edited['content_id']}/why").json()
+    assert (why["evidence"], why["origin"], why["entry"]["evidence"]) == ([], None, [])
+    assert (why["edit"]["content_id"], why["edit"]["edited_at"]) == (old, edited["learned_at"])
+    before = client.get(f"/v1/entries/{old}/why").json()
+    assert [quote["content"] for quote in before["evidence"]] == ["I live in Lisbon."]
+    assert before["edit"] is None
+
+
 @pytest.mark.parametrize("path", ["", "/history", "/why"])
 def test_an_entry_that_is_not_there_is_not_found(client: httpx2.Client, path: str) -> None:
     answer = client.get(f"/v1/entries/nowhere{path}")

@@ -60,6 +60,11 @@ _SAID_AGAIN = (
     f"UPDATE {CONTENTS.name} SET said_at = ?2 WHERE content_id = ?1 AND memory_id = ?3"
     " AND (said_at IS NULL OR said_at < ?2)"
 )
+NOT_OF_EDIT = (
+    "(cited.source <> '' OR NOT EXISTS"
+    f" (SELECT 1 FROM {CONTENTS.name} AS before WHERE before.superseded_by = cited.content_id))"
+)
+"""Holds for evidence that is not what somebody's edit took over from the entry before."""
 _FORGET_TERMS = f"DELETE FROM {TERMS.name} WHERE memory_id = ?1 AND position = ?2"
 _MOST_TERMS = 64  # of an entry
 
@@ -232,16 +237,26 @@ class EntryQueries:
 
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
-        self.evidence = (
-            "SELECT cited.content_id, cited.conversation_id, cited.message_id, cited.source"
-            f" FROM {EVIDENCE.name} AS cited LEFT JOIN {MESSAGES.name} AS said"
-            " ON said.conversation_id = cited.conversation_id AND said.message_id = cited.message_id"
-            f" WHERE cited.content_id IN {ids} ORDER BY cited.content_id, min(said.created_at)"
-            " OVER (PARTITION BY cited.content_id, cited.source), cited.source, cited.place"
-        )
+        self.cited = self._cited(ids, "TRUE")
+        # An edit is its own evidence: the messages that it was linked to are those of the entry before it.
+        self.evidence = self._cited(ids, NOT_OF_EDIT)
         self.superseded = (
             f"SELECT superseded_by, content_id FROM {CONTENTS.name} WHERE superseded_by IN {ids}"
         )
+        self._say_related(dialect, ids)
+
+    @staticmethod
+    def _cited(ids: str, which: str) -> str:
+        return (
+            "SELECT cited.content_id, cited.conversation_id, cited.message_id, cited.source"
+            f" FROM {EVIDENCE.name} AS cited LEFT JOIN {MESSAGES.name} AS said"
+            " ON said.conversation_id = cited.conversation_id AND said.message_id = cited.message_id"
+            f" WHERE cited.content_id IN {ids} AND {which} ORDER BY cited.content_id, min(said.created_at)"
+            " OVER (PARTITION BY cited.content_id, cited.source), cited.source, cited.place"
+        )
+
+    def _say_related(self, dialect: Dialect, ids: str) -> None:
+        """The statements that find what is known about the same matters."""
         # Of each term the newest entries: so that the cost does not grow with the memory.
         newest = (
             f"SELECT position FROM {TERMS.name} WHERE memory_id = ?2 AND term = wanted.value"

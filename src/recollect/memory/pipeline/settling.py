@@ -14,7 +14,7 @@ from ..database.entries import Changes, NewEntry, Support, telling_terms
 from ..entry import Entry
 from ..facts.stated import slot_in
 from ..similarity import mean_the_same, meaning_of
-from ..times import now
+from ..times import MOST_AHEAD, latest_allowed, now
 from .remaining import remaining_facts, replaces
 from .stages import MOST_EVIDENCE, Candidate, Decision
 
@@ -102,9 +102,8 @@ class _Settling:
                 self.added.append(_new_entry(candidate, evidence, targets, said_at, later))
 
     def _time_of(self, candidate: Candidate) -> datetime | None:
-        return max(
-            (self._said_at[each] for each in candidate.evidence if each in self._said_at), default=None
-        )
+        times = [self._said_at[each] for each in candidate.evidence if each in self._said_at]
+        return min(max(times), latest_allowed()) if times else None
 
     def _later(self, candidate: Candidate, decision: Decision) -> str | None:
         """What it would take the place of but was said later: that stays, and this was true before."""
@@ -120,7 +119,11 @@ class _Settling:
 
     def _is_later(self, entry: Entry, candidate: Candidate) -> bool:
         said_at = self._time_of(candidate)
-        return entry.said_at is not None and said_at is not None and entry.said_at > said_at
+        if entry.said_at is None or said_at is None:
+            return False
+        # Nothing is learned before it is said: a time in the future was wrong when it was stored.
+        is_possible = entry.said_at <= entry.learned_at + MOST_AHEAD
+        return (entry.said_at if is_possible else entry.learned_at) > said_at
 
     def _same(self, candidate: Candidate, decision: Decision) -> Entry | None:
         """The entry that says what a candidate says: by its words, or because it was decided so."""

@@ -1,13 +1,15 @@
 """Bringing an export back: conversations, memories, entries with their evidence, and runs as they were.
 
-All is read and checked before anything is written, and all is written or nothing.
+All is read and checked before anything is written, and all is written or nothing. A time that lies ahead of
+the clock becomes the time of the import, and is counted.
 """
 
 import json
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ConflictError, ImportFormatError
@@ -23,10 +25,12 @@ from ..entry import CONTENT_TYPES
 from ..memory import Memory
 from ..pipeline.stages import STAGES as STAGE_NAMES
 from ..spending import MOST_TOKENS
+from ..times import latest_allowed
 from .records import LARGEST, to_row
 
 Rows = dict[str, list[dict[str, Any]]]
 
+_TIMES = ("created_at", "said_at", "learned_at")
 _OPEN = ("pending", "running")
 _STATUSES = (*_OPEN, "done", "failed")
 # In the order in which they must be written: parents first.
@@ -62,9 +66,15 @@ class Reading:
     now: str
     rows: Rows
 
+    latest: str = field(default_factory=lambda: time_to_column(latest_allowed()))
+    corrected: Counter[str] = field(default_factory=Counter)
+    """How many rows of each table had a time ahead of the clock."""
+
     def add(self, table: Table, row: Mapping[str, Any]) -> None:
         """A row of the tenant's."""
-        self.rows[table.name].append({**row, "tenant": self.tenant})
+        ahead = {name: self.now for name in _TIMES if (row.get(name) or "") > self.latest}
+        self.corrected[table.name] += bool(ahead)
+        self.rows[table.name].append({**row, **ahead, "tenant": self.tenant})
 
     def of(self, table: Table) -> list[dict[str, Any]]:
         """The rows of a table."""
@@ -309,7 +319,9 @@ def write_export(database: MemoryDatabase, reading: Reading) -> Script[dict[str,
     for memory_id in {row["memory_id"] for row in reading.of(RUNS) if row["is_open"]}:
         yield Statement(database.queue.enqueue, (memory_id, reading.tenant))
     named = {"memories": MEMORIES, "entries": CONTENTS, "conversations": CONVERSATIONS, "messages": MESSAGES}
-    return {name: len(reading.of(table)) for name, table in {**named, "runs": RUNS}.items()}
+    counts = {name: len(reading.of(table)) for name, table in {**named, "runs": RUNS}.items()}
+    corrected = reading.corrected.total()
+    return {**counts, "future_times_corrected": corrected} if corrected else counts
 
 
 def _check_free(database: MemoryDatabase, reading: Reading) -> Script[None]:

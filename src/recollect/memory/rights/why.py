@@ -10,7 +10,7 @@ from ..database import entries, runs
 from ..database.access import MemoryDatabase
 from ..database.corrupt import or_none, readable, stored_text, stored_time
 from ..database.schema import CONTENTS, EVIDENCE, MESSAGES, RUNS
-from ..entry import Entry, by_succession
+from ..entry import EDITED, EDITED_BY, Entry, by_succession
 from ..times import tell_time
 
 _QUOTES = (
@@ -21,7 +21,12 @@ _QUOTES = (
     " AND said.message_id = cited.message_id AND said.tenant = cited.tenant"
     # Whatever is cited, nobody reads here what others have said.
     " AND said.memory_id = held.memory_id"
-    " WHERE cited.content_id = ?1 AND cited.tenant = ?2 ORDER BY cited.source, cited.place"
+    f" WHERE cited.content_id = ?1 AND cited.tenant = ?2 AND {entries.NOT_OF_EDIT}"
+    " ORDER BY cited.source, cited.place"
+)
+_WAS_LINKED = (
+    f"SELECT 1 FROM {EVIDENCE.name} cited WHERE cited.content_id = ?1 AND cited.tenant = ?2"
+    f" AND NOT {entries.NOT_OF_EDIT} LIMIT 1"
 )
 _WRITTEN_BY = f"SELECT run_id FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 
@@ -64,18 +69,35 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """The edit by which an entry got its text: its own evidence."""
+
+    edited_by: str | None
+    """Who made it, as they were named; `None` where that was not recorded."""
+    edited_at: datetime
+    content_id: str
+    """The entry that was edited: it has the messages that it was learned from."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The edit as JSON tells it."""
+        return {**vars(self), "edited_at": tell_time(self.edited_at)}
+
+
+@dataclass(frozen=True)
 class Why:
     """An entry, with the reasons for it."""
 
     entry: Entry
     evidence: tuple[Quote, ...]
-    """What was said; messages that were erased are not there."""
+    """What was said for these words; messages that were erased are not there."""
     origin: Origin | None
     """`None` where a person wrote the entry."""
     supersedes: tuple[Entry, ...]
     """All that it took the place of, the latest first."""
     superseded_by: tuple[Entry, ...]
     """What took its place, and what took the place of that."""
+    edit: Edit | None = None
+    """The edit that wrote these words; `None` where nobody edited it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The reasons as JSON tells them."""
@@ -83,6 +105,7 @@ class Why:
             "entry": self.entry.to_dict(),
             "evidence": [quote.to_dict() for quote in self.evidence],
             "origin": self.origin and self.origin.to_dict(),
+            "edit": self.edit and self.edit.to_dict(),
             "supersedes": [entry.to_dict() for entry in self.supersedes],
             "superseded_by": [entry.to_dict() for entry in self.superseded_by],
         }
@@ -95,13 +118,24 @@ async def explain(database: MemoryDatabase, tenant: str, content_id: str) -> Why
         return None
     entry = found[0]
     quotes = await database.fetch(_QUOTES, (content_id, tenant), _quotes_from)
+    origin = await _origin(database, tenant, entry)
     return Why(
         entry,
         quotes,
-        await _origin(database, tenant, entry),
+        origin,
         await _precursors(database, tenant, entry),
         await _successors(database, tenant, entry),
+        await _edit(database, tenant, entry) if origin is None else None,
     )
+
+
+async def _edit(database: MemoryDatabase, tenant: str, entry: Entry) -> Edit | None:
+    """The edit that wrote an entry. One of an earlier version is known by the messages it took over."""
+    if not entry.supersedes:
+        return None
+    is_edit = entry.data.get(EDITED) or await database.fetch(_WAS_LINKED, (entry.content_id, tenant), bool)
+    edited_by = entry.data.get(EDITED_BY)
+    return Edit(edited_by, entry.learned_at, entry.supersedes[0]) if is_edit else None
 
 
 async def _entries(database: MemoryDatabase, tenant: str, ids: Sequence[str]) -> list[Entry]:

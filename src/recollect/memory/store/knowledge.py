@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
@@ -20,7 +20,7 @@ from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.outlines import entry_counts_from
 from ..database.removal import forget_quotes, remove_with_precursors
-from ..entry import CONTENT_TYPES, ContentType, Entry, by_succession, check_type
+from ..entry import CONTENT_TYPES, EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..memory import Memory, MemoryOutline, UserOutline
 from ..metadata import read_metadata
 from ..similarity import say_the_same
@@ -29,6 +29,15 @@ from .part import Part, check_after, check_owners
 
 _EVERYTHING = 2**62  # rows: no limit at all
 _NO_TIME = ""  # compared with no time at all
+
+
+class _Edit(NamedTuple):
+    """A correction of an entry by a person."""
+
+    text: str
+    edited_by: str | None
+    metadata: Mapping[str, Any] | None
+    """`None` keeps the metadata of the old entry."""
 
 
 class Knowledge(Part):
@@ -221,17 +230,26 @@ class Knowledge(Part):
         return (await self._database.with_evidence([known]))[0], False
 
     async def edit_entry(
-        self, content_id: str, text: str, *, metadata: Mapping[str, Any] | None = None
+        self,
+        content_id: str,
+        text: str,
+        *,
+        edited_by: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Put an entry right: a new one takes its place, and the old one stays in the history.
+        """Correct an entry: a new one takes its place, and the old one stays in the history.
 
+        The edit is the evidence of the new text, with its time and with `edited_by`, such as the name of a
+        person or the id of an API key. The messages that the old entry cites stay the evidence of that one.
         The new entry has the old one's metadata, unless other metadata is given.
         """
         check_id("content_id", content_id)
-        given = None if metadata is None else read_metadata("metadata", metadata)
-        edit = partial(
-            _edit, self._database, self._tenant, content_id, _check_statement(text), given, column_now()
+        new = _Edit(
+            _check_statement(text),
+            None if edited_by is None else check_id("edited_by", edited_by),
+            None if metadata is None else read_metadata("metadata", metadata),
         )
+        edit = partial(_edit, self._database, self._tenant, content_id, new, column_now())
         return await self._written(await self._database.write(edit))
 
     async def delete_entry(self, content_id: str) -> int:
@@ -375,31 +393,25 @@ def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry]
     return missing, surplus
 
 
-def _edit(
-    database: MemoryDatabase,
-    tenant: str,
-    content_id: str,
-    text: str,
-    metadata: Mapping[str, Any] | None,
-    now: str,
-) -> Script[NewEntry]:
+def _edit(database: MemoryDatabase, tenant: str, content_id: str, edit: _Edit, now: str) -> Script[NewEntry]:
+    """Put an entry in the place of another. Erasing the messages of that erases the new one, too."""
     old = yield from _held_entry(tenant, content_id)
     if old is None or old.retired_at is not None:
         raise ConflictError("there is no entry with this content_id that is still told")
-    rows = yield Statement(database.entries.evidence, (json.dumps([content_id]),))
+    rows = yield Statement(database.entries.cited, (json.dumps([content_id]),))
     cited = entries.evidence_from(rows).get(content_id, [])
     new = NewEntry(
         old.content_type,
-        text,
+        edit.text,
         1.0,
         old.valid_from,
         old.valid_to,
         old.slot,
-        {},
+        {EDITED: True, **({EDITED_BY: edit.edited_by} if edit.edited_by else {})},
         tuple(dict.fromkeys((each.conversation_id, each.message_id) for each in cited)),
         (content_id,),
         old.said_at,
-        metadata=old.metadata if metadata is None else metadata,
+        metadata=old.metadata if edit.metadata is None else edit.metadata,
     )
     yield from entries.change(tenant, old.memory_id, None, Changes((new,)), now)
     return new

@@ -25,7 +25,7 @@ from ..settings import (
     provider_id_to_column,
     strategy_to_column,
 )
-from ..times import now
+from ..times import check_said, now
 from .reading import Reading
 
 _NO_CONVERSATION = "there is no conversation with this conversation_id"
@@ -51,7 +51,7 @@ class Recording(Reading):
         The same conversation under the same id a second time changes nothing; another one under an id that
         is taken is a `ConflictError`. Where agent and user have no memory yet, a `memory_id` names the memory
         that is made for them. Where they have one, any other id is a `ConflictError`, and so is the id of
-        another's memory.
+        another's memory. A time more than 5 minutes ahead of the clock is a `ValueError`.
         """
         conversation = Conversation(
             agent_id,
@@ -65,6 +65,8 @@ class Recording(Reading):
         )
         if not conversation.messages:
             raise InvalidValueError("messages must not be empty")
+        check_said("created_at", conversation.created_at)
+        _check_messages(conversation.messages)
         record = partial(_record, self._database, self._tenant, conversation, column_now())
         conversation.memory_id, is_new = await self._database.write(record)
         self._on_work()
@@ -114,6 +116,7 @@ class Recording(Reading):
         read = read_messages(messages, now())
         if not read:
             raise InvalidValueError("messages must not be empty")
+        _check_messages(read)
         key, seconds = (conversation_id, self._tenant), _check_seconds(learn_after)
         append = partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
         placed = await self._database.write(append)
@@ -160,6 +163,12 @@ class Recording(Reading):
         lock = self._database.dialect.lock
         change = partial(stored_settings.change, lock, self._tenant, conversation_id, changes, version)
         return await self._database.write(change)
+
+
+def _check_messages(messages: Sequence[Message]) -> None:
+    """Nothing can have been said in the future: such a message would win over all that is said later."""
+    for message in messages:
+        check_said(f"created_at of message {message.message_index}", message.created_at)
 
 
 def _check_seconds(given: object) -> float | None:

@@ -6,7 +6,7 @@ from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
 from ..cursors import read_cursor
-from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, make_router
+from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, caller_of, make_router
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
 from ..schemas import entries as schemas
@@ -114,7 +114,12 @@ async def change_entry(
     with refused_input():
         found(await store.get_entry(content_id), "entry")
         try:
-            entry = await store.edit_entry(content_id, body.content_text, metadata=body.metadata)
+            entry = await store.edit_entry(
+                content_id,
+                body.content_text,
+                edited_by=caller_of(request).key_id,
+                metadata=body.metadata,
+            )
         except ConflictError as error:
             raise Problem("conflict", "the entry is no longer told: another has taken its place") from error
     return answer_json(entry.to_dict())

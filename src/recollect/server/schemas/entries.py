@@ -136,15 +136,31 @@ class OriginTold(Answer):
     finished_at: TimeTold | None
 
 
+class EditTold(Answer):
+    """The edit by which an entry got its text."""
+
+    edited_by: str | None = Field(description="The API key that made it; null where that was not recorded.")
+    edited_at: TimeTold
+    content_id: str = Field(description="The entry that was edited, with the messages it was learned from.")
+
+
 class WhyTold(Answer):
     """Why something is known."""
 
     model_config = exampled(
-        {"entry": examples.ENTRY, "evidence": [], "origin": None, "supersedes": [], "superseded_by": []}
+        {
+            "entry": examples.ENTRY,
+            "evidence": [],
+            "origin": None,
+            "edit": None,
+            "supersedes": [],
+            "superseded_by": [],
+        }
     )
 
     entry: EntryTold
     evidence: list[QuoteTold] = Field(description="What was said; erased messages are not there.")
     origin: OriginTold | None = Field(description="Null where a person wrote the entry.")
+    edit: EditTold | None = Field(description="The edit that wrote these words; null where nobody edited it.")
     supersedes: list[EntryTold]
     superseded_by: list[EntryTold]

@@ -72,7 +72,8 @@ function Why({ path, id }) {
   const before = history.filter((entry) => entry.content_id !== id);
   return html`<div class="why">
     <h3>${t("why.because")}</h3>
-    ${!why.evidence.length && html`<p class="hint">${t(why.origin ? "why.erased" : "why.person")}</p>`}
+    ${why.edit && html`<p class="hint">${why.edit.edited_by ? t("why.edited_by", { by: why.edit.edited_by }) : t("why.edited")} <${At} at=${why.edit.edited_at} /></p>`}
+    ${!why.edit && !why.evidence.length && html`<p class="hint">${t(why.origin ? "why.erased" : "why.person")}</p>`}
     ${why.evidence.map(
       (quote) => html`<figure class="quote" key=${quote.message_id}>
         <blockquote><${Text} value=${quote.content} most=${600} /></blockquote>

@@ -169,6 +169,8 @@ export default {
   "entry.edit.note": "The old words stay in the history.",
   "why.because": "Because of what was said",
   "why.person": "A person wrote this.",
+  "why.edited": "A person edited this,",
+  "why.edited_by": "Edited with the key {by},",
   "why.erased": "The messages that said so have been erased.",
   "why.go": "Go to the message",
   "why.learned_by": "Learned by {model},",

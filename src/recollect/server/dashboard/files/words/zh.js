@@ -169,6 +169,8 @@ export default {
   "entry.edit.note": "旧内容会保留在历史中。",
   "why.because": "依据",
   "why.person": "由人写入。",
+  "why.edited": "由人编辑于",
+  "why.edited_by": "由密钥 {by} 编辑于",
   "why.erased": "作为依据的消息已被删除。",
   "why.go": "查看消息",
   "why.learned_by": "学习者：{model}，",
