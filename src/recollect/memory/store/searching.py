@@ -27,6 +27,7 @@ from .part import Part
 
 Keep: TypeAlias = Callable[[Document], bool]
 
+_PENDING = "{} of the user's conversations are still to be learned from: their entries are not found yet"
 _RESTING = "found by words alone: the embedder did not answer a moment ago"
 _REST = 5.0  # seconds for which an embedder is not asked after it failed
 _MANY = 5000  # documents: to rank more than these would hold up the event loop
@@ -77,7 +78,8 @@ class Searching(Part):
 
         held = await self._held_as_of(memory, as_of)
         found = await self._found(query, held, limit, keep)
-        return MemorySearch(await self._entries_of(found.hits), found.warnings)
+        pending = () if as_of is not None else await self._pending_in(memory)
+        return MemorySearch(await self._entries_of(found.hits), (*pending, *found.warnings))
 
     async def search_conversations(
         self,
@@ -132,6 +134,12 @@ class Searching(Part):
         if check_limit(limit) is None:
             raise InvalidTypeError("limit must be a whole number")
         return await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
+
+    async def _pending_in(self, memory: MemoryRow) -> tuple[str, ...]:
+        """A warning if conversations of a memory are still to be learned from."""
+        sql = self._database.runs.to_learn_in_memory
+        count = await self._database.fetch(sql, (memory.memory_id,), lambda rows: int(rows[0][0]))
+        return (_PENDING.format(count),) if count else ()
 
     async def _held_as_of(self, memory: MemoryRow, as_of: datetime | str | None) -> Held:
         """The entries that are told now, or those that were told at a time."""

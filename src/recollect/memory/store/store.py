@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, Self
 
 from ...errors import InvalidValueError
@@ -22,12 +23,14 @@ from ..search.embedders import CachedEmbedder, Embedder
 from ..search.embedders.local import local_embedder
 from .corpora import Corpora
 from .knowledge import Knowledge
-from .recording import Recording
+from .recording import Recording, check_seconds
 from .rights import Rights
 from .searching import Rest, Searching
 from .working import Working
 
 _LOOK = 0.02  # seconds between two looks at whether vectors are made
+_SHORTEST_LOOK = 0.02  # seconds between two looks at whether a memory has learned everything
+_LONGEST_LOOK = 0.25
 _DEFAULT_FILE = "recollect.db"
 
 
@@ -128,6 +131,29 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
             while self._count and await self._has_to_embed():  # noqa: ASYNC110 - others may make them
                 await asyncio.sleep(_LOOK)
         return coverage
+
+    async def wait_until_learned(self, agent_id: str, user_id: str, *, timeout: float = 30.0) -> bool:
+        """Wait until all that was recorded of an agent and a user is learned, and has vectors.
+
+        `False` if that takes longer than `timeout` seconds. Runs that failed, and conversations that must be
+        quiet first, are not waited for.
+        """
+        memory = await self._owned(check_id("agent_id", agent_id), check_id("user_id", user_id))
+        ends = monotonic() + check_seconds("timeout", timeout)
+        wait = _SHORTEST_LOOK
+        while memory is not None and await self._is_pending_in(memory.memory_id):
+            self._on_work()
+            if monotonic() >= ends:
+                return False
+            await asyncio.sleep(min(wait, max(ends - monotonic(), 0)))
+            wait = min(wait * 1.5, _LONGEST_LOOK)
+        return True
+
+    async def _is_pending_in(self, memory_id: str) -> bool:
+        open_now = self._database.runs.open_in_memory
+        if await self._database.fetch(open_now, (memory_id,), lambda rows: bool(rows[0][0])):
+            return True
+        return self._embedding is not None and await self._embedding.is_pending_in(memory_id)
 
     async def _has_to_embed(self) -> bool:
         """Whether vectors are still to come from workers here; not so while the embedder fails."""
