@@ -42,9 +42,7 @@ def test_a_post_that_waits_answers_when_it_is_learned(client: httpx2.Client, use
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_a_search_that_waits_finds_what_was_just_recorded(
-    client: httpx2.Client, user: str, path: str
-) -> None:
+def test_a_search_that_waits_finds_what_is_new(client: httpx2.Client, user: str, path: str) -> None:
     save(client, user)
     answer = client.post(path, params={"wait": 30}, json={**QUESTION, "user_id": user})
     assert answer.status_code == 200
@@ -63,10 +61,8 @@ def test_waiting_ends_with_its_time(idle: httpx2.Client) -> None:
 @pytest.mark.parametrize("wait", ["31", "-1", "nan", "soon"])
 def test_waiting_is_bounded(client: httpx2.Client, user: str, wait: str) -> None:
     body = {"agent_id": "assistant", "user_id": user, "messages": LISBON}
-    for path, sent in (
-        ("/v1/conversations", body),
-        *((path, {**QUESTION, "user_id": user}) for path in SEARCHES),
-    ):
+    question = {**QUESTION, "user_id": user}
+    for path, sent in (("/v1/conversations", body), *((path, question) for path in SEARCHES)):
         refused = client.post(path, params={"wait": wait}, json=sent)
         assert (refused.status_code, refused.json()["code"]) == (422, "validation_failed")
         assert refused.json()["errors"][0]["field"] == "query.wait"

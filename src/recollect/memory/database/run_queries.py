@@ -36,7 +36,7 @@ class RunQueries:
         self.failures = (
             f"SELECT run_id, {_FAILURE_COLUMNS} FROM {FAILURES.name} WHERE run_id IN {ids} ORDER BY attempt"
         )
-        # The other condition of the index is left out where SQLite would read all conversations of the memory.
+        # The + keeps SQLite from reading all conversations of a memory: those that wait have an index.
         memory = "memory_id" if dialect is POSTGRESQL else "+memory_id"
         self.open_in_memory = (
             f"SELECT count(DISTINCT conversation_id) FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
