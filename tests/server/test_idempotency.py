@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import ConnectionLostError, TransientError
+from recollect.errors import ConnectionLostError, InvalidTypeError, InvalidValueError, TransientError
 from recollect.server.database.claims import Kept, decide
 from recollect.server.idempotency import Idempotency, Ids, check_key
 from recollect.server.problems import Problem
@@ -135,7 +135,9 @@ async def test_of_many_at_once_one_makes_it(shared_place: Place) -> None:
     assert {made["conversation_id"] for made, _ in answers} == set(make.made)
 
 
-@pytest.mark.parametrize("failure", [Problem("validation_failed", "no"), ValueError("no"), TypeError("no")])
+@pytest.mark.parametrize(
+    "failure", [Problem("validation_failed", "no"), InvalidValueError("no"), InvalidTypeError("no")]
+)
 @in_event_loop
 async def test_after_a_refusal_the_key_is_free_also_for_another_body(failure: Exception) -> None:
     async with Idempotency(":memory:") as store:

@@ -63,6 +63,9 @@ def add_recall_parser(commands: Commands) -> None:
     recall.add_argument("--type", choices=TYPES, help="only entries of this type, and no messages")
     recall.add_argument("--limit", type=count, default=5, metavar="N", help="of each (default: 5)")
     recall.add_argument("--all-agents", action="store_true", help="of all agents of the user")
+    recall.add_argument(
+        "--wait", type=count, metavar="SECONDS", help="wait for what is still to be learned, so long at most"
+    )
     recall.add_argument("--explain", action="store_true", help="show what each score is made of")
     add_place(recall)
     add_json(recall)
@@ -128,6 +131,8 @@ async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]
 
     owner = _searched(options)
     async with open_store(options, embeds=True) as store:
+        if options.wait is not None:
+            await store.wait_until_learned(*owner, timeout=options.wait)
         known = await store.search_memories(
             options.query, *owner, limit=options.limit, content_type=options.type
         )

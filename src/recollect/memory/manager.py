@@ -87,6 +87,7 @@ class ConversationManager:
     retry_run = _blocking(MemoryStore.retry_run)
     coverage = _blocking(MemoryStore.coverage)
     drain = _blocking(MemoryStore.drain)
+    wait_until_learned = _blocking(MemoryStore.wait_until_learned)
 
     def start(self) -> None:
         """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""

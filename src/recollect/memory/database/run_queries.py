@@ -5,7 +5,7 @@ from typing import Any
 
 from ...sessions.sql.scripts import LongQuery, Row
 from ..spending import sum_of_tokens
-from .dialect import Dialect
+from .dialect import POSTGRESQL, Dialect
 from .quiet import due_at
 from .runs import COLUMNS, STAGE_COLUMNS
 from .schema import (
@@ -35,6 +35,16 @@ class RunQueries:
         self.stages = f"SELECT run_id, {STAGE_COLUMNS} FROM {STAGES.name} WHERE run_id IN {ids}"
         self.failures = (
             f"SELECT run_id, {_FAILURE_COLUMNS} FROM {FAILURES.name} WHERE run_id IN {ids} ORDER BY attempt"
+        )
+        # The + keeps SQLite from reading all conversations of a memory: those that wait have an index.
+        memory = "memory_id" if dialect is POSTGRESQL else "+memory_id"
+        self.open_in_memory = (
+            f"SELECT count(DISTINCT conversation_id) FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
+        )
+        self.to_learn_in_memory = (
+            "SELECT count(*) FROM (SELECT conversation_id"
+            f" FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1 UNION SELECT conversation_id"
+            f" FROM {CONVERSATIONS.name} WHERE {memory} = ?1 AND {WAITING_CONVERSATIONS}) AS pending"
         )
         self.of_conversation = (
             f"SELECT {COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2"
@@ -94,6 +104,11 @@ class RunQueries:
             f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS held"
             " GROUP BY conversation_id) AS conversations GROUP BY state"
         )
+
+    def coverage_of(self, key: str) -> LongQuery:
+        """The same for the memories that a column of theirs, `owner_key` or `user_key`, finds by ?1."""
+        owned = f"memory_id IN (SELECT memory_id FROM {MEMORIES.name} WHERE {key} = ?1)"
+        return LongQuery(self.coverage(None).replace(_OF_ANYBODY, owned))
 
     def seconds_to_next(self, tenant: str | None) -> str:
         """How long it is until something is to be done."""

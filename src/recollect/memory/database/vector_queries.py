@@ -100,6 +100,15 @@ class VectorQueries:
         rows = f"SELECT 1 FROM {self._source.table.name} WHERE {self._source.searched} AND tenant = {tenant}"
         return " OR ".join(f"EXISTS ({rows} AND vector_model {which})" for which in _NOT_OF_MODEL)
 
+    @property
+    def pending_in_memory(self) -> str:
+        """Gives a row if the memory ?1 has rows without a vector of the model ?2."""
+        source = self._source
+        return (
+            f"SELECT 1 FROM {source.table.name} WHERE memory_id = ?1 AND {source.searched}"
+            " AND coalesce(vector_model, '') <> ?2 LIMIT 1"
+        )
+
     def keep(self, count: int) -> str:
         """Give rows their vectors; the model is ?1, then come key, text, vector and dimension of each.
 

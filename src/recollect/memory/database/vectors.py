@@ -167,6 +167,13 @@ class Vectors:
             counted += await self._database.fetch(sql, (model, self.tenant), _number_from)
         return min(counted, _MOST_COUNTED)
 
+    async def is_pending_in(self, memory_id: str, model: str) -> bool:
+        """Whether a memory has texts without a vector of a model."""
+        for queries in self._queries.values():
+            if await self._database.fetch(queries.pending_in_memory, (memory_id, model), bool):
+                return True
+        return False
+
     async def choose(self, model: str) -> None:
         """Say that vectors are made with this model from now on: whoever says so last is heeded by all."""
         now = column_now()

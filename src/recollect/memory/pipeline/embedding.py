@@ -83,6 +83,10 @@ class Embedding:
         vectors = self._vectors if tenant is None else self._vectors.of(tenant)
         return bool(await vectors.pending(model, 1))
 
+    async def is_pending_in(self, memory_id: str) -> bool:
+        """Whether a memory has anything that has no vector yet."""
+        return await self._vectors.is_pending_in(memory_id, model_of(self._embedder))
+
     async def _next(self) -> list[Pending]:
         """What is pending of the next who has something."""
         for vectors in await self._owners():

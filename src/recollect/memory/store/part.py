@@ -1,6 +1,6 @@
 """What the parts of a store share: the database, and whose data it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...errors import InvalidValueError
 from ...sessions.sql.columns import check_id
@@ -8,6 +8,8 @@ from ..conversation import check_key
 from ..database import memories
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
+
+_NO_LIMIT = 2**62  # rows
 
 
 class Part:
@@ -27,6 +29,15 @@ class Part:
         """The memory of an agent and a user, without its entries."""
         key = memories.owner_key(self._tenant, agent_id, user_id)
         return await self._database.fetch(memories.FIND, (key,), memories.first_row)
+
+    async def _memories_of(self, agent_id: str | None, user_id: str) -> Sequence[MemoryRow]:
+        """The memory of an agent and a user, or those of all agents of a user, without their entries."""
+        user = check_id("user_id", user_id)
+        if agent_id is not None:
+            owned = await self._owned(check_id("agent_id", agent_id), user)
+            return () if owned is None else (owned,)
+        page = (memories.user_key(self._tenant, user), "", _NO_LIMIT)
+        return await self._database.fetch(memories.LIST_OF_USER, page, memories.rows_from)
 
     async def _by_id(self, memory_id: str) -> MemoryRow | None:
         check_key("memory_id", memory_id)

@@ -117,7 +117,8 @@ class Recording(Reading):
         if not read:
             raise InvalidValueError("messages must not be empty")
         _check_messages(read)
-        key, seconds = (conversation_id, self._tenant), _check_seconds(learn_after)
+        seconds = None if learn_after is None else check_seconds("learn_after", learn_after)
+        key = (conversation_id, self._tenant)
         append = partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
         placed = await self._database.write(append)
         self._on_work()
@@ -171,13 +172,12 @@ def _check_messages(messages: Sequence[Message]) -> None:
         check_said(f"created_at of message {message.message_index}", message.created_at)
 
 
-def _check_seconds(given: object) -> float | None:
-    if given is None:
-        return None
+def check_seconds(name: str, given: object) -> float:
+    """A number of seconds from 0 on."""
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise InvalidTypeError(f"learn_after must be a number of seconds, not {type(given).__name__}")
+        raise InvalidTypeError(f"{name} must be a number of seconds, not {type(given).__name__}")
     if not (math.isfinite(given) and given >= 0):
-        raise InvalidValueError(f"learn_after must be 0 or more seconds, and it is {given:g}")
+        raise InvalidValueError(f"{name} must be 0 or more seconds, and it is {given:g}")
     return float(given)
 
 

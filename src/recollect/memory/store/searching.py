@@ -13,7 +13,7 @@ from ...sessions.settings import check_limit
 from ...sessions.sql.columns import check_id
 from ...strategies.summaries import inject_memory
 from ..conversation import Message
-from ..database import conversations, memories
+from ..database import conversations
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_of
 from ..entry import ContentType, check_type
@@ -27,9 +27,9 @@ from .part import Part
 
 Keep: TypeAlias = Callable[[Document], bool]
 
+_PENDING = "{} of the user's conversations are still to be learned from: their entries are not found yet"
 _RESTING = "found by words alone: the embedder did not answer a moment ago"
 _REST = 5.0  # seconds for which an embedder is not asked after it failed
-_EVERYTHING = 2**62  # rows: no limit at all
 _MANY = 5000  # documents: to rank more than these would hold up the event loop
 _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
@@ -78,7 +78,8 @@ class Searching(Part):
 
         held = await self._held_as_of(searched, as_of)
         found = await self._found(query, held, limit, keep)
-        return MemorySearch(await self._entries_of(found.hits, searched), found.warnings)
+        pending = () if as_of is not None else await self._pending_in(searched)
+        return MemorySearch(await self._entries_of(found.hits, searched), (*pending, *found.warnings))
 
     async def search_conversations(
         self,
@@ -137,12 +138,16 @@ class Searching(Part):
             raise InvalidTypeError(f"query must be a string, not {type(query).__name__}")
         if check_limit(limit) is None:
             raise InvalidTypeError("limit must be a whole number")
-        user = check_id("user_id", user_id)
-        if agent_id is not None:
-            owned = await self._owned(check_id("agent_id", agent_id), user)
-            return () if owned is None else (owned,)
-        page = (memories.user_key(self._tenant, user), "", _EVERYTHING)
-        return await self._database.fetch(memories.LIST_OF_USER, page, memories.rows_from)
+        return await self._memories_of(agent_id, user_id)
+
+    async def _pending_in(self, searched: Sequence[MemoryRow]) -> tuple[str, ...]:
+        """A warning if conversations of these memories are still to be learned from."""
+        sql = self._database.runs.to_learn_in_memory
+        counts = [
+            await self._database.fetch(sql, (memory.memory_id,), lambda rows: int(rows[0][0]))
+            for memory in searched
+        ]
+        return (_PENDING.format(sum(counts)),) if any(counts) else ()
 
     async def _held_as_of(self, searched: Sequence[MemoryRow], as_of: datetime | str | None) -> Held:
         """The entries that are told now, or those that were told at a time."""

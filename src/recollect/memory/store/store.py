@@ -3,14 +3,16 @@
 import asyncio
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, Self
 
 from ...errors import InvalidValueError
 from ...sessions.sql.columns import check_id
 from ..database.access import MemoryDatabase
+from ..database.memories import MemoryRow
 from ..database.vectors import Vectors, model_of
 from ..pipeline.embedding import Embedding
 from ..pipeline.metering import TokenMeter
@@ -22,12 +24,14 @@ from ..search.embedders import CachedEmbedder, Embedder
 from ..search.embedders.local import local_embedder
 from .corpora import Corpora
 from .knowledge import Knowledge
-from .recording import Recording
+from .recording import Recording, check_seconds
 from .rights import Rights
 from .searching import Rest, Searching
 from .working import Working
 
 _LOOK = 0.02  # seconds between two looks at whether vectors are made
+_SHORTEST_LOOK = 0.02  # seconds between two looks at whether a memory has learned everything
+_LONGEST_LOOK = 0.25
 _DEFAULT_FILE = "recollect.db"
 
 
@@ -128,6 +132,35 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
             while self._count and await self._has_to_embed():  # noqa: ASYNC110 - others may make them
                 await asyncio.sleep(_LOOK)
         return coverage
+
+    async def wait_until_learned(self, agent_id: str | None, user_id: str, *, timeout: float = 30.0) -> bool:
+        """Wait until all that was recorded of an agent and a user is learned, and has vectors.
+
+        Without an `agent_id` it waits for all agents of the user.
+
+        `False` if that takes longer than `timeout` seconds. Runs that failed, and conversations that must be
+        quiet first, are not waited for.
+        """
+        waited = await self._memories_of(agent_id, user_id)
+        ends = monotonic() + check_seconds("timeout", timeout)
+        wait = _SHORTEST_LOOK
+        while await self._is_pending_in(waited):
+            self._on_work()
+            if monotonic() >= ends:
+                return False
+            await asyncio.sleep(min(wait, max(ends - monotonic(), 0)))
+            wait = min(wait * 1.5, _LONGEST_LOOK)
+        return True
+
+    async def _is_pending_in(self, waited: Sequence[MemoryRow]) -> bool:
+        open_now = self._database.runs.open_in_memory
+        for memory in waited:
+            key = (memory.memory_id,)
+            if await self._database.fetch(open_now, key, lambda rows: bool(rows[0][0])):
+                return True
+            if self._embedding is not None and await self._embedding.is_pending_in(memory.memory_id):
+                return True
+        return False
 
     async def _has_to_embed(self) -> bool:
         """Whether vectors are still to come from workers here; not so while the embedder fails."""

@@ -12,7 +12,7 @@ from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sessions.sql.columns import ColumnTime, check_id, time_from_column
 from ...sessions.sql.scripts import Row, Script
-from ..database import outlines, removal, runs
+from ..database import memories, outlines, removal, runs
 from ..database.access import MemoryDatabase
 from ..database.corrupt import (
     Page,
@@ -109,14 +109,25 @@ class Working(Part):
             raise ConflictError("there is no failed run with this run_id")
         self._on_work()
 
-    async def coverage(self) -> Coverage:
+    async def coverage(self, agent_id: str | None = None, user_id: str | None = None) -> Coverage:
         """How many conversations are remembered, pending, failed, and remembered in part.
+
+        They are those of all users, of one user, or of one agent and user.
 
         One that has not been quiet for long enough is pending.
         """
+        if user_id is not None or agent_id is not None:
+            return await self._coverage_of(agent_id, user_id)
         tenant = self._counted_tenant
         counting = self._database.runs.coverage(tenant)
         return await self._database.fetch(counting, (tenant,), _coverage_from)
+
+    async def _coverage_of(self, agent_id: str | None, user_id: str | None) -> Coverage:
+        column, key = "user_key", memories.user_key(self._tenant, check_id("user_id", user_id))
+        if agent_id is not None:
+            column = "owner_key"
+            key = memories.owner_key(self._tenant, check_id("agent_id", agent_id), str(user_id))
+        return await self._database.fetch(self._database.runs.coverage_of(column), (key,), _coverage_from)
 
     async def drain(self, timeout: float | None = None) -> Coverage:
         """Wait until nothing is pending; a `TimeoutError` if that takes longer than `timeout` seconds.

@@ -15,10 +15,11 @@ from ..schemas import conversations as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
 from ..schemas.searches import ConversationSearchAsked, TurnsFound
-from .searches import tell_hits
+from .searches import tell_hits, wait_if_asked
 from .shared import (
     MADE,
     ConversationId,
+    Wait,
     allow_only,
     answer_long,
     answer_receipt,
@@ -47,9 +48,17 @@ _OUTLINE = tuple(schemas.ConversationOutline.model_fields)
     responses=MADE | problems("create", "not_found"),
 )
 async def create_conversation(
-    body: schemas.NewConversation, request: Request, store: WriteStore, service: ServiceDep, once: OnceDep
+    body: schemas.NewConversation,
+    request: Request,
+    store: WriteStore,
+    service: ServiceDep,
+    once: OnceDep,
+    wait: Wait = None,
 ) -> Response:
-    """What was said is stored when this answers, and is learned from at once, in the background."""
+    """What was said is stored when this answers, and is learned from at once, in the background.
+
+    With `wait` the answer comes when that is done, or when so many seconds are over.
+    """
     check_count(service, body.messages)
 
     async def make(ids: Ids) -> dict[str, Any]:
@@ -72,7 +81,10 @@ async def create_conversation(
     made: list[Conversation] = []
     kept = await once(make)
     told = _tell_made(made[0]) if made else await _tell_kept(store, kept["conversation_id"])
-    return _answer_saved(told, len(body.messages))
+    learned = {}
+    if wait is not None:
+        learned = {"learned": await store.wait_until_learned(body.agent_id, body.user_id, timeout=wait)}
+    return _answer_saved(told, len(body.messages), learned)
 
 
 def _tell_made(saved: Conversation) -> dict[str, Any]:
@@ -89,12 +101,13 @@ async def _tell_kept(store: ReadStore, conversation_id: str) -> dict[str, Any]:
     return {name: told[name] for name in ("conversation_id", "session_id", "created_at")}
 
 
-def _answer_saved(told: dict[str, Any], count: int) -> Response:
+def _answer_saved(told: dict[str, Any], count: int, learned: dict[str, bool]) -> Response:
     saved = {
         "success": True,
         "message": "Conversation saved successfully",
         **told,
         "message_count": count,
+        **learned,
     }
     return answer_json(saved, 201, {"Location": f"/v1/conversations/{told['conversation_id']}"})
 
@@ -232,10 +245,11 @@ async def close_conversation(
     openapi_extra={"x-audited": False},
 )
 async def search_conversations(
-    body: ConversationSearchAsked, store: ReadStore, service: ServiceDep
+    body: ConversationSearchAsked, store: ReadStore, service: ServiceDep, wait: Wait = None
 ) -> Response:
     """The messages that answer a question best, by words and by meaning: of one agent or all of a user."""
     limit = check_hit_limit(service, body.limit)
+    await wait_if_asked(store, body, wait)
     with refused_input():
         search = await store.search_conversations(
             body.query,

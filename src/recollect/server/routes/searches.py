@@ -6,12 +6,13 @@ from typing import Any
 from fastapi import Response
 
 from ...memory.found import MemoryHit, TurnHit
+from ...memory.store import MemoryStore
 from ..dependencies import ReadStore, ServiceDep, make_router
 from ..problems import refused_input
 from ..schemas import searches as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
-from .shared import allow_only, check_hit_limit
+from .shared import Wait, allow_only, check_hit_limit
 
 router = make_router("memories")
 allow_only(router, "POST", "/v1/memories/search")
@@ -27,6 +28,12 @@ def tell_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool) -> l
     return told
 
 
+async def wait_if_asked(store: MemoryStore, body: schemas.OwnedQuestion, wait: float | None) -> None:
+    """Wait so many seconds at most until all that was recorded of an agent and a user is learned."""
+    if wait is not None:
+        await store.wait_until_learned(body.agent_id, body.user_id, timeout=wait)
+
+
 @router.post(
     "/v1/memories/search",
     operation_id="memories.search",
@@ -35,9 +42,15 @@ def tell_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool) -> l
     responses=problems("send"),
     openapi_extra={"x-audited": False},
 )
-async def search_memories(body: schemas.MemorySearchAsked, store: ReadStore, service: ServiceDep) -> Response:
-    """The entries that answer a question best, by words and by meaning: of one agent or all of a user."""
+async def search_memories(
+    body: schemas.MemorySearchAsked, store: ReadStore, service: ServiceDep, wait: Wait = None
+) -> Response:
+    """The entries that answer a question best, by words and by meaning: of one agent or all of a user.
+
+    `warnings` say if conversations are still to be learned from, or texts have no vectors yet.
+    """
     limit = check_hit_limit(service, body.limit)
+    await wait_if_asked(store, body, wait)
     with refused_input():
         search = await store.search_memories(
             body.query,
@@ -60,8 +73,9 @@ async def search_memories(body: schemas.MemorySearchAsked, store: ReadStore, ser
     responses=problems("send"),
     openapi_extra={"x-audited": False},
 )
-async def recall(body: schemas.RecallAsked, store: ReadStore) -> Response:
+async def recall(body: schemas.RecallAsked, store: ReadStore, wait: Wait = None) -> Response:
     """What is remembered about a question, as a text that is at most so many tokens long."""
+    await wait_if_asked(store, body, wait)
     with refused_input():
         recalled = await store.recall(body.query, body.agent_id, body.user_id, budget=body.budget)
     return answer_json(

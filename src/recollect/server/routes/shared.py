@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from ...memory.conversation import Conversation
 from ...memory.rights.receipt import Receipt
@@ -20,6 +20,9 @@ from ..schemas.conversations import NewMessage
 from ..service import Service
 
 T = TypeVar("T")
+
+LONGEST_WAIT = 30
+"""Seconds that a request may wait for the learning."""
 
 _NO_NUL = r"^[^\u0000]+$"
 _MANY = 200  # things: to tell more at once would hold up the event loop
@@ -41,6 +44,17 @@ IfMatch: TypeAlias = Annotated[
         description="The `ETag` that was read: the change is made only if it is still that.",
         max_length=1000,
         examples=['"2"'],
+    ),
+]
+
+Wait = Annotated[
+    float | None,
+    Query(
+        ge=0,
+        le=LONGEST_WAIT,
+        description="Seconds to wait until all that was recorded of this agent and user is learned and has"
+        " vectors. The answer comes sooner if that is so, and in any case when they are over.",
+        examples=[5],
     ),
 ]
 

@@ -167,6 +167,10 @@ class ConversationSaved(Answer):
     session_id: str
     created_at: TimeTold
     message_count: int
+    learned: bool | None = Field(
+        default=None,
+        description="Only with `wait`: whether all that was recorded of this agent and user is learned.",
+    )
 
 
 class MessageTold(Answer):

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Key, NextCursor, Paged, TimeTold, exampled
+from .base import Answer, Filters, Key, NextCursor, OwnerId, Paged, TimeTold, exampled
 
 RunStatus: TypeAlias = Literal["pending", "running", "done", "failed"]
 
@@ -101,6 +101,13 @@ class RunPage(Answer):
 
 class RunOfPage(Paged):
     """Which runs of a conversation are listed."""
+
+
+class CoverageQuery(Filters):
+    """Whose conversations are counted."""
+
+    agent_id: OwnerId | None = None
+    user_id: OwnerId | None = None
 
 
 class CoverageTold(Answer):

@@ -16,12 +16,17 @@ HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="How many hits at m
 _FOUND = {**examples.ENTRY, "evidence": []}
 
 
-class _Search(Asked):
-    """A question to what one agent and one user have, or all agents of a user."""
+class OwnedQuestion(Asked):
+    """A question about one agent and one user, or about all agents of a user."""
 
     query: Question
     agent_id: AnyAgent = None
     user_id: OwnerId
+
+
+class _Search(OwnedQuestion):
+    """A question to what is stored."""
+
     limit: HitLimit | None = None
     since: Bound | None = None
     until: Bound | None = None
@@ -112,7 +117,7 @@ class TurnsFound(_Found):
     items: list[TurnHitTold]
 
 
-class RecallAsked(Asked):
+class RecallAsked(OwnedQuestion):
     """A question, to be answered by a block of text for a prompt."""
 
     model_config = exampled(
@@ -124,9 +129,6 @@ class RecallAsked(Asked):
         }
     )
 
-    query: Question
-    agent_id: AnyAgent = None
-    user_id: OwnerId
     budget: int = Field(default=1000, ge=1, le=1_000_000, description="How many tokens at most.")
     explain: bool = Field(default=False, description="Tell the parts of each score.")
 
