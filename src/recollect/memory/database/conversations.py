@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ConflictError
 from ...sessions.sql.columns import (
+    StoredTime,
     json_from_column,
     text_from_column,
     text_to_column,
@@ -59,11 +60,11 @@ class ConversationRow(NamedTuple):
     user_id: str
     session_id: str
     memory_id: str
-    created_at: str
+    created_at: StoredTime
     next_index: int
     pipeline_result: Any
-    closed_at: str | None
-    updated_at: str
+    closed_at: StoredTime | None
+    updated_at: StoredTime
     provider_conversation_id: str | None
 
     @property

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ...sessions.sql.columns import (
+    StoredTime,
     json_from_column,
     json_to_column,
     text_from_column,
@@ -110,7 +111,9 @@ class Changes:
         return bool(self.added or self.supported or self.superseded)
 
 
-def change(tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: str) -> Script[None]:
+def change(
+    tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: StoredTime
+) -> Script[None]:
     """Change a memory. Nothing is overwritten: what is superseded or retired stays, and is told no more."""
     if not changes:
         return
@@ -144,7 +147,7 @@ def index(tenant: str, memory_id: str, texts: Iterable[tuple[int, str]]) -> Scri
 
 
 def _retire(
-    memory_id: str, content_id: str, now: str, superseded_by: str | None, until: str | None
+    memory_id: str, content_id: str, now: StoredTime, superseded_by: str | None, until: str | None
 ) -> Script[None]:
     rows = yield Statement(_RETIRE, (content_id, now, superseded_by, until, memory_id))
     for (position,) in rows:
@@ -152,7 +155,7 @@ def _retire(
 
 
 def _content_row(
-    tenant: str, memory_id: str, run_id: str | None, entry: NewEntry, position: int, now: str
+    tenant: str, memory_id: str, run_id: str | None, entry: NewEntry, position: int, now: StoredTime
 ) -> dict[str, Any]:
     return {
         "content_id": entry.content_id,

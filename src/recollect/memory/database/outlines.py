@@ -6,7 +6,7 @@ A page costs as much as what is on it, wherever it stands: each order is that of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...sessions.sql.columns import ColumnTime, check_id, text_from_column, time_to_column
+from ...sessions.sql.columns import ColumnTime, check_id, text_from_column, time_as_text, time_to_column
 from ...sessions.sql.scripts import Row
 from ..times import read_time
 from . import conversations
@@ -69,7 +69,7 @@ class OutlineQueries:
 
 def tell_position(row: conversations.ConversationRow) -> str:
     """Where a conversation stands among others, for the page after it."""
-    return f"{row.created_at}{_BETWEEN}{row.conversation_id}"
+    return f"{time_as_text(row.created_at)}{_BETWEEN}{row.conversation_id}"
 
 
 def read_position(given: str | None) -> Edge | None:
@@ -88,7 +88,7 @@ def read_position(given: str | None) -> Edge | None:
 
 def position_from(rows: Sequence[Row]) -> str | None:
     """The position of the conversation that a row begins with the time and the id of; `None` without one."""
-    return f"{rows[0][0]}{_BETWEEN}{rows[0][1]}" if rows else None
+    return f"{time_as_text(rows[0][0])}{_BETWEEN}{rows[0][1]}" if rows else None
 
 
 def counts_from(rows: Sequence[Row]) -> dict[str, int]:

@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import LeaseLostError
-from ...sessions.sql.columns import json_from_column, json_to_column, text_from_column, text_to_column
+from ...sessions.sql.columns import (
+    StoredTime,
+    json_from_column,
+    json_to_column,
+    text_from_column,
+    text_to_column,
+    time_as_text,
+)
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
@@ -86,9 +93,9 @@ class RunRow(NamedTuple):
     last_index: int
     status: str
     attempts: int
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
+    created_at: StoredTime
+    started_at: StoredTime | None
+    finished_at: StoredTime | None
     error: str | None
     model: str | None
 
@@ -99,7 +106,7 @@ class KeptStage:
 
     stage: str
     model: str
-    finished_at: str
+    finished_at: StoredTime
     result: Any = field(repr=False)
     raw_response: str = field(repr=False)
     prompt_tokens: int = 0
@@ -260,7 +267,8 @@ def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Scr
     )
     messages = conversations.messages_from(said)
     stages: list[Row] = []
-    if run.started_at != now:  # what has just begun has nothing finished
+    assert run.started_at is not None
+    if time_as_text(run.started_at) != now:  # what has just begun has nothing finished
         stages = yield Statement(READ_STAGES, (run.run_id,))
     return Task(
         run,
@@ -304,7 +312,7 @@ def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script
 
 
 def finish(
-    queries: QueueQueries, task: Task, model: str, result: Any, merge: MergeResults, now: str
+    queries: QueueQueries, task: Task, model: str, result: Any, merge: MergeResults, now: StoredTime
 ) -> Script[None]:
     """End a run that came to a result, and let the next of its memory be taken. The lease must be held."""
     yield Statement(_CLOSE, (task.run.run_id, now, model))
