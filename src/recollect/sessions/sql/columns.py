@@ -58,7 +58,7 @@ def time_to_column(time: datetime) -> ColumnTime:
 
 def time_from_column(stored: StoredTime) -> datetime:
     """The time that was stored."""
-    if isinstance(stored, datetime):
+    if isinstance(stored, datetime):  # without a zone where asyncpg read an infinite one
         return stored if stored.tzinfo is UTC else stored.replace(tzinfo=UTC)
     return datetime.fromisoformat(stored)
 
