@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...errors import ConflictError
-from ...sessions.sql.columns import text_to_column, time_to_column
+from ...sessions.sql.columns import StoredTime, text_to_column, time_to_column
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..conversation import Conversation, Message, check_key, check_owner, check_role
@@ -71,11 +71,11 @@ class ConversationRow(NamedTuple):
     user_id: str
     session_id: str
     memory_id: str
-    created_at: str
+    created_at: StoredTime
     next_index: int
     pipeline_result: Any
-    closed_at: str | None
-    updated_at: str
+    closed_at: StoredTime | None
+    updated_at: StoredTime
     provider_conversation_id: str | None
     metadata: str | None
 

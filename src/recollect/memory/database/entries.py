@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...sessions.sql.columns import json_to_column, text_to_column, time_to_column
+from ...sessions.sql.columns import StoredTime, json_to_column, text_to_column, time_to_column
 from ...sessions.sql.rows import insert
 from ...sessions.sql.scripts import Row, Script, Statement, run_all
 from ..entry import ContentType, Entry, Evidence, check_type
@@ -128,7 +128,9 @@ class Changes:
         return bool(self.added or self.supported or self.superseded)
 
 
-def change(tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: str) -> Script[None]:
+def change(
+    tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: StoredTime
+) -> Script[None]:
     """Change a memory. Nothing is overwritten: what is superseded or retired stays, and is told no more."""
     if not changes:
         return
@@ -162,7 +164,7 @@ def index(tenant: str, memory_id: str, texts: Iterable[tuple[int, str]]) -> Scri
 
 
 def _retire(
-    memory_id: str, content_id: str, now: str, superseded_by: str | None, until: str | None
+    memory_id: str, content_id: str, now: StoredTime, superseded_by: str | None, until: str | None
 ) -> Script[None]:
     rows = yield Statement(_RETIRE, (content_id, now, superseded_by, until, memory_id))
     for (position,) in rows:
@@ -170,7 +172,7 @@ def _retire(
 
 
 def _content_row(
-    tenant: str, memory_id: str, run_id: str | None, entry: NewEntry, position: int, now: str
+    tenant: str, memory_id: str, run_id: str | None, entry: NewEntry, position: int, now: StoredTime
 ) -> dict[str, Any]:
     return {
         "content_id": entry.content_id,

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from ...errors import ConflictError, TransientError
+from ...sessions.sql.columns import StoredTime
 from ...sessions.sql.scripts import Row, Script, Statement
 from .corrupt import UNKNOWN_TIME, stored_time, value_or
 from .dialect import Dialect
@@ -54,8 +55,8 @@ class MemoryRow(NamedTuple):
     tenant: str
     agent_id: str
     user_id: str
-    created_at: str
-    updated_at: str
+    created_at: StoredTime
+    updated_at: StoredTime
     version: int
 
     @property
@@ -122,7 +123,7 @@ def _find_or_make(row: MemoryRow, find_with: str) -> Script[str | None]:
     return str(rows[0][0]) if rows else None
 
 
-def advance(memory_id: str, changed_at: str, places: int) -> Script[int]:
+def advance(memory_id: str, changed_at: StoredTime, places: int) -> Script[int]:
     """Count a change of a memory, and take places for new entries; returns the first of them."""
     rows = yield Statement(_ADVANCE, (memory_id, changed_at, places))
     if not rows:

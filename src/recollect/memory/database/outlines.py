@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...errors import InvalidValueError
-from ...sessions.sql.columns import ColumnTime, check_id, time_to_column
+from ...sessions.sql.columns import StoredTime, check_id, time_as_text, time_to_column
 from ...sessions.sql.scripts import Row
 from ..times import read_time
 from . import conversations
@@ -23,7 +23,7 @@ _ORDER = "ORDER BY created_at DESC, conversation_id DESC LIMIT"
 class Edge(NamedTuple):
     """Where a page of conversations begins: after the one that is named, which need not be there any more."""
 
-    created_at: ColumnTime
+    created_at: StoredTime
     conversation_id: str
 
 
@@ -72,12 +72,12 @@ class OutlineQueries:
 def edge_of(row: Row) -> Edge:
     """Where the page after a row goes on."""
     found = conversations.ConversationRow(*row)
-    return Edge(ColumnTime(found.created_at), found.conversation_id)
+    return Edge(found.created_at, found.conversation_id)
 
 
 def tell_position(row: conversations.ConversationRow) -> str:
     """Where a conversation stands among others, for the page after it."""
-    return f"{row.created_at}{_BETWEEN}{row.conversation_id}"
+    return f"{time_as_text(row.created_at)}{_BETWEEN}{row.conversation_id}"
 
 
 def read_position(given: str | None) -> Edge | None:
@@ -96,7 +96,7 @@ def read_position(given: str | None) -> Edge | None:
 
 def position_from(rows: Sequence[Row]) -> str | None:
     """The position of the conversation that a row begins with the time and the id of; `None` without one."""
-    return f"{rows[0][0]}{_BETWEEN}{rows[0][1]}" if rows else None
+    return f"{time_as_text(rows[0][0])}{_BETWEEN}{rows[0][1]}" if rows else None
 
 
 def counts_from(rows: Sequence[Row]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import LeaseLostError
-from ...sessions.sql.columns import json_to_column, text_to_column
+from ...sessions.sql.columns import StoredTime, json_to_column, text_to_column, time_as_text
 from ...sessions.sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
@@ -99,9 +99,9 @@ class RunRow(NamedTuple):
     last_index: int
     status: str
     attempts: int
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
+    created_at: StoredTime
+    started_at: StoredTime | None
+    finished_at: StoredTime | None
     error: str | None
     model: str | None
 
@@ -112,7 +112,7 @@ class KeptStage:
 
     stage: str
     model: str
-    finished_at: str
+    finished_at: StoredTime
     result: Any = field(repr=False)
     raw_response: str = field(repr=False)
     prompt_tokens: int = 0
@@ -284,7 +284,8 @@ def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Scr
     )
     messages = conversations.messages_from(said)
     stages: list[Row] = []
-    if run.started_at != now:  # what has just begun has nothing finished
+    assert run.started_at is not None
+    if time_as_text(run.started_at) != now:  # what has just begun has nothing finished
         stages = yield Statement(READ_STAGES, (run.run_id,))
     return Task(
         run,
@@ -336,7 +337,7 @@ def finish(
     model: str,
     result: Any,
     merge: MergeResults,
-    now: str,
+    now: StoredTime,
     left_out: str | None = None,
 ) -> Script[None]:
     """End a run that came to a result, and let the next of its memory be taken. The lease must be held.

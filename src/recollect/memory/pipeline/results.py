@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...sessions.sql.columns import time_from_column
+from ...sessions.sql.columns import StoredTime, time_from_column
 from ..database.runs import KeptStage
 from ..times import tell_time
 from .stages import Stage, Usage
@@ -86,5 +86,5 @@ def _metadata(stage: KeptStage, name: str, time: str) -> dict[str, Any]:
     return {"stage": name, time: _told(stage.finished_at), "llm_usage": usage.to_dict()}
 
 
-def _told(column: str) -> str:
+def _told(column: StoredTime) -> str:
     return tell_time(time_from_column(column))

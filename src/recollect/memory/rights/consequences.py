@@ -7,6 +7,8 @@ none of them is erased. An entry stands while a group of it is whole, in the wor
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...sessions.sql.columns import StoredTime
+
 
 @dataclass(frozen=True)
 class Held:
@@ -19,7 +21,7 @@ class Held:
     """The run whose wording it shows; `None` if a person wrote it."""
     valid_from: str | None = None
     valid_to: str | None = None
-    retired_at: str | None = None
+    retired_at: StoredTime | None = None
     superseded_by: str | None = None
 
 
@@ -48,7 +50,7 @@ class Succession:
     """What follows for an entry that was superseded by one that is gone."""
 
     entry: Held
-    retired_at: str | None
+    retired_at: StoredTime | None
     superseded_by: str | None
     valid_to: str | None
 

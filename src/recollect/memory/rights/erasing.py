@@ -13,6 +13,7 @@ from typing import Any
 
 from ...sessions.events.schema import EVENTS
 from ...sessions.events.schema import HEADS as EVENT_HEADS
+from ...sessions.sql.columns import StoredTime, time_as_text
 from ...sessions.sql.scripts import Script, Statement
 from ...strategies.summaries.schema import HEADS as SUMMARY_HEADS
 from ...strategies.summaries.schema import SUMMARIES
@@ -52,9 +53,9 @@ class ErasedPart:
     unless_since: str | None = None
     """A time: what was added to the conversation since then keeps it from being erased."""
 
-    def is_kept_by(self, updated_at: str) -> bool:
+    def is_kept_by(self, updated_at: StoredTime) -> bool:
         """Whether a conversation that was last added to at this time stays."""
-        return self.unless_since is not None and updated_at >= self.unless_since
+        return self.unless_since is not None and time_as_text(updated_at) >= self.unless_since
 
 
 @dataclass(frozen=True)

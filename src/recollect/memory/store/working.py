@@ -10,7 +10,7 @@ from typing import cast
 
 from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import ColumnTime, check_id, time_from_column
+from ...sessions.sql.columns import check_id, time_from_column
 from ...sessions.sql.scripts import Row, Script
 from ..database import memories, outlines, removal, runs
 from ..database.access import MemoryDatabase
@@ -189,7 +189,7 @@ def _runs_from(rows: list[Row]) -> list[Run]:
 
 def _newest_edge(row: Row) -> Edge:
     run = RunRow(*row)
-    return Edge(ColumnTime(run.created_at), run.run_id)
+    return Edge(run.created_at, run.run_id)
 
 
 def _run(row: RunRow) -> Run:

@@ -4,18 +4,20 @@ A text that PostgreSQL cannot hold, with NUL characters or halves of characters,
 mark that tells it from others. It comes back as it went in.
 
 Scripts pass times and JSON documents as texts of a type of their own. SQLite stores those texts. PostgreSQL
-has `timestamptz` and `jsonb` columns, and `sessions/sqlalchemy/values.py` converts on the way there and back.
+has `timestamptz` and `jsonb` columns, and `sessions/sqlalchemy/values.py` converts parameters for it. Its
+rows have a `datetime` and a parsed document: `time_from_column` and `json_from_column` take both.
 """
 
 import json
 import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...errors import InvalidTypeError, InvalidValueError
 from ..protocol import check_text
 
 _ESCAPED = "\x01"
+_OFFSET = len("+00:00")
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
@@ -33,6 +35,10 @@ def text_from_column(stored: str) -> str:
     return stored
 
 
+StoredTime: TypeAlias = str | datetime
+"""A time as a row has it: text in SQLite, a `datetime` in UTC in PostgreSQL. Scripts may pass on either."""
+
+
 class ColumnTime(str):
     """A time as text, in UTC: all have the same length, so that they compare as texts."""
 
@@ -47,13 +53,20 @@ class ColumnJSON(str):
 
 def time_to_column(time: datetime) -> ColumnTime:
     """A time as scripts pass it to a column."""
-    text = time.astimezone(UTC).isoformat(timespec="microseconds")
-    return ColumnTime(text.replace("+00:00", "Z"))
+    in_utc = time if time.tzinfo is UTC else time.astimezone(UTC)
+    return ColumnTime(in_utc.isoformat(timespec="microseconds")[:-_OFFSET] + "Z")
 
 
-def time_from_column(stored: str) -> datetime:
+def time_from_column(stored: StoredTime) -> datetime:
     """The time that was stored."""
+    if isinstance(stored, datetime):  # without a zone where asyncpg read an infinite one
+        return stored if stored.tzinfo is UTC else stored.replace(tzinfo=UTC)
     return datetime.fromisoformat(stored)
+
+
+def time_as_text(stored: StoredTime) -> ColumnTime:
+    """The time that was stored, as text; SQLite stores that text."""
+    return ColumnTime(stored) if isinstance(stored, str) else time_to_column(time_from_column(stored))
 
 
 def json_to_column(value: Any, *, allow_nan: bool = True) -> ColumnJSON:

@@ -22,7 +22,7 @@ from ...errors import ConnectionLostError, StorageError
 from ..sql.schema import Schema
 from ..sql.scripts import Row
 from .errors import explain, explain_connecting, explained
-from .values import from_asyncpg, time_loader, to_asyncpg, to_psycopg
+from .values import time_loader, to_asyncpg, to_psycopg
 
 T = TypeVar("T")
 
@@ -222,7 +222,8 @@ def _pragma(connection: PoolProxiedConnection, pragma: str) -> Any:
 
 async def _by_asyncpg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
     if parameters or sql.startswith("SELECT"):
-        return from_asyncpg(await driver.fetch(sql, *to_asyncpg(parameters)))
+        rows: list[Row] = await driver.fetch(sql, *to_asyncpg(parameters))
+        return rows
     await driver.execute(sql)  # one round trip, also where statements are not prepared
     return []
 

@@ -1,7 +1,7 @@
 """Times and JSON documents on their way to PostgreSQL and back.
 
-Scripts work with texts (`sql/columns.py`), which compare and sort alike on every database. PostgreSQL has
-`timestamptz` and `jsonb` columns. Parameters and rows are converted here, for each driver, and nowhere else.
+Scripts pass texts (`sql/columns.py`), the same for every database. PostgreSQL has `timestamptz` and `jsonb`
+columns. Parameters are converted here, for each driver, and nowhere else.
 
 asyncpg writes the first and the last microsecond of the calendar as `-infinity` and `infinity`, so all do.
 """
@@ -14,8 +14,7 @@ from functools import cache
 from struct import Struct
 from typing import Any
 
-from ..sql.columns import ColumnJSON, ColumnTime, time_from_column, time_to_column
-from ..sql.scripts import Row
+from ..sql.columns import ColumnJSON, ColumnTime, StoredTime, time_from_column
 
 # jsonb refuses NUL, halves of surrogate pairs and NaN, and writes some numbers another way.
 # A match within a string is harmless: the document is then stored as a string, and still comes back.
@@ -32,8 +31,7 @@ _UNFIT_FOR_JSONB = re.compile(
 )
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECONDS = Struct("!q")
-_ENDS = (datetime.min, datetime.max)  # noqa: DTZ901 - as asyncpg reads what is infinite
-_FIRST, _LAST = (time_to_column(end.replace(tzinfo=UTC)) for end in _ENDS)
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _INFINITE = {_FIRST: "-infinity", _LAST: "infinity"}
 _INFINITE_MICROSECONDS = {-(2**63): _FIRST, 2**63 - 1: _LAST}
 
@@ -57,35 +55,16 @@ def to_jsonb(document: str) -> str:
     return json.dumps(document) if _UNFIT_FOR_JSONB.search(document) else document
 
 
-def _to_timestamptz(time: ColumnTime) -> str:
-    return _INFINITE.get(time, time)
+def _to_timestamptz(time: StoredTime) -> StoredTime:
+    return _INFINITE.get(time_from_column(time), time)
 
 
 _TO_ASYNCPG: dict[type, Callable[[Any], Any]] = {ColumnTime: time_from_column, ColumnJSON: to_jsonb}
-_TO_PSYCOPG: dict[type, Callable[[Any], Any]] = {ColumnTime: _to_timestamptz, ColumnJSON: to_jsonb}
-
-
-def from_asyncpg(rows: list[Row]) -> list[Row]:
-    """Rows with their times as texts; times without a zone, of the Agents SDK's tables, stay as they are."""
-    if not rows:
-        return rows
-    times = [place for place in range(len(rows[0])) if _is_time(rows, place)]
-    return [_with_texts(row, times) for row in rows] if times else rows
-
-
-def _is_time(rows: list[Row], place: int) -> bool:
-    """Whether a column holds times; its first value tells, as a column has one type."""
-    found = next((row[place] for row in rows if row[place] is not None), None)
-    return type(found) is datetime and (found.tzinfo is not None or found in _ENDS)
-
-
-def _with_texts(row: Row, times: list[int]) -> Row:
-    values = list(row)
-    for place in times:
-        time = values[place]
-        if time is not None:
-            values[place] = time_to_column(time if time.tzinfo else time.replace(tzinfo=UTC))
-    return tuple(values)
+_TO_PSYCOPG: dict[type, Callable[[Any], Any]] = {
+    ColumnTime: _to_timestamptz,
+    datetime: _to_timestamptz,
+    ColumnJSON: to_jsonb,
+}
 
 
 @cache
@@ -101,10 +80,10 @@ def time_loader() -> type:
     class TimeLoader(Loader):
         format = Format.BINARY
 
-        def load(self, data: Buffer) -> ColumnTime:
+        def load(self, data: Buffer) -> datetime:
             (microseconds,) = _MICROSECONDS.unpack(data)
             if microseconds in _INFINITE_MICROSECONDS:
                 return _INFINITE_MICROSECONDS[microseconds]
-            return time_to_column(_EPOCH + timedelta(microseconds=microseconds))
+            return _EPOCH + timedelta(microseconds=microseconds)
 
     return TimeLoader
