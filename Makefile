@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install demo test faults audit secrets system lint bench docs lock
+.PHONY: install demo test sdk-suite faults audit secrets system lint bench docs lock
 
 install: $(READY)
 
@@ -21,6 +21,10 @@ demo: $(READY)
 # Many tests wait for processes of their own, so there is one more at a time than most machines have cores.
 test: $(READY) system
 	$(BIN)/python -m pytest -n 3 --dist loadfile
+
+# The SDK's own session tests with our classes. It downloads the SDK's sources, so it is no part of the tests.
+sdk-suite: $(READY)
+	$(BIN)/python -m tests.sdk_suite
 
 # The long form of the proof, about 40 minutes: its results are docs/reliability.md.
 faults: $(READY) system

@@ -266,4 +266,5 @@ def test_a_reader_sees_what_others_write_meanwhile(path: Path, folder_mode: int)
     try:
         assert as_nobody(lambda: asyncio.run(use())) == 0
     finally:
+        os.close(read[1])  # ends the wait of the writer, if the reader has failed
         writer.join(30)

@@ -1,0 +1,113 @@
+"""A pytest plugin: our session classes in place of the SDK's, and each outcome written as it is known.
+
+It is loaded in the directory of the SDK's tests, so it must not import the package `tests`.
+"""
+
+import asyncio
+import functools
+import importlib
+import inspect
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+
+# Each module of the SDK that exports session classes, and the classes.
+_CLASSES = {
+    "agents": ("SQLiteSession", "OpenAIConversationsSession"),
+    "agents.memory": ("SQLiteSession", "OpenAIConversationsSession"),
+    "agents.memory.sqlite_session": ("SQLiteSession",),
+    "agents.memory.openai_conversations_session": ("OpenAIConversationsSession",),
+    "agents.extensions.memory": (
+        "AdvancedSQLiteSession",
+        "AsyncSQLiteSession",
+        "EncryptedSession",
+        "RedisSession",
+        "SQLAlchemySession",
+    ),
+    "agents.extensions.memory.advanced_sqlite_session": ("AdvancedSQLiteSession",),
+    "agents.extensions.memory.async_sqlite_session": ("AsyncSQLiteSession",),
+    "agents.extensions.memory.encrypt_session": ("EncryptedSession",),
+    "agents.extensions.memory.redis_session": ("RedisSession",),
+    "agents.extensions.memory.sqlalchemy_session": ("SQLAlchemySession",),
+}
+_SWAPS = {"AsyncSQLiteSession": "SQLiteSession"}  # where we have no class of that name
+_SECONDS = 12.0  # for each test: some wait for ever for a private method that our classes do not call
+_SECONDS_BLOCKED = 45.0  # without a test that begins or ends: a thread of a test blocks the process
+_outcomes = Path(os.environ["RECOLLECT_SUITE_OUTCOMES"])
+
+
+def _substitute() -> None:
+    modules = {name: importlib.import_module(name) for name in _CLASSES}
+    for module, names in _CLASSES.items():
+        for name in names:
+            ours = getattr(recollect, name, None) or getattr(recollect, _SWAPS[name])
+            setattr(modules[module], name, ours)
+
+
+_last_written = time.monotonic()
+
+
+def _write(test: str, outcome: str, error: str = "") -> None:
+    global _last_written
+    _last_written = time.monotonic()
+    with _outcomes.open("a") as file:
+        file.write(json.dumps({"test": test, "outcome": outcome, "error": error}) + "\n")
+
+
+def _watch() -> None:
+    """End the process when it is blocked; the runner starts another for the tests that are left."""
+    while time.monotonic() - _last_written < _SECONDS_BLOCKED:
+        time.sleep(1)
+    os._exit(3)
+
+
+def _with_time_limit(test: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(test)
+    async def limited(*args: Any, **kwargs: Any) -> Any:
+        async with asyncio.timeout(_SECONDS):
+            return await test(*args, **kwargs)
+
+    return limited
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each asynchronous test a time limit, and watch all."""
+    threading.Thread(target=_watch, daemon=True).start()
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.obj = _with_time_limit(item.obj)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note that a test begins: it may end the process."""
+    _write(nodeid, "started")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note the outcome of a test, and of what goes wrong before and after it."""
+    if report.when == "call" or report.outcome != "passed":
+        crash = getattr(report.longrepr, "reprcrash", None)
+        _write(report.nodeid, report.outcome, str(getattr(crash, "message", ""))[:300])
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Note the end, if all tests of the file were found."""
+    if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        _write("", "finished")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Leave at once: threads of tests that were given up may never end."""
+    os._exit(0)
+
+
+_substitute()
