@@ -238,6 +238,23 @@ async def test_a_text_that_is_none_is_refused() -> None:
     session.close()
 
 
+@in_event_loop
+async def test_ensure_ascii_leaves_the_texts_of_a_subclass_as_they_are(tmp_path: Path) -> None:
+    class Marked(SQLAlchemySession):
+        async def _serialize_item(self, item: Any) -> str:
+            return "é" + json.dumps(item)
+
+        async def _deserialize_item(self, item: str) -> Any:
+            assert item.startswith("é")
+            return json.loads(item[1:])
+
+    url = f"sqlite+aiosqlite:///{tmp_path / 'marked.db'}"
+    session = Marked.from_url("s", url=url, create_tables=True, ensure_ascii=True)
+    await session.add_items([message("ö")])
+    assert await session.get_items() == [message("ö")]
+    await session.close()
+
+
 class TestHidingSQLite(SessionContract):
     """The contract holds for a session whose texts a subclass makes."""
 

@@ -22,6 +22,7 @@ from .corrupt import (
     stored_id,
     stored_number,
     stored_object,
+    stored_objects,
     stored_text,
     stored_time,
 )
@@ -124,6 +125,7 @@ _TEXT = Rule(stored_text)
 _EMPTY_TEXT = Rule(stored_text, "''")
 _ID = Rule(stored_id)
 _COUNT = Rule(stored_count)
+_METADATA = Rule(or_none(stored_object), "NULL")
 _ZERO = Rule(stored_count, "0")
 _NEXT_INDEX = (
     f"(SELECT coalesce(max(message_index), -1) + 1 FROM {MESSAGES.name} AS said"
@@ -155,6 +157,7 @@ CHECKED: Sequence[Checked] = (
             "learn_at": Rule(or_none(stored_number), "0"),
             "waiting_from": Rule(or_none(stored_count), "0"),
             "settings_version": Rule(or_none(stored_count), "NULL"),
+            "metadata": _METADATA,
         },
         is_removable=False,
     ),
@@ -166,6 +169,8 @@ CHECKED: Sequence[Checked] = (
             "role": Rule(check_role, "'system'"),
             "content": _TEXT,
             "created_at": _TIME,
+            "name": Rule(or_none(stored_text), "NULL"),
+            "attachments": Rule(stored_objects, "NULL"),
         },
         has_vector=True,
     ),
@@ -182,6 +187,7 @@ CHECKED: Sequence[Checked] = (
             "valid_from": _DATE,
             "valid_to": _DATE,
             "retired_at": _PAST_TIME,
+            "metadata": _METADATA,
         },
         has_vector=True,
     ),

@@ -95,7 +95,9 @@ class SQLAlchemySession(SQLSession):
         self._let_go()
 
     def _stored_form(self, encoded: list[str]) -> list[str]:
-        return [escape_non_ascii(text) for text in encoded] if self._ensure_ascii else encoded
+        if not self._ensure_ascii or self._has_own_texts:  # a subclass's text need not be JSON
+            return encoded
+        return [escape_non_ascii(text) for text in encoded]
 
     def _let_go(self) -> AsyncGenerator[None] | None:
         if self._closed:
