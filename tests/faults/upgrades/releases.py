@@ -52,5 +52,6 @@ RELEASES = (
     Release("service", "8099d3b", (*_ADVANCED, "memory", "service"), "0008"),
     Release("faces", "e4f9f0b", (*_ADVANCED, "memory", "service"), "0009"),
     Release("promises", "892396a", (*_ADVANCED, "memory", "service"), "0011"),
+    Release("mends", "d242e6b", (*_ADVANCED, "memory", "service"), "0014"),
 )
 ON_SERVERS = tuple(release for release in RELEASES if release.revision is not None)
