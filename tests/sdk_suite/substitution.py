@@ -38,7 +38,6 @@ _CLASSES = {
     "agents.extensions.memory.redis_session": ("RedisSession",),
     "agents.extensions.memory.sqlalchemy_session": ("SQLAlchemySession",),
 }
-_SWAPS = {"AsyncSQLiteSession": "SQLiteSession"}  # where we have no class of that name
 _SECONDS = 12.0  # for each test: some wait for ever for a private method that our classes do not call
 _SECONDS_BLOCKED = 45.0  # without a test that begins or ends: a thread of a test blocks the process
 _outcomes = Path(os.environ["RECOLLECT_SUITE_OUTCOMES"])
@@ -48,8 +47,7 @@ def _substitute() -> None:
     modules = {name: importlib.import_module(name) for name in _CLASSES}
     for module, names in _CLASSES.items():
         for name in names:
-            ours = getattr(recollect, name, None) or getattr(recollect, _SWAPS[name])
-            setattr(modules[module], name, ours)
+            setattr(modules[module], name, getattr(recollect, name))
 
 
 _last_written = time.monotonic()
