@@ -134,9 +134,8 @@ async def test_the_models_are_those_that_are_documented(
     server.messages.reply(NOTHING_NEW)
     async with OpenAIExtractor() as first, AnthropicExtractor() as second:
         await first.modification(MOVED)
-        with pytest.warns(DeprecationWarning, match="claude-3-7-sonnet-latest"):
-            await second.modification(MOVED)
-    assert (first.model, second.model) == ("gpt-4o-mini", "claude-3-7-sonnet-latest")
+        await second.modification(MOVED)
+    assert (first.model, second.model) == ("gpt-4o-mini", "claude-sonnet-5-5")
     assert bodies_sent(server, "openai")[0]["model"] == first.model
     assert bodies_sent(server, "anthropic")[0]["model"] == second.model
 

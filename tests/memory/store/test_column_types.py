@@ -3,12 +3,15 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
 from recollect import MemoryStore
 from recollect.memory.times import tell_time
+from recollect.sessions.sql.columns import time_to_column
+from recollect.sessions.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
 
 from ...sessions.postgres.database import sql
@@ -54,8 +57,18 @@ def odd_server(empty_postgres: str) -> Iterator[None]:
 
 
 async def record(store: MemoryStore, name: str, time: str) -> None:
+    if time == TIMES[-1]:  # nothing can be said so late, so the rows are given that time
+        await store.record_conversation(AGENT, USER, SAID, conversation_id=name)
+        await store._database.write(partial(_date, name, datetime.fromisoformat(time)))
+        return
     said = [{**SAID[0], "created_at": time}]
     await store.record_conversation(AGENT, USER, said, conversation_id=name, created_at=time)
+
+
+def _date(name: str, time: datetime) -> Script[None]:
+    for table in ("conversations", "conversation_messages"):
+        change = f"UPDATE {table} SET created_at = ?2 WHERE conversation_id = ?1"
+        yield Statement(change, (name, time_to_column(time)))
 
 
 @pytest.mark.usefixtures("odd_server")

@@ -9,9 +9,9 @@ import pytest
 
 from recollect.items import ModelUsage
 from recollect.memory.database.access import MemoryDatabase
-from recollect.memory.times import tell_time
 from recollect.providers.openai.database.record import TurnRecord
 from recollect.providers.openai.database.turns import ChatTurns
+from recollect.sessions.sql.columns import time_to_column
 from recollect.sessions.sql.scripts import Script, Statement
 
 from .running import Running
@@ -36,7 +36,7 @@ async def chat(url: str, tenant: str, conversation: str, *turns: tuple[datetime,
 async def learn(url: str, conversation: str, at: datetime, model: str) -> None:
     """Have the run over a conversation be one that asked a model three times, and failed once."""
     async with MemoryDatabase(url) as database:
-        await database.write(partial(_have_asked, conversation, tell_time(at), model))
+        await database.write(partial(_have_asked, conversation, time_to_column(at), model))
 
 
 def _have_asked(conversation: str, at: str, model: str) -> Script[None]:
