@@ -171,7 +171,7 @@ def test_an_entry_is_added_put_right_and_deleted(page: Page, place: Place) -> No
     page.get_by_role("button", name="Save").click()
     entry = page.locator("article", has_text="lost a race")
     entry.get_by_role("button", name="Why?").click()
-    expect(entry.get_by_text("A person wrote this.")).to_be_visible()
+    expect(entry.get_by_text("A person edited this,")).to_be_visible()
     expect(entry.locator(".history li")).to_have_count(2)
     expect(entry.locator(".history li").first).to_contain_text("The user won a race.")
     entry.get_by_role("button", name="Delete").click()

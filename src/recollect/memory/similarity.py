@@ -8,7 +8,8 @@ wished or done.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from .facts.health import concerns_health
 from .roles import Roles, play_other_roles, roles_of
@@ -64,8 +65,18 @@ class Meaning:
     names: frozenset[str]
     is_negated: bool
     tense: int
-    roles: Roles
-    concerns_health: bool
+    text: str = field(repr=False, compare=False)
+    """The text without its dates, for comparisons that few pairs of texts come to."""
+
+    @cached_property
+    def roles(self) -> Roles:
+        """Which part each word plays."""
+        return roles_of(self.text)
+
+    @cached_property
+    def concerns_health(self) -> bool:
+        """Whether it names an illness, a medicine or a danger."""
+        return concerns_health(self.text)
 
 
 def say_the_same(a: str, b: str) -> bool:
@@ -96,8 +107,7 @@ def meaning_of(text: str) -> Meaning:
         names=frozenset(stem(name.lower()) for name in _NAME.findall(plain)) - LIGHT,
         is_negated=(len(_NEGATED.findall(plain)) + len(_CJK_NEGATION.findall(plain))) % 2 == 1,
         tense=_tense_of(plain),
-        roles=roles_of(plain),
-        concerns_health=concerns_health(plain),
+        text=plain,
     )
 
 
@@ -105,18 +115,18 @@ def mean_the_same(a: Meaning, b: Meaning) -> bool:
     """Whether two meanings are the same, or nearly."""
     if (a.numbers, a.dates, a.is_negated) != (b.numbers, b.dates, b.is_negated) or a.tense * b.tense < 0:
         return False
-    if play_other_roles(a.roles, b.roles):
-        return False
     if not a.words or not b.words:
         return a.words == b.words and bool(a.dates or a.numbers)
     different = a.words ^ b.words
-    if different and (a.concerns_health or b.concerns_health):
-        return False  # one more allergy in a list is not the same list
     if different & (a.names | b.names | MATTERS) or any(map(_CJK_MATTERS.search, different)):
         return False
     share = len(a.words & b.words) / len(a.words | b.words)
     is_contained = a.words <= b.words or b.words <= a.words
-    return share >= (_CONTAINED if is_contained else _DIFFERENT) and _in_the_same_order(a, b)
+    if share < (_CONTAINED if is_contained else _DIFFERENT) or not _in_the_same_order(a, b):
+        return False
+    if different and (a.concerns_health or b.concerns_health):
+        return False  # one more allergy in a list is not the same list
+    return not play_other_roles(a.roles, b.roles)
 
 
 def says_more(longer: Meaning, shorter: Meaning) -> bool:

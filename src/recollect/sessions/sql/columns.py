@@ -5,7 +5,7 @@ mark that tells it from others. It comes back as it went in.
 
 Scripts pass times and JSON documents as texts of a type of their own. SQLite stores those texts. PostgreSQL
 has `timestamptz` and `jsonb` columns, and `sessions/sqlalchemy/values.py` converts parameters for it. Its
-rows have a `datetime` and a parsed document: `time_from_column` and `json_from_column` take both.
+rows have a `datetime`, and with asyncpg a parsed document: `…_from_column` takes each of these.
 """
 
 import json
@@ -77,7 +77,7 @@ def json_to_column(value: Any, *, allow_nan: bool = True) -> ColumnJSON:
 def json_from_column(stored: Any) -> Any:
     """The document that was stored; a `ValueError` if the column holds no JSON.
 
-    SQLite returns the text, drivers of PostgreSQL the parsed document. A document that `jsonb` cannot hold is
+    SQLite and psycopg return the text, asyncpg the parsed document. A document that `jsonb` cannot hold is
     stored there as a string with its text.
     """
     while isinstance(stored, str):

@@ -22,7 +22,7 @@ from ...errors import ConnectionLostError, StorageError
 from ..sql.schema import Schema
 from ..sql.scripts import Row
 from .errors import explain, explain_connecting, explained
-from .values import time_loader, to_asyncpg, to_psycopg
+from .values import psycopg_loaders, to_asyncpg, to_psycopg
 
 T = TypeVar("T")
 
@@ -230,7 +230,8 @@ async def _by_asyncpg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[
 
 async def _by_psycopg(driver: Any, sql: str, parameters: Sequence[Any]) -> list[Row]:
     cursor = driver.cursor(binary=True)
-    cursor.adapters.register_loader("timestamptz", time_loader())
+    for name, loader in psycopg_loaders().items():
+        cursor.adapters.register_loader(name, loader)
     await cursor.execute(sql, to_psycopg(parameters))
     return await cursor.fetchall() if cursor.description else []
 

@@ -68,11 +68,12 @@ _TO_PSYCOPG: dict[type, Callable[[Any], Any]] = {
 
 
 @cache
-def time_loader() -> type:
-    """What reads a `timestamptz` for psycopg.
+def psycopg_loaders() -> dict[str, type]:
+    """What reads our types for psycopg, by their names.
 
-    From its binary form, which the time zone and the date style of the server do not change. psycopg's own
-    loader fails near the years 1 and 9999 where the server's zone is not UTC.
+    From their binary form, which the time zone and the date style of the server do not change. psycopg's own
+    loader of times fails near the years 1 and 9999 where the server's zone is not UTC. Documents stay texts,
+    which `json_from_column` parses.
     """
     from psycopg.adapt import Buffer, Loader
     from psycopg.pq import Format
@@ -86,4 +87,10 @@ def time_loader() -> type:
                 return _INFINITE_MICROSECONDS[microseconds]
             return _EPOCH + timedelta(microseconds=microseconds)
 
-    return TimeLoader
+    class DocumentLoader(Loader):
+        format = Format.BINARY
+
+        def load(self, data: Buffer) -> str:
+            return bytes(data[1:]).decode()  # after the version of the format
+
+    return {"timestamptz": TimeLoader, "jsonb": DocumentLoader}
