@@ -58,6 +58,7 @@ def test_another_body_with_the_same_key_is_refused(client: httpx2.Client, user: 
 def test_a_key_is_free_again_after_a_request_that_was_refused(client: httpx2.Client, user: str) -> None:
     headers = {"Idempotency-Key": next(_keys)}
     body = {"agent_id": "assistant", "user_id": user, "messages": LISBON}
+    assert client.post("/v1/conversations", json=body).status_code == 201  # it makes their memory
     wrong = client.post("/v1/conversations", json={**body, "memory_id": "none"}, headers=headers)
     assert wrong.status_code == 409
     assert client.post("/v1/conversations", json=body, headers=headers).status_code == 201

@@ -262,13 +262,13 @@ async def test_a_call_that_takes_too_long_is_ended(
 async def test_there_are_bounds_by_default(postgres_url: str, tables: dict[str, str]) -> None:
     async with SQLAlchemySession.from_url("s", url=postgres_url, create_tables=True, **tables) as session:
         await session.get_items()
-        engine = session._engine._here().engine  # type: ignore[attr-defined]
+        engine = session._engine.here().engine  # type: ignore[attr-defined]
         connection = await engine.raw_connection()
         assert connection.driver_connection._config.command_timeout == 60
         connection.close()
     async with SQLAlchemySession.from_url("s", url=by("psycopg", postgres_url), **tables) as session:
         await session.get_items()
-        assert session._engine._here()._longest_call == 60  # type: ignore[attr-defined]
+        assert session._engine.here()._longest_call == 60  # type: ignore[attr-defined]
 
 
 # --- cancelling ---
@@ -325,7 +325,7 @@ async def test_calls_that_are_cancelled_at_any_moment_leave_the_pool_whole(
             await asyncio.gather(*tasks, return_exceptions=True)
         results = await asyncio.gather(*(session.get_items() for _ in range(20)))
         assert all(result == results[0] for result in results)
-        pool = session._engine._here().engine.pool  # type: ignore[attr-defined]
+        pool = session._engine.here().engine.pool  # type: ignore[attr-defined]
         assert pool.checkedout() == 0
 
 

@@ -34,7 +34,7 @@ class OfflineExtractor:
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         """First-person statements and dated happenings in the user's messages."""
         found = [each for each in await self._candidates(excerpt) if _is_given_first(each)]
-        left_out = await asyncio.to_thread(_count_left_out, excerpt)
+        left_out = await _count_left_out(excerpt)
         data = {"sentences_left_out": left_out} if left_out else {}
         return Answer(Modification(_in_words(found) or "Nothing new.", tuple(found)), data=data)
 
@@ -100,10 +100,11 @@ async def _found_in(message: Message, before: Message | None, slotted: Candidate
     return _candidates_of(message, before, slotted)
 
 
-def _count_left_out(excerpt: Excerpt) -> int:
-    """How many sentences of the user are not read, for a message has too many."""
+async def _count_left_out(excerpt: Excerpt) -> int:
+    """How many sentences of the user are not read, because a message has too many."""
     texts = [message.content for message in excerpt.messages if excerpt.is_users(message)]
-    return sum(split_sentences(text).left_out for text in texts if len(text) > _LONG)
+    split = [await asyncio.to_thread(split_sentences, text) for text in texts if len(text) > _LONG]
+    return sum(each.left_out for each in split)
 
 
 async def _taken_back(candidates: Sequence[Candidate]) -> set[int]:
