@@ -15,6 +15,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +31,7 @@ from ..memory.database.dialect import POSTGRESQL
 from ..memory.database.schema import CONVERSATIONS, MEMORIES, MESSAGES
 from ..memory.database.vector_queries import VectorQueries
 from ..memory.database.vectors import Vectors, turn_id
+from ..sessions.sql.columns import time_to_column
 from ..sessions.sql.scripts import Row, Script, Statement
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ Figures: TypeAlias = dict[str, float]
 
 _MODEL = "made up"
 _TENANT = "default"
-_TIME = "2026-01-01T00:00:00.000000Z"
+_TIME = time_to_column(datetime(2026, 1, 1, tzinfo=UTC))
 _WAYS = 64  # in which texts differ
 _AT_ONCE = 10_000  # vectors that are made and written together
 _OF_USER = 1000  # vectors of each user, unless another number of users is asked for
@@ -191,6 +193,17 @@ _COLUMNS = (
     "vector_model",
     "vector_dimension",
 )
+_CONVERSATION_COLUMNS = (
+    "conversation_id",
+    "tenant",
+    "agent_id",
+    "user_id",
+    "session_id",
+    "memory_id",
+    "created_at",
+    "updated_at",
+    "next_index",
+)
 
 
 def _messages(plan: Plan, start: int, block: Matrix, stored: Callable[[Matrix], bytes]) -> Iterator[Row]:
@@ -212,7 +225,7 @@ def _conversations(plan: Plan) -> Iterator[Row]:
     for number in range(-(-plan.size // _OF_CONVERSATION)):
         user = number % plan.users
         names = (f"c{number}", _TENANT, "agent", f"user{user}", "session", f"memory{user}")
-        yield (*names, _TIME, _TIME, None, None, None, None, _OF_CONVERSATION, None, None, None, None)
+        yield (*names, _TIME, _TIME, _OF_CONVERSATION)
 
 
 def _fill_sqlite(plan: Plan, path: Path, truth: Truth) -> None:
@@ -220,7 +233,7 @@ def _fill_sqlite(plan: Plan, path: Path, truth: Truth) -> None:
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute("PRAGMA cache_size=-200000")
         _insert(connection, MEMORIES.name, MEMORIES.column_names, _memories(plan))
-        _insert(connection, CONVERSATIONS.name, CONVERSATIONS.column_names, _conversations(plan))
+        _insert(connection, CONVERSATIONS.name, _CONVERSATION_COLUMNS, _conversations(plan))
         for start, block in plan.blocks():
             truth.see(start, block)
             rows = _messages(plan, start, block, lambda vector: vector.astype("<f4").tobytes())
@@ -243,7 +256,7 @@ async def _fill_postgres(plan: Plan, url: str) -> float:
         await connection.execute(f"DROP INDEX IF EXISTS {MESSAGES.nearest_name(plan.dimensions)}")
         await connection.set_type_codec("vector", encoder=_sent, decoder=bytes, format="binary")
         await _copy(connection, MEMORIES.name, MEMORIES.column_names, _memories(plan))
-        await _copy(connection, CONVERSATIONS.name, CONVERSATIONS.column_names, _conversations(plan))
+        await _copy(connection, CONVERSATIONS.name, _CONVERSATION_COLUMNS, _conversations(plan))
         for start, block in plan.blocks():
             rows = _messages(plan, start, block, _sent)
             await _copy(connection, MESSAGES.name, _COLUMNS, rows)
@@ -262,7 +275,10 @@ def _sent(vector: Any) -> bytes:
 
 
 async def _copy(connection: Any, table: str, columns: Sequence[str], rows: Iterator[Row]) -> None:
-    await connection.copy_records_to_table(table, records=rows, columns=list(columns))
+    from ..sessions.sqlalchemy.values import to_asyncpg
+
+    records = (tuple(to_asyncpg(row)) for row in rows)
+    await connection.copy_records_to_table(table, records=records, columns=list(columns))
 
 
 async def _make_index(connection: Any, plan: Plan) -> float:
