@@ -81,5 +81,5 @@ async def test_coverage_is_told_of_one_user(shared_place: Place) -> None:
         assert await store.coverage(user_id="ada") == Coverage(1, 1, 0)
         assert await store.coverage(AGENT, "ada") == Coverage(1, 0, 0)
         assert await store.coverage(AGENT, "nobody") == Coverage()
-        with pytest.raises(TypeError, match="user_id"):
-            await store.coverage(AGENT)
+        assert await store.coverage(AGENT) == Coverage(1, 1, 0), "of all users of an agent"
+        assert await store.coverage("nobody's agent") == Coverage()

@@ -105,9 +105,9 @@ class RunQueries:
             " GROUP BY conversation_id) AS conversations GROUP BY state"
         )
 
-    def coverage_of(self, key: str) -> LongQuery:
-        """The same for the memories that a column of theirs, `owner_key` or `user_key`, finds by ?1."""
-        owned = f"memory_id IN (SELECT memory_id FROM {MEMORIES.name} WHERE {key} = ?1)"
+    def coverage_of(self, condition: str) -> LongQuery:
+        """The same for the memories of which a condition on their columns holds."""
+        owned = f"memory_id IN (SELECT memory_id FROM {MEMORIES.name} WHERE {condition})"
         return LongQuery(self.coverage(None).replace(_OF_ANYBODY, owned))
 
     def seconds_to_next(self, tenant: str | None) -> str:

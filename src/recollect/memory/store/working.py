@@ -112,7 +112,7 @@ class Working(Part):
     async def coverage(self, agent_id: str | None = None, user_id: str | None = None) -> Coverage:
         """How many conversations are remembered, pending, failed, and remembered in part.
 
-        They are those of all users, of one user, or of one agent and user.
+        They are those of all, of one user, of one agent, or of one agent and user.
 
         One that has not been quiet for long enough is pending.
         """
@@ -123,11 +123,17 @@ class Working(Part):
         return await self._database.fetch(counting, (tenant,), _coverage_from)
 
     async def _coverage_of(self, agent_id: str | None, user_id: str | None) -> Coverage:
-        column, key = "user_key", memories.user_key(self._tenant, check_id("user_id", user_id))
-        if agent_id is not None:
-            column = "owner_key"
-            key = memories.owner_key(self._tenant, check_id("agent_id", agent_id), str(user_id))
-        return await self._database.fetch(self._database.runs.coverage_of(column), (key,), _coverage_from)
+        agent = None if agent_id is None else check_id("agent_id", agent_id)
+        user = None if user_id is None else check_id("user_id", user_id)
+        condition = "agent_id = ?1 AND tenant = ?2"
+        key: tuple[object, ...] = (agent, self._tenant)
+        if user is not None:
+            found_by = "user_key" if agent is None else "owner_key"
+            name = memories.user_key(self._tenant, user)
+            if agent is not None:
+                name = memories.owner_key(self._tenant, agent, user)
+            condition, key = f"{found_by} = ?1", (name,)
+        return await self._database.fetch(self._database.runs.coverage_of(condition), key, _coverage_from)
 
     async def drain(self, timeout: float | None = None) -> Coverage:
         """Wait until nothing is pending; a `TimeoutError` if that takes longer than `timeout` seconds.

@@ -13,7 +13,7 @@ from ..problems import refused_input
 from ..schemas import runs as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
-from .shared import RunId, check_page_size, found, need_admin_beyond_one_user, note_target, page_of, refused
+from .shared import RunId, check_page_size, found, need_admin_beyond_one_user, note_target, page_of
 
 router = make_router("runs")
 
@@ -82,9 +82,7 @@ async def retry_run(run_id: RunId, request: Request, store: WriteStore) -> Respo
     responses=problems("read"),
 )
 async def get_coverage(query: Annotated[schemas.CoverageQuery, Query()], store: ReadStore) -> Response:
-    """How many conversations are remembered, pending and failed: of the tenant, or of one user."""
-    if query.agent_id is not None and query.user_id is None:
-        raise refused("query.agent_id", "must be given together with user_id")
+    """How many conversations are remembered, pending and failed: of the tenant, a user, or an agent."""
     with refused_input():
         coverage = await store.coverage(query.agent_id, query.user_id)
     return answer_json({**asdict(coverage), "share": coverage.share})
