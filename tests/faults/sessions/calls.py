@@ -58,6 +58,8 @@ async def _read_or_branch(session: Any, call: Call) -> Any:
             return await read_forwards(session, arguments[0])
         case "read_backwards":
             return await _read_backwards(session, arguments[0])
+        case "clear_branch":
+            return await session.clear_branch()
         case "branch":
             return await session.create_branch_from_content(f"<{arguments[0]}", f"b{call.number}")
         case "switch":

@@ -44,7 +44,7 @@ def perform(history: History, call: Call) -> tuple[History, Any]:
             last = history.items[-1] if history.items else None
             return history.with_items(history.items[:-1]), last
         case "clear":
-            return _cleared(history), None
+            return History(), None  # all branches and the title go with it
         case "replace":
             return history.with_items(_new(call, arguments[0])), None
         case "transform":
@@ -68,6 +68,8 @@ def _read_or_branch(history: History, call: Call) -> tuple[History, Any]:
             return history, list(history.items)
         case "title":
             return history, history.title
+        case "clear_branch":
+            return history.with_items(()), None
         case "branch":
             return _branched(history, f"b{call.number}", arguments[0])
         case "switch":
@@ -80,11 +82,6 @@ def _read_or_branch(history: History, call: Call) -> tuple[History, Any]:
 
 def _new(call: Call, size: int) -> list[str]:
     return batch(call.writer, call.number, size)
-
-
-def _cleared(history: History) -> History:
-    """The session goes with its last branch."""
-    return history.with_items(()) if len(history.branches) > 1 else History()
 
 
 def _revised(history: History, call: int) -> History:

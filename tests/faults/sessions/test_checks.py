@@ -121,11 +121,18 @@ def test_the_model_branches_as_sessions_do() -> None:
     history, _ = perform(History(), Call(1, "0.0", "s", "add", (5,)))
     history, made = perform(history, Call(2, "0.0", "s", "branch", ("0.0.1/4",)))
     assert (made, history.current, history.items) == ("b2", "b2", tuple(batch("0.0", 1, 4)))
-    history, _ = perform(history, Call(3, "0.0", "s", "clear"))
+    history, _ = perform(history, Call(3, "0.0", "s", "clear_branch"))
     assert history.branches == {MAIN: tuple(batch("0.0", 1, 5)), "b2": ()}
     assert perform(history, Call(4, "0.0", "s", "delete", ("b2", False)))[1] == REFUSED
     history, _ = perform(history, Call(5, "0.0", "s", "delete", ("b2", True)))
     assert (history.current, set(history.branches)) == (MAIN, {MAIN})
+
+
+def test_the_model_clears_every_branch_of_a_session() -> None:
+    history, _ = perform(History(), Call(1, "0.0", "s", "add", (5,)))
+    history, _ = perform(history, Call(2, "0.0", "s", "branch", ("0.0.1/4",)))
+    history, _ = perform(history, Call(3, "0.0", "s", "describe"))
+    assert perform(history, Call(4, "0.0", "s", "clear")) == (History(), None)
 
 
 # --- sessions of many ---

@@ -23,7 +23,7 @@ _OWN = {
     "read_forwards": 3,
     "read_backwards": 2,
 }
-_BRANCHING = {"branch": 5, "switch": 5, "delete": 3}
+_BRANCHING = {"branch": 5, "switch": 5, "delete": 3, "clear_branch": 2}
 _SHARED = {"add": 34, "add_once": 6, "pop": 36, "transform": 3, "get": 21}
 _SHARED_PART = 0.25
 _LARGEST_BATCH = 5
