@@ -12,7 +12,7 @@ from recollect.memory.database.access import MemoryDatabase, column_now
 from recollect.memory.database.entries import Changes, NewEntry
 from recollect.memory.database.memories import MemoryRow
 from recollect.memory.store import MemoryStore
-from recollect.sessions.sql.scripts import Script
+from recollect.sql.scripts import Script
 
 from ..harness import Measure, Metric, Sample, Sampler
 from ..memory.databases import Databases, Kind, MakeDatabase

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 
 from recollect.memory.database.schema import TABLES, MemorySchema
 from recollect.memory.store import MemoryStore
-from recollect.sessions.sqlite.registry import close_all
+from recollect.sql.sqlite.registry import close_all
 from recollect.testing.contract import in_event_loop
 
 OURS = {table.name for table in TABLES}

@@ -25,10 +25,10 @@ from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchem
 from recollect.server.database.schema import ServiceSchema
 from recollect.sessions.events import EventLog
 from recollect.sessions.protocol import SessionMetadata
-from recollect.sessions.sql.schema import Schema
 from recollect.sessions.sql.session_schema import session_schema
 from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
+from recollect.sql.schema import Schema
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop, message, texts
 

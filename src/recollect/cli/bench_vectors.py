@@ -31,8 +31,8 @@ from ..memory.database.dialect import POSTGRESQL
 from ..memory.database.schema import CONVERSATIONS, MEMORIES, MESSAGES
 from ..memory.database.vector_queries import VectorQueries
 from ..memory.database.vectors import Vectors, turn_id
-from ..sessions.sql.columns import time_to_column
-from ..sessions.sql.scripts import Row, Script, Statement
+from ..sql.columns import time_to_column
+from ..sql.scripts import Row, Script, Statement
 
 if TYPE_CHECKING:
     pass
@@ -275,14 +275,14 @@ def _sent(vector: Any) -> bytes:
 
 
 async def _copy(connection: Any, table: str, columns: Sequence[str], rows: Iterator[Row]) -> None:
-    from ..sessions.sqlalchemy.values import to_asyncpg
+    from ..sql.sqlalchemy.values import to_asyncpg
 
     records = (tuple(to_asyncpg(row)) for row in rows)
     await connection.copy_records_to_table(table, records=records, columns=list(columns))
 
 
 async def _make_index(connection: Any, plan: Plan) -> float:
-    from ..sessions.sqlalchemy.described import nearest_index
+    from ..sql.sqlalchemy.metadata import nearest_index
 
     _say(f"  PostgreSQL: making the index of {plan.size:,} vectors")
     await connection.execute("VACUUM ANALYZE")

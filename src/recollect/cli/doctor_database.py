@@ -16,7 +16,7 @@ from ..errors import RecollectError
 from .integrity import damage_in
 
 if TYPE_CHECKING:
-    from ..sessions.sql.schema import Schema
+    from ..sql.schema import Schema
 
 State = Literal["ok", "off", "warning", "wrong"]
 

@@ -43,7 +43,7 @@ def existing_url(options: argparse.Namespace) -> str:
 
 def file_of(url: str) -> Path | None:
     """The file of a SQLite database; `None` for a server."""
-    from ..sessions.opening import sqlite_path
+    from ..sql.urls import sqlite_path
 
     path = sqlite_path(url)
     if path == ":memory:":

@@ -7,7 +7,7 @@ from pydantic_core import ErrorDetails
 
 from ..memory.entry import ContentType
 from ..memory.times import read_date
-from ..sessions.protocol import check_text
+from ..text_checks import check_text
 
 LONGEST_TEXT = 1000  # characters of what is remembered at once, or asked for
 MOST_LISTED = 50

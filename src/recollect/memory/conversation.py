@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, cast, get_args
 
 from ..errors import InvalidTypeError, InvalidValueError
-from ..sessions.sql.columns import check_id
+from ..sql.columns import check_id
 from .metadata import read_metadata
 from .parts import Attachment, read_attachments, read_parts
 from .times import now, read_time, tell_time

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidTypeError, InvalidValueError
-from ..sessions.sql.columns import ColumnJSON, json_from_column, json_to_column
+from ..sql.columns import ColumnJSON, json_from_column, json_to_column
 
 MOST_BYTES = 16_384
 """Size of one metadata object at most, as compact JSON in UTF-8."""

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidTypeError, InvalidValueError
 from ..items import text_of
-from ..sessions.sql.columns import ColumnJSON, json_from_column, json_to_column
+from ..sql.columns import ColumnJSON, json_from_column, json_to_column
 from .metadata import MOST_LEVELS, read_metadata
 
 Attachment = dict[str, Any]

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import IO, Any, Literal
 
-from ..sessions.sql.scripts import LongQuery, Row, Script, Statement
+from ..sql.scripts import LongQuery, Row, Script, Statement
 from .database.access import MemoryDatabase, column_now
 from .database.corrupt import row_id_of
 from .database.damage import CHECKED, NOW, VECTOR, Checked, Damage

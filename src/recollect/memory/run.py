@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from ..sessions.sql.columns import time_to_column
+from ..sql.columns import time_to_column
 from .times import tell_time
 
 RunStatus = Literal["pending", "running", "done", "failed"]

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import InvalidTypeError, InvalidValueError
-from ..sessions.sql.columns import ColumnJSON, json_to_column
+from ..sql.columns import ColumnJSON, json_to_column
 from .conversation import check_key
 
 

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 from ..items import ModelUsage
-from ..sessions.sql.columns import ColumnTime, text_from_column, time_to_column
-from ..sessions.sql.scripts import Row
+from ..sql.columns import ColumnTime, text_from_column, time_to_column
+from ..sql.scripts import Row
 
 SpentBy = Literal["model", "agent"]
 

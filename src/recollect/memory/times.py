@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from ..errors import InvalidTypeError, InvalidValueError
-from ..sessions.sql.columns import check_time
+from ..sql.columns import check_time
 
 MOST_AHEAD = timedelta(minutes=5)
 """How far the clock of a caller may be ahead of ours."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import MissingTablesError, SchemaMismatchError
 from ..extras import require_extra
-from ..sessions.opening import sqlite_path
+from ..sql.urls import sqlite_path
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -69,9 +69,9 @@ async def _in_transaction(url: str, work: "Callable[[Connection], T]") -> T:
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
-    from ..sessions.sqlalchemy.connections import name_of
-    from ..sessions.sqlalchemy.errors import explain_connecting
-    from ..sessions.sqlalchemy.shared import checked_url
+    from ..sql.sqlalchemy.connections import name_of
+    from ..sql.sqlalchemy.errors import explain_connecting
+    from ..sql.sqlalchemy.shared import checked_url
 
     checked = checked_url(url)
     engine = create_async_engine(checked, poolclass=NullPool)

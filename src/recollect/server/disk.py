@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING
 
 from ..errors import DiskFullError
 from ..memory.database.access import MemoryDatabase
-from ..sessions.opening import sqlite_path
-from ..sessions.sql.scripts import Script, Statement
+from ..sql.scripts import Script, Statement
+from ..sql.urls import sqlite_path
 
 if TYPE_CHECKING:
     from .service import Service

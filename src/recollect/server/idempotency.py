@@ -24,8 +24,8 @@ from typing import Any
 
 from ..errors import InvalidTypeError, InvalidValueError, RecollectError
 from ..memory.database.memories import user_key
-from ..sessions.sql.columns import check_id, json_to_column
-from ..sessions.sql.database import SQLStore
+from ..sql.columns import check_id, json_to_column
+from ..sql.database import SQLStore
 from .database import claims
 from .database.schema import ServiceSchema
 from .problems import Problem

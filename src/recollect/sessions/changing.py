@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
+from ..cancellation import finish_despite_cancellation
 from ..errors import HistoryLostError
 from ..items import Item
-from .cancellation import finish_despite_cancellation
 from .protocol import Items, Rewritable, Session, with_ability
 from .rewriting import rewrite
 

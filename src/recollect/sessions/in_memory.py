@@ -9,15 +9,8 @@ from itertools import count
 from typing import Any
 
 from ..items import Item, decode_item, encode_items
-from .protocol import (
-    Items,
-    Note,
-    PositionedItem,
-    SessionABC,
-    SessionMetadata,
-    check_metadata,
-    check_text,
-)
+from ..text_checks import check_text
+from .protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata, check_metadata
 from .revising import revise
 from .sdk_compaction import SDKCompaction
 from .settings import check_limit

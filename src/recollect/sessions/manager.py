@@ -6,8 +6,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..sql.urls import is_in_memory, sqlite_path
 from .ids import SessionIds
-from .opening import is_in_memory, open_session, sqlite_path
+from .opening import open_session
 from .protocol import SessionMetadata, SessionPage
 from .settings import check_limit
 from .sql.tables import Tables

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from ..errors import ImportFormatError, InvalidItemError
 from ..items import Item, decode_item, encode_items
+from ..sql.sqlite.connection import connect_reader, quote_nothing
+from ..text_checks import check_text
 from .changing import change_history
-from .protocol import Session, check_text
+from .protocol import Session
 from .sql.tables import Tables
-from .sqlite.connection import connect_reader, quote_nothing
 
 # A damaged file may have SQLite ask for more memory than there is, or quote what is no text any more.
 _FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)

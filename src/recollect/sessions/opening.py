@@ -2,26 +2,12 @@
 
 from typing import Any
 
+from ..sql.urls import sqlite_path
 from .in_memory import InMemorySession
 from .protocol import Session
 from .sqlite.session import SQLiteSession
 
-_SQLITE = "sqlite:///"
 _NOT_SQL = ("memory", "openai", "redis", "unix")
-
-
-def sqlite_path(url: str) -> str | None:
-    """The path in the URL of a SQLite file, which may be a bare path; `None` if it is the URL of another."""
-    if url.startswith(_SQLITE):
-        return url.removeprefix(_SQLITE)
-    return None if "://" in url else url
-
-
-def is_in_memory(url: str) -> bool:
-    """Whether a URL names a SQLite database in memory, which is private to whatever opens it."""
-    scheme, _, rest = url.partition("://")
-    by_driver = scheme.startswith("sqlite+") and rest.partition("?")[0] in ("", "/", "/:memory:")
-    return by_driver or sqlite_path(url) == ":memory:"
 
 
 def open_session(url: str, session_id: str, *, advanced: bool = False, **options: Any) -> Session:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
-from ..errors import InvalidTypeError, InvalidValueError, MissingAbilityError, SessionClosedError
+from ..errors import InvalidValueError, MissingAbilityError, SessionClosedError
 from ..items import Item
+from ..text_checks import check_text
 from .overrides import bypassed_override
 from .settings import SessionSettings, check_limit, limit_of, settings_of
 
@@ -108,21 +109,6 @@ class SessionABC(_Base):
     def _effective_limit(self, limit: int | None) -> int | None:
         self._check_open()
         return limit_of(self.session_settings) if limit is None else check_limit(limit)
-
-
-def check_text(name: str, text: object) -> str:
-    """The text, if it can be stored anywhere; `ValueError`, which names it and does not quote it, if not."""
-    if not isinstance(text, str):
-        raise InvalidTypeError(f"{name} must be a string, not {type(text).__name__}")
-    if not _is_unicode(text):
-        raise InvalidValueError(f"{name} must be valid unicode without NUL characters")
-    return text
-
-
-def _is_unicode(text: str) -> bool:
-    if text.isascii():
-        return "\0" not in text
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 # --- Abilities: what not every backend has -----------------------------------------------------------

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from ..cancellation import finish_despite_cancellation
 from ..errors import RecollectError, RunLockTimeoutError
-from .cancellation import finish_despite_cancellation
 from .protocol import Leasable, Session, require_ability
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ..items import Item, Tokenizer, estimate_tokens, is_user_message
-from ..sessions.collector import collector_held_off
 from ..sessions.protocol import Session
+from ..sql.garbage import collector_held_off
 from .anchors import Anchor, Mark, note_key
 from .cut import Cut, find_cut, limits_of
 from .log import Log

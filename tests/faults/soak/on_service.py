@@ -12,7 +12,7 @@ from benchmarks.service.contenders import provider_settings
 from benchmarks.service.lasting import mixed
 from benchmarks.service.load import Outcome, load_ports
 from recollect.memory.store import MemoryStore
-from recollect.sessions.sqlite.log import LARGEST
+from recollect.sql.sqlite.wal import LARGEST
 from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.service import ServiceServer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from recollect import SQLiteSession
-from recollect.sessions.sqlite.log import LARGEST
+from recollect.sql.sqlite.wal import LARGEST
 
 from ..account import Account
 from .databases import free_part_of, log_of, size_of

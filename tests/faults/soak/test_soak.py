@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from recollect.sessions.sqlite.log import LARGEST
+from recollect.sql.sqlite.wal import LARGEST
 from recollect.testing.servers.postgres import PostgresServer
 
 from ..account import Account, Plan

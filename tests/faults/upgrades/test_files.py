@@ -9,7 +9,7 @@ import pytest
 
 from recollect.memory.store import MemoryStore
 from recollect.migrations import known_revisions
-from recollect.sessions.sqlite.registry import close_all
+from recollect.sql.sqlite.registry import close_all
 from recollect.testing.contract import in_event_loop
 
 from ..account import Account, Plan

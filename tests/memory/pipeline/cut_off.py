@@ -15,10 +15,10 @@ from typing import Any
 
 import asyncpg  # noqa: F401 - so that no fork has to load it
 
-import recollect.sessions.sqlalchemy.shared  # noqa: F401
+import recollect.sql.sqlalchemy.shared  # noqa: F401
 from recollect.memory.pipeline.quiet import QuietConversations
 from recollect.memory.store import MemoryStore
-from recollect.sessions.sql.scripts import Script
+from recollect.sql.scripts import Script
 
 SAID = [{"role": "user", "content": "I swim"}]
 

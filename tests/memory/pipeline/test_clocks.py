@@ -8,7 +8,7 @@ from recollect.memory.database import runs
 from recollect.memory.database.access import column_now
 from recollect.memory.entry import Entry, by_succession
 from recollect.memory.run import Coverage
-from recollect.sessions.sql.scripts import Script, Statement
+from recollect.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place

@@ -4,7 +4,7 @@ from typing import Any
 
 from recollect import ConversationSummaryStore, EventLog, SessionMetadata, open_session
 from recollect.memory.conversation import Conversation
-from recollect.sessions.sql.scripts import Statement
+from recollect.sql.scripts import Statement
 from recollect.testing.contract import in_event_loop
 
 from .kit import AGENT, Somewhere, Store, said

@@ -10,7 +10,7 @@ import pytest
 
 from recollect.errors import ConflictError
 from recollect.memory.rights.erasing import ErasedPart
-from recollect.sessions.sql.columns import time_to_column
+from recollect.sql.columns import time_to_column
 from recollect.testing.contract import in_event_loop
 
 from ...sessions.postgres.database import by

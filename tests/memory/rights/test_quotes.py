@@ -12,8 +12,8 @@ from recollect.memory.pipeline.runner import Runner, RunOptions
 from recollect.memory.pipeline.stages import Answer, Candidate, Excerpt, Mind, Update
 from recollect.memory.rights.answers import Looked, look_for_quotes
 from recollect.memory.rights.quotes import Quotes, plain
-from recollect.sessions.sql.columns import text_to_column
-from recollect.sessions.sql.scripts import Script
+from recollect.sql.columns import text_to_column
+from recollect.sql.scripts import Script
 from recollect.testing.contract import in_event_loop
 
 from .kit import AGENT, Rules, Somewhere, Store, said, tell

@@ -3,7 +3,7 @@
 import json
 
 from recollect.memory.database.schema import CONTENTS, EVIDENCE
-from recollect.sessions.sql.scripts import Statement, run_all
+from recollect.sql.scripts import Statement, run_all
 from recollect.testing.contract import in_event_loop
 
 from .kit import AGENT, Somewhere, tell

@@ -10,8 +10,8 @@ import pytest
 
 from recollect import MemoryStore
 from recollect.memory.times import tell_time
-from recollect.sessions.sql.columns import time_to_column
-from recollect.sessions.sql.scripts import Script, Statement
+from recollect.sql.columns import time_to_column
+from recollect.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
 
 from ...sessions.postgres.database import sql

@@ -11,7 +11,7 @@ from recollect.memory.pipeline.runner import Runner, RunOptions
 from recollect.memory.pipeline.settling import settle
 from recollect.memory.pipeline.stages import Candidate, Decision
 from recollect.memory.store import MemoryStore
-from recollect.sessions.sql.scripts import Script, Statement
+from recollect.sql.scripts import Script, Statement
 
 from ..databases import Place
 

@@ -14,8 +14,8 @@ from recollect.memory.database import conversations, finding, outlines
 from recollect.memory.database.access import MemoryDatabase
 from recollect.memory.spending import MOST_TOKENS, Days
 from recollect.providers.openai.database.turns import ChatTurns
-from recollect.sessions.sql.scripts import Script, Statement
-from recollect.sessions.sqlite.engine import LONG_READS, in_long_thread
+from recollect.sql.scripts import Script, Statement
+from recollect.sql.sqlite.engine import LONG_READS, in_long_thread
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place

@@ -5,7 +5,7 @@ import pytest
 
 from recollect.memory.database.vectors import Kept, Pending, turn_id, turn_of
 from recollect.memory.store import MemoryStore
-from recollect.sessions.sql.scripts import Statement, run_all
+from recollect.sql.scripts import Statement, run_all
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place

@@ -13,7 +13,7 @@ import pytest
 
 from recollect.server.access.keys import KeyStore
 from recollect.server.database.schema import TABLES
-from recollect.sessions.sql.database import SQLStore
+from recollect.sql.database import SQLStore
 
 from ...sessions.postgres.database import by, sql
 

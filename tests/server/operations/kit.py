@@ -11,7 +11,7 @@ from recollect.server.app import create_app
 from recollect.server.service import Service
 from recollect.server.settings import Settings
 from recollect.server.telemetry.gathering import database_of
-from recollect.sessions.sql.scripts import Script, Statement
+from recollect.sql.scripts import Script, Statement
 
 TALK = [{"role": "user", "content": "My name is Ada."}]
 

@@ -8,7 +8,7 @@ import pytest
 
 from recollect.server.access.audit import time_ordered_id
 from recollect.server.upkeep import Duty, Upkeep, _do, _for_each, oldest_kept
-from recollect.sessions.sql.columns import time_to_column
+from recollect.sql.columns import time_to_column
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop
 

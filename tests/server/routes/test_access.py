@@ -7,7 +7,7 @@ from fastapi import Request
 
 from recollect.errors import ConflictError, StorageError
 from recollect.server.dependencies import make_router
-from recollect.sessions.sql.scripts import Script, Statement
+from recollect.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
 
 from .running import Running

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from recollect.server.telemetry.gathering import database_of
-from recollect.sessions.sql.scripts import Script, Statement
+from recollect.sql.scripts import Script, Statement
 
 from .running import Running
 from .test_conversations import save

@@ -11,8 +11,8 @@ from recollect.items import ModelUsage
 from recollect.memory.database.access import MemoryDatabase
 from recollect.providers.openai.database.record import TurnRecord
 from recollect.providers.openai.database.turns import ChatTurns
-from recollect.sessions.sql.columns import time_to_column
-from recollect.sessions.sql.scripts import Script, Statement
+from recollect.sql.columns import time_to_column
+from recollect.sql.scripts import Script, Statement
 
 from .running import Running
 from .test_conversations import save

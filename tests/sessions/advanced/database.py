@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import recollect
-from recollect.sessions.sql.scripts import Statement
+from recollect.sql.scripts import Statement
 
 Item = dict[str, Any]
 

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from psycopg.sql import Literal
 
-from recollect.sessions.sql.scripts import Statement
-from recollect.sessions.sqlite.connection import run_script
+from recollect.sql.scripts import Statement
+from recollect.sql.sqlite.connection import run_script
 
 from ..postgres.database import by, new_tables
 from .database import FileDatabase, PostgresDatabase, turns

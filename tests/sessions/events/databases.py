@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-from recollect.sessions.sql.database import SQLStore
+from recollect.sql.database import SQLStore
 
 StoreT = TypeVar("StoreT", bound=SQLStore)
 

@@ -220,7 +220,7 @@ async def test_sqlites_own_word_for_a_full_disk_is_ours_too(path: Path) -> None:
     await session.add_items([message("before")])
 
     def limit_size() -> Any:
-        from recollect.sessions.sql.scripts import Statement
+        from recollect.sql.scripts import Statement
 
         yield Statement("PRAGMA max_page_count=20")
 

@@ -25,7 +25,7 @@ from recollect import (
     SQLiteSession,
     import_sdk_sessions,
 )
-from recollect.sessions.sqlite.registry import close_all
+from recollect.sql.sqlite.registry import close_all
 from recollect.testing.contract import in_event_loop, message, texts
 
 from .test_bad_input import as_nobody, run_sql

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from recollect.sessions.sqlite.readers import Readers
+from recollect.sql.sqlite.readers import Readers
 
 SIZE, LONG = 2, 3
 

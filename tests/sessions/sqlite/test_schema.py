@@ -11,8 +11,8 @@ import pytest
 from recollect import SchemaMismatchError, SQLiteSession
 from recollect.sessions.sql.session_schema import MIGRATIONS, session_schema
 from recollect.sessions.sql.tables import Tables
-from recollect.sessions.sqlite.connection import run_script
-from recollect.sessions.sqlite.migrations import is_migrated, migrate
+from recollect.sql.sqlite.connection import run_script
+from recollect.sql.sqlite.migrations import is_migrated, migrate
 from recollect.testing.contract import in_event_loop, message, texts
 
 # For each table: columns as (name, type, not null, default, place in the primary key), foreign keys as

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...sessions.sql.columns import time_to_column
-from ...sessions.sql.database import SQLStore
-from ...sessions.sql.scripts import Decode, Engine, MakeScript, Row, Script, Statement
+from ...sql.columns import time_to_column
+from ...sql.database import SQLStore
+from ...sql.scripts import Decode, Engine, MakeScript, Row, Script, Statement
 from ..conversation import Message
 from ..entry import Entry
 from ..times import now

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from ...sessions.sql.columns import json_from_column, text_from_column, time_from_column
-from ...sessions.sql.scripts import Row
+from ...sql.columns import json_from_column, text_from_column, time_from_column
+from ...sql.scripts import Row
 from ..times import read_date
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...sessions.sql.description import Table
-from ...sessions.sql.scripts import Row
+from ...sql.description import Table
+from ...sql.scripts import Row
 from ..conversation import check_key, check_owner, check_role
 from ..entry import check_type
 from .corrupt import (

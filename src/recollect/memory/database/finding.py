@@ -9,8 +9,8 @@ where to go on.
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ...sessions.sql.columns import text_to_column
-from ...sessions.sql.scripts import LongQuery
+from ...sql.columns import text_to_column
+from ...sql.scripts import LongQuery
 from .conversations import COLUMNS
 from .dialect import Dialect
 from .outlines import Edge

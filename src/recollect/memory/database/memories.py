@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from ...errors import ConflictError, TransientError
-from ...sessions.sql.columns import StoredTime
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.columns import StoredTime
+from ...sql.scripts import Row, Script, Statement
 from .corrupt import UNKNOWN_TIME, stored_time, value_or
 from .dialect import Dialect
 from .schema import MEMORIES, QUEUE

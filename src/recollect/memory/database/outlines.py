@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...errors import InvalidValueError
-from ...sessions.sql.columns import StoredTime, check_id, time_as_text, time_to_column
-from ...sessions.sql.scripts import Row
+from ...sql.columns import StoredTime, check_id, time_as_text, time_to_column
+from ...sql.scripts import Row
 from ..times import read_time
 from . import conversations
 from .corrupt import readable, stored_id, stored_text

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...errors import ConflictError
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
 from .dialect import Dialect

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...errors import TransientError
-from ...sessions.sql.columns import text_to_column
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.columns import text_to_column
+from ...sql.scripts import Row, Script, Statement
 from ..rights import answers
 from ..rights.answers import AnswerQueries, Looked
 from ..rights.consequences import Group, Held, Succession

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...sessions.sql.scripts import LongQuery, Row
+from ...sql.scripts import LongQuery, Row
 from ..spending import sum_of_tokens
 from .dialect import POSTGRESQL, Dialect
 from .quiet import due_at

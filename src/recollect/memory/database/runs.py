@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import LeaseLostError
-from ...sessions.sql.columns import StoredTime, json_to_column, text_to_column, time_as_text
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.columns import StoredTime, json_to_column, text_to_column, time_as_text
+from ...sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
 from .corrupt import (

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ...sessions.sql.description import (
+from ...sql.description import (
     Column,
     PartialIndex,
     Table,
@@ -22,8 +22,8 @@ from ...sessions.sql.description import (
     describe,
     put_key_first,
 )
-from ...sessions.sql.schema import Schema, Step
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.schema import Schema, Step
+from ...sql.scripts import Script, Statement
 
 
 def _optional(*names: str) -> tuple[Column, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ...errors import ConflictError
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement
 from ..settings import ConversationSettings
 from .corrupt import or_none, stored_flag, stored_object, value_or
 from .schema import CONVERSATIONS

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...sessions.sql.description import Table
+from ...sql.description import Table
 from .dialect import POSTGRESQL, Dialect
 from .schema import CONTENTS, MEMORIES, MESSAGES, SPOKEN_MESSAGES, TOLD_ENTRIES
 

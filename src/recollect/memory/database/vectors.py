@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...sessions.sql.columns import check_id
-from ...sessions.sql.scripts import Row, Script, Statement, run_all
+from ...sql.columns import check_id
+from ...sql.scripts import Row, Script, Statement, run_all
 from ..similarity import gist_of
 from .access import MemoryDatabase, column_now
 from .corrupt import UNREADABLE, report_corrupt, row_id_of, stored_text

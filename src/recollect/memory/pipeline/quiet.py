@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.scripts import Script, Statement
 from ..database import conversations, quiet, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.quiet import Due

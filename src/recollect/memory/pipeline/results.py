@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...sessions.sql.columns import StoredTime, time_from_column
+from ...sql.columns import StoredTime, time_from_column
 from ..database.runs import KeptStage
 from ..times import tell_time
 from .stages import Stage, Usage

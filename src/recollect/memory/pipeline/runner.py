@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelUnavailableError, StorageError
-from ...sessions.sql.scripts import Script
+from ...sql.scripts import Script
 from ..background import to_its_end
 from ..database import entries, runs
 from ..database.access import MemoryDatabase, column_now

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 
 from ...errors import StorageError
-from ...sessions.sql.scripts import Row
+from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
 from .embedding import Embedding

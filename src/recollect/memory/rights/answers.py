@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement
 from ..database.corrupt import UNREADABLE
 from ..database.dialect import Dialect
 from ..database.schema import CONVERSATIONS, FAILURES, RUNS, STAGES

@@ -7,7 +7,7 @@ none of them is erased. An entry stands while a group of it is whole, in the wor
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...sessions.sql.columns import StoredTime
+from ...sql.columns import StoredTime
 
 
 @dataclass(frozen=True)

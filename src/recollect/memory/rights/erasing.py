@@ -13,8 +13,8 @@ from typing import Any
 
 from ...sessions.events.schema import EVENTS
 from ...sessions.events.schema import HEADS as EVENT_HEADS
-from ...sessions.sql.columns import StoredTime, time_as_text
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.columns import StoredTime, time_as_text
+from ...sql.scripts import Script, Statement
 from ...strategies.summaries.schema import HEADS as SUMMARY_HEADS
 from ...strategies.summaries.schema import SUMMARIES
 from ..database import conversations, memories, removal

@@ -13,9 +13,9 @@ from ...sessions.events import queries as events
 from ...sessions.events.event import ConversationEvent
 from ...sessions.events.schema import COLUMNS as EVENT_COLUMNS
 from ...sessions.events.schema import EVENTS
-from ...sessions.sql.columns import time_to_column
-from ...sessions.sql.description import Table
-from ...sessions.sql.scripts import Row
+from ...sql.columns import time_to_column
+from ...sql.description import Table
+from ...sql.scripts import Row
 from ...strategies.summaries.schema import SUMMARIES
 from ...strategies.summaries.summary import COLUMNS, ConversationSummary, summaries_from
 from ..conversation import summarize

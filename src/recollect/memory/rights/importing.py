@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ConflictError, ImportFormatError
-from ...sessions.sql.columns import text_from_column, time_to_column
-from ...sessions.sql.description import Table
-from ...sessions.sql.rows import insert
-from ...sessions.sql.scripts import Script, Statement, run_all
+from ...sql.columns import text_from_column, time_to_column
+from ...sql.description import Table
+from ...sql.rows import insert
+from ...sql.scripts import Script, Statement, run_all
 from ..conversation import Conversation, told_messages
 from ..database import entries, memories
 from ..database.access import MemoryDatabase

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement
 from ..database.conversations import ConversationRow
 from ..database.dialect import Dialect
 from ..database.memories import owner_key, user_key

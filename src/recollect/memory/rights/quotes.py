@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ...sessions.sql.columns import text_from_column
+from ...sql.columns import text_from_column
 
 _SHORTEST = 8  # bytes: what is shorter stands in many an answer by chance
 _WIDTHS = (8, 16, 32)  # characters that are hashed: as many of a text as it has

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ...errors import InvalidTypeError, InvalidValueError
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.scripts import Script, Statement
 from ..database.schema import KEYS
 from ..times import tell_time
 

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 from ...errors import ImportFormatError
-from ...sessions.sql.columns import json_from_column, json_to_column, text_to_column, time_to_column
-from ...sessions.sql.description import Column, Table
-from ...sessions.sql.scripts import Row
+from ...sql.columns import json_from_column, json_to_column, text_to_column, time_to_column
+from ...sql.description import Column, Table
+from ...sql.scripts import Row
 from ..database.corrupt import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
 from ..entry import check_type
 from ..metadata import metadata_to_column, read_metadata

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from ...items import Item, decode_item, encode_items, fingerprint, role_of, text_of
 from ...sessions.events import queries as event_queries
 from ...sessions.events.schema import EVENTS
-from ...sessions.sql.columns import text_from_column, text_to_column
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.columns import text_from_column, text_to_column
+from ...sql.scripts import Row, Script, Statement
 from .same_words import Told, find_told, saying_of
 from .session_tables import SessionTables
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...sessions.events.schema import EVENTS
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement
 from ...strategies.summaries.schema import SUMMARIES
 from ..database.corrupt import UNREADABLE, stored_object
 from ..database.dialect import POSTGRESQL, Dialect

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...sessions.sql.scripts import Row
+from ...sql.scripts import Row
 from ..database import entries, runs
 from ..database.access import MemoryDatabase
 from ..database.corrupt import or_none, readable, stored_text, stored_time

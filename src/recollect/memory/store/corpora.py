@@ -11,8 +11,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from ...sessions.sql.columns import time_to_column
-from ...sessions.sql.scripts import Row
+from ...sql.columns import time_to_column
+from ...sql.scripts import Row
 from ..database import entries
 from ..database.access import MemoryDatabase
 from ..database.corrupt import readable, stored_count, stored_text, stored_time

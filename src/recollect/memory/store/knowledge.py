@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_count, check_id, time_from_column, time_to_column
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.columns import check_count, check_id, time_from_column, time_to_column
+from ...sql.scripts import Row, Script, Statement
 from ..conversation import check_key
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now

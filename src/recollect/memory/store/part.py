@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from ...errors import InvalidValueError
-from ...sessions.sql.columns import check_id
+from ...sql.columns import check_id
 from ..conversation import check_key
 from ..database import memories
 from ..database.access import MemoryDatabase

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...errors import InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_id
-from ...sessions.sql.scripts import Row
+from ...sql.columns import check_id
+from ...sql.scripts import Row
 from ..conversation import Conversation, Message, summarize_words
 from ..database import conversations, finding, memories, outlines
 from ..database.conversations import ConversationRow

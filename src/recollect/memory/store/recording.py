@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from ...errors import ConflictError, InvalidTypeError, InvalidValueError
-from ...sessions.sql.columns import check_id
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.columns import check_id
+from ...sql.scripts import Script, Statement
 from ..conversation import Conversation, Message, read_messages
 from ..database import conversations, memories, quiet, removal, runs
 from ..database import settings as stored_settings

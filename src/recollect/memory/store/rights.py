@@ -12,8 +12,8 @@ from typing import IO, Any
 from ...errors import InvalidValueError
 from ...private_files import replace_privately
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_id, time_to_column
-from ...sessions.sql.scripts import MakeScript, Row
+from ...sql.columns import check_id, time_to_column
+from ...sql.scripts import MakeScript, Row
 from .. import terms
 from ..database import conversations
 from ..database.access import column_now

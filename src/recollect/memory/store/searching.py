@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ...errors import InvalidTypeError, InvalidValueError
 from ...items import Tokenizer
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_id
+from ...sql.columns import check_id
 from ...strategies.summaries import inject_memory
 from ..conversation import Message
 from ..database import conversations

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, Literal, Self
 
 from ...errors import InvalidValueError
-from ...sessions.sql.columns import check_id
+from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
 from ..database.vectors import Vectors, model_of

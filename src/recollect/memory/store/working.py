@@ -10,8 +10,8 @@ from typing import cast
 
 from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import check_id, time_from_column
-from ...sessions.sql.scripts import Row, Script
+from ...sql.columns import check_id, time_from_column
+from ...sql.scripts import Row, Script
 from ..database import memories, outlines, removal, runs
 from ..database.access import MemoryDatabase
 from ..database.corrupt import (

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from recollect.sessions.sqlalchemy.described import Vector
+from recollect.sql.sqlalchemy.metadata import Vector
 
 revision = "0004"
 down_revision = "0003"

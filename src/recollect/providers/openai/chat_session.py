@@ -12,8 +12,8 @@ from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
 from ...sessions.item_texts import encode_batch
 from ...sessions.protocol import Items
-from ...sessions.sql.scripts import MakeScript, Row, Script, Statement
 from ...sessions.sqlite.queries import queries_for
+from ...sql.scripts import MakeScript, Row, Script, Statement
 from .database.schema import SESSION_TABLES
 from .failures import TurnLostError
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConflictError
 from ...memory.conversation import Conversation
-from ...sessions.opening import is_in_memory, sqlite_path
 from ...sessions.protocol import SessionMetadata
+from ...sql.urls import is_in_memory, sqlite_path
 from .chat_session import ChatSession, ChatSQLAlchemySession, ChatSQLiteSession
 from .database.schema import MESSAGES, SESSIONS
 

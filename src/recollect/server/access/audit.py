@@ -20,7 +20,7 @@ from typing import Any
 
 from ...memory.database.dialect import Dialect, dialect_of
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import (
+from ...sql.columns import (
     check_id,
     check_time,
     text_from_column,
@@ -28,8 +28,8 @@ from ...sessions.sql.columns import (
     time_from_column,
     time_to_column,
 )
-from ...sessions.sql.database import SQLStore
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.database import SQLStore
+from ...sql.scripts import Row, Script, Statement
 from ..database.schema import AUDIT_LOG, ServiceSchema
 from .batching import Batcher
 from .tenants import tenants_in

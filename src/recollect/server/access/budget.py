@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RecollectError
-from ...sessions.sql.columns import check_count, check_id
-from ...sessions.sql.database import SQLStore
+from ...sql.columns import check_count, check_id
+from ...sql.database import SQLStore
 from ..database import tokens as rows
 from ..database.schema import ServiceSchema
 from ..problems import Problem

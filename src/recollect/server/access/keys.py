@@ -14,15 +14,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...errors import RecollectError
-from ...sessions.protocol import check_text
-from ...sessions.sql.columns import (
-    check_id,
-    check_time,
-    time_from_column,
-    time_to_column,
-)
-from ...sessions.sql.database import SQLStore
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.columns import check_id, check_time, time_from_column, time_to_column
+from ...sql.database import SQLStore
+from ...sql.scripts import Row, Script, Statement
+from ...text_checks import check_text
 from ..database.schema import API_KEYS, ServiceSchema
 from .briefly import BrieflyKept
 

@@ -1,6 +1,6 @@
 """Who has rows in a table."""
 
-from ...sessions.sql.description import Table
+from ...sql.description import Table
 
 # From one tenant to the next by the index, however many rows each has.
 _TENANTS = """SELECT tenant FROM (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...memory.database.dialect import dialect_of
-from ...sessions.sql.columns import json_from_column
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.columns import json_from_column
+from ...sql.scripts import Script, Statement
 from .schema import IDEMPOTENCY_KEYS
 
 _TABLE = IDEMPOTENCY_KEYS.name

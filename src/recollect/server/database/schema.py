@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ...sessions.sql.description import Column, Table, create_in_sqlite, describe, put_key_first
-from ...sessions.sql.schema import Schema, Step
-from ...sessions.sql.scripts import Script
+from ...sql.description import Column, Table, create_in_sqlite, describe, put_key_first
+from ...sql.schema import Schema, Step
+from ...sql.scripts import Script
 
 
 def _texts(*names: str, required: bool = True) -> tuple[Column, ...]:

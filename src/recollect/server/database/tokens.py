@@ -8,7 +8,7 @@ database's clock, which all instances share.
 from typing import NamedTuple
 
 from ...memory.database.dialect import dialect_of
-from ...sessions.sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement
 from .schema import TENANT_TOKENS, TOKEN_RESERVATIONS
 
 _USED, _RESERVED = TENANT_TOKENS.name, TOKEN_RESERVATIONS.name

@@ -11,7 +11,7 @@ from ...memory.database.run_queries import RunQueries
 from ...memory.database.schema import QUEUE, RUNS
 from ...memory.pipeline.embedding import Embedding
 from ...memory.store import MemoryStore
-from ...sessions.sql.scripts import LongQuery
+from ...sql.scripts import LongQuery
 
 if TYPE_CHECKING:
     from ..service import Service

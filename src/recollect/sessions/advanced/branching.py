@@ -8,8 +8,9 @@ from typing import Any
 
 from ...errors import InvalidValueError
 from ...items import Item
-from ..protocol import Items, check_text
-from ..sql.scripts import Row
+from ...sql.scripts import Row
+from ...text_checks import check_text
+from ..protocol import Items
 from .scripts import MAIN, BranchScripts, unknown
 
 _LONGEST_NAME = 255

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError
 from ...items import Item, is_user_message
+from ...sql.scripts import Row, Script, Statement
 from ..sql.queries import Queries, Reads
-from ..sql.scripts import Row, Script, Statement
 from ..sql.session import SQLSession
 from .outline import outline_of
 from .queries import BranchQueries, UsageQueries, branch_queries_for

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from ...items import decode_item
-from ..protocol import Items, check_text
-from ..sql.scripts import MakeScript, Row, Script, T
+from ...sql.scripts import MakeScript, Row, Script, T
+from ...text_checks import check_text
+from ..protocol import Items
 from ..sql.session import report_corrupt
 from .branching import BranchingSession, as_text, check_branch, check_turn
 from .runs import RunProgress, mark_run, store_or_log

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import InvalidItemError, ScanLimitError, WrongKeyError
 from ...items import Item, encode_items
-from ..collector import collector_held_off
+from ...sql.garbage import collector_held_off
 from ..protocol import Items, Session
 from .envelopes import is_envelope
 from .expiry import earliest, now

@@ -10,12 +10,12 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from ...items import Item
+from ...sql.columns import check_count, check_id, check_label, check_time
+from ...sql.database import SQLStore
+from ...sql.scripts import Row, Script, Statement, run_all
 from ..item_texts import encode_batch
 from ..protocol import Items, Session
 from ..settings import check_limit
-from ..sql.columns import check_count, check_id, check_label, check_time
-from ..sql.database import SQLStore
-from ..sql.scripts import Row, Script, Statement, run_all
 from . import queries
 from .event import ConversationEvent, Origin, events_of, has_foreign_outputs, numbered
 from .projection import Difference, Place, compare

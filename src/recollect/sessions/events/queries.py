@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
-from ..sql.scripts import Row, Statement
+from ...sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sql.scripts import Row, Statement
 from .event import ConversationEvent
 from .projection import Logged, Place
 from .schema import COLUMNS, EVENTS, HEADS

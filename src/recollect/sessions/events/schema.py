@@ -8,8 +8,8 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..sql.schema import Schema, Step
-from ..sql.scripts import Script, Statement
+from ...sql.schema import Schema, Step
+from ...sql.scripts import Script, Statement
 from .event import ConversationEvent
 
 EVENTS = "conversation_events"

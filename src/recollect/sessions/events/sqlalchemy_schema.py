@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, Text
 
-from ..sqlalchemy.described import TIME
+from ...sql.sqlalchemy.metadata import TIME
 from .schema import EVENTS, HEADS
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...items import decode_item, encode_items
-from ..protocol import Note, check_text
+from ...text_checks import check_text
+from ..protocol import Note
 
 
 def field_of(key: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ...items import Item, decode_item, decode_joined
-from ..collector import collector_held_off
+from ...sql.garbage import collector_held_off
 from ..protocol import PositionedItem
 from . import lua
 

@@ -5,8 +5,9 @@ from typing import Any, Self
 
 from ...errors import StorageError
 from ...items import Item, decode_item
+from ...text_checks import check_text
 from ..item_texts import ItemTexts, encode_batch
-from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata, check_text
+from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata
 from ..sdk_compaction import SDKCompaction
 from ..settings import check_limit
 from . import lua

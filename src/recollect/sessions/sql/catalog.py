@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
+from ...sql.scripts import Engine, Row, Script, Statement
 from ..protocol import SessionInfo, SessionMetadata, SessionPage
 from .queries import Queries
-from .scripts import Engine, Row, Script, Statement
 
 _DELETED_AT_ONCE = 200
 

@@ -10,8 +10,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ...errors import SchemaMismatchError
-from .schema import Schema, Step
-from .scripts import Script, Statement
+from ...sql.schema import Schema, Step
+from ...sql.scripts import Script, Statement
 from .tables import Tables
 
 _SESSION_COLUMNS = {"session_id", "created_at", "updated_at"}

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from ...sql.sqlalchemy.shared import acquire_shared, release_shared
 from ..sql.catalog import SQLCatalog
 from ..sql.tables import Tables
-from .engine import queries_for
-from .shared import acquire_shared, release_shared
+from .queries import queries_for
 
 
 def open_catalog(url: str, tables: Tables, options: dict[str, Any]) -> SQLCatalog:

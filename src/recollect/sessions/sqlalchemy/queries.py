@@ -2,9 +2,11 @@
 
 from functools import lru_cache
 
+from ...sql.scripts import Statement
+from ...sql.urls import check_supported
 from ..sql.queries import Queries
-from ..sql.scripts import Statement
 from ..sql.tables import Tables
+from ..sqlite.queries import queries_for as sqlite_queries_for
 
 _ROWS_AT_ONCE = 50
 
@@ -162,3 +164,20 @@ def postgres_queries_for(tables: Tables) -> PostgresQueries:
 def mysql_queries_for(tables: Tables) -> MySQLQueries:
     """The statements for one pair of tables, made once."""
     return MySQLQueries(tables)
+
+
+_QUERIES = {
+    "postgresql": postgres_queries_for,
+    "sqlite": sqlite_queries_for,
+    "mysql": mysql_queries_for,
+    "mariadb": mysql_queries_for,
+}
+
+
+def queries_for(dialect: str, tables: Tables) -> Queries:
+    """The statements in the dialect of a database."""
+    check_supported(dialect)
+    queries = _QUERIES[dialect](tables)
+    if tables.advanced and queries.each is None:
+        raise ValueError(f"branches and usage are kept on PostgreSQL and SQLite, not on {dialect}")
+    return queries

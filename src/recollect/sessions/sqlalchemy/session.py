@@ -7,12 +7,13 @@ from typing import Any, Self
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ...items import escape_non_ascii
+from ...sql.sqlalchemy.connections import Connections, EngineState
+from ...sql.sqlalchemy.engine import SQLAlchemyEngine
+from ...sql.sqlalchemy.shared import SharedEngine, acquire_shared, release_shared
 from ..protocol import SessionMetadata
 from ..sql.session import SQLSession
 from ..sql.tables import tables_named
-from .connections import Connections, EngineState
-from .engine import SQLAlchemyEngine, queries_for
-from .shared import SharedEngine, acquire_shared, release_shared
+from .queries import queries_for
 
 _states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
 

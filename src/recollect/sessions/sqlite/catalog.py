@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Any
 
+from ...sql.sqlite.connection import EngineOptions
+from ...sql.sqlite.registry import acquire_engine, drop_engine, release_engine
 from ..sql.catalog import SQLCatalog
 from ..sql.tables import Tables
-from .connection import EngineOptions
 from .queries import queries_for
-from .registry import acquire_engine, drop_engine, release_engine
 
 
 def open_catalog(path: str, tables: Tables, options: dict[str, Any]) -> SQLCatalog:

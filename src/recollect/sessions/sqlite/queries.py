@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
+from ...sql.scripts import Statement
 from ..sql.queries import Queries
-from ..sql.scripts import Statement
 from ..sql.tables import Tables
 
 _ROWS_AT_ONCE = 50

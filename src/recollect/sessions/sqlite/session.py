@@ -4,12 +4,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from ...sql.sqlite.connection import EngineOptions
+from ...sql.sqlite.registry import acquire_engine, drop_engine, release_engine
 from ..protocol import SessionMetadata
 from ..sql.session import SQLSession
 from ..sql.tables import tables_named
-from .connection import EngineOptions
 from .queries import queries_for
-from .registry import acquire_engine, drop_engine, release_engine
 
 _options = lru_cache(maxsize=64)(EngineOptions)
 

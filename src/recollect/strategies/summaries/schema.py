@@ -7,8 +7,8 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ...sessions.sql.schema import Schema, Step
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.schema import Schema, Step
+from ...sql.scripts import Script, Statement
 from .summary import COLUMNS
 
 SUMMARIES = "conversation_summaries"

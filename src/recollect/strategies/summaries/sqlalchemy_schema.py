@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, MetaData, String, Table, Text, UniqueConstraint
 
-from ...sessions.sqlalchemy.described import TIME
+from ...sql.sqlalchemy.metadata import TIME
 from .schema import EXPIRING, HEADS, SUMMARIES
 
 

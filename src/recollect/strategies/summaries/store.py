@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING
 
 from ...items import estimate_text_tokens
 from ...sessions.settings import check_limit
-from ...sessions.sql.columns import (
-    check_count,
-    check_id,
-    check_label,
-    check_time,
-    text_to_column,
-    time_to_column,
-)
-from ...sessions.sql.database import SQLStore
-from ...sessions.sql.scripts import Script, Statement
+from ...sql.columns import check_count, check_id, check_label, check_time, text_to_column, time_to_column
+from ...sql.database import SQLStore
+from ...sql.scripts import Script, Statement
 from .schema import HEADS, SUMMARIES, SummarySchema
 from .summary import COLUMNS, ConversationSummary, summaries_from, to_row
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from ...sessions.sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
-from ...sessions.sql.scripts import Row
+from ...sql.columns import text_from_column, text_to_column, time_from_column, time_to_column
+from ...sql.scripts import Row
 
 
 @dataclass(frozen=True)

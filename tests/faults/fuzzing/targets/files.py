@@ -15,8 +15,8 @@ from recollect.sessions.advanced.sqlite import AdvancedSQLiteSession
 from recollect.sessions.encryption import EncryptedSession
 from recollect.sessions.protocol import Session
 from recollect.sessions.sqlalchemy import SQLAlchemySession
-from recollect.sessions.sqlite.registry import close_all
 from recollect.sessions.sqlite.session import SQLiteSession
+from recollect.sql.sqlite.registry import close_all
 from recollect.strategies.session import StrategySession
 from recollect.strategies.values import Trim
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ....items import ModelUsage
 from ....memory.times import tell_time
-from ....sessions.sql.columns import (
+from ....sql.columns import (
     ColumnJSON,
     json_from_column,
     json_to_column,
@@ -16,7 +16,7 @@ from ....sessions.sql.columns import (
     time_from_column,
     time_to_column,
 )
-from ....sessions.sql.scripts import Row
+from ....sql.scripts import Row
 from ...values import ChatReply, ToolCall
 from .schema import CHAT_TURNS
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ....sessions.sql.description import Column, PartialIndex, Table, create_in_sqlite
-from ....sessions.sql.schema import Schema, Step
-from ....sessions.sql.scripts import Script
 from ....sessions.sql.tables import Tables
+from ....sql.description import Column, PartialIndex, Table, create_in_sqlite
+from ....sql.schema import Schema, Step
+from ....sql.scripts import Script
 
 SESSIONS = "sdk_agent_sessions"
 MESSAGES = "sdk_agent_session_messages"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from ....memory.database.schema import MemorySchema
-from ....sessions.sqlalchemy.described import TYPES
+from ....sql.sqlalchemy.metadata import TYPES
 from .schema import CHAT_TURNS
 
 

@@ -10,9 +10,9 @@ from ....memory.database.conversations import READ_MESSAGES, messages_from
 from ....memory.database.dialect import dialect_of
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
 from ....memory.spending import Days, Spent, SpentBy, spent_from, sum_of_tokens
-from ....sessions.sql.columns import json_from_column
-from ....sessions.sql.database import SQLStore
-from ....sessions.sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement
+from ....sql.columns import json_from_column
+from ....sql.database import SQLStore
+from ....sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement
 from .record import TurnRecord, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
 

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from ..sql.description import Column, Kind, PartialIndex, Table
+from ..description import Column, Kind, PartialIndex, Table
 
 
 class Vector(UserDefinedType[Any]):

@@ -14,7 +14,7 @@ from functools import cache
 from struct import Struct
 from typing import Any
 
-from ..sql.columns import ColumnJSON, ColumnTime, StoredTime, time_from_column
+from ..columns import ColumnJSON, ColumnTime, StoredTime, time_from_column
 
 # jsonb refuses NUL, halves of surrogate pairs and NaN, and writes some numbers another way.
 # A match within a string is harmless: the document is then stored as a string, and still comes back.

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakSet
 
-from ...errors import DiskFullError
-from ...extras import require_extra
-from ..opening import sqlite_path
-from ..sqlite.connection import EngineOptions
-from ..sqlite.registry import acquire_engine, drop_engine, release_engine
+from ..errors import DiskFullError
+from ..extras import require_extra
 from .schema import Schema
 from .scripts import Decode, Engine, MakeScript
+from .sqlite.connection import EngineOptions
+from .sqlite.registry import acquire_engine, drop_engine, release_engine
+from .urls import sqlite_path
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any]
     if scheme.startswith(_NOT_SQL):
         raise ValueError(f"this is kept in SQLite and PostgreSQL, not at {scheme}://")
     require_extra("postgres", "sqlalchemy.ext.asyncio", "a database server")
-    from ..sqlalchemy.shared import acquire_shared, release_shared
+    from .sqlalchemy.shared import acquire_shared, release_shared
 
     shared = acquire_shared(url, engine_kwargs or {}, create_tables)
     dialect = shared.url.get_backend_name()

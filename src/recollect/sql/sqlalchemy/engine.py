@@ -7,43 +7,18 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ...errors import ConnectionLostError, TransientError
-from ..collector import collector_held_off
-from ..sql.queries import Queries
-from ..sql.schema import Schema
-from ..sql.scripts import Decode, MakeScript, Row, Script, Statement
-from ..sql.tables import Tables
+from ..garbage import collector_held_off
+from ..schema import Schema
+from ..scripts import Decode, MakeScript, Row, Script, Statement
 from ..sqlite.migrations import migrate as migrate_sqlite
-from ..sqlite.queries import queries_for as sqlite_queries_for
 from .connections import Connections, Run, settled
-from .queries import mysql_queries_for, postgres_queries_for
-from .schema import make_missing_indexes, make_missing_tables, tables_with_indexes
+from .tables import make_missing_indexes, make_missing_tables, tables_with_indexes
 
 T = TypeVar("T")
 
 _LONG_READ = 2000  # rows: decoding more would hold up the event loop for some milliseconds
 _LONG_TEXT = 400_000  # characters, likewise
 _TRIES = 5  # of a transaction that met another
-_QUERIES = {
-    "postgresql": postgres_queries_for,
-    "sqlite": sqlite_queries_for,
-    "mysql": mysql_queries_for,
-    "mariadb": mysql_queries_for,
-}
-
-
-def check_supported(dialect: str) -> None:
-    """Raise a `ValueError` for a database whose dialect is not known here."""
-    if dialect not in _QUERIES:
-        raise ValueError(f"sessions run on PostgreSQL, SQLite, MySQL and MariaDB, not on {dialect}")
-
-
-def queries_for(dialect: str, tables: Tables) -> Queries:
-    """The statements in the dialect of a database."""
-    check_supported(dialect)
-    queries = _QUERIES[dialect](tables)
-    if tables.advanced and queries.each is None:
-        raise ValueError(f"branches and usage are kept on PostgreSQL and SQLite, not on {dialect}")
-    return queries
 
 
 class SQLAlchemyEngine:

@@ -18,7 +18,7 @@ from ...errors import (
     StorageError,
 )
 from ...private_files import create_private
-from ..sql.scripts import Row, Script, Statement
+from ..scripts import Row, Script, Statement
 
 T = TypeVar("T")
 

@@ -135,6 +135,6 @@ def _sqlite_parent(name: str, parent: str) -> str:
 
 def describe(tables: Iterable[Table]) -> "MetaData":
     """The tables as SQLAlchemy's `MetaData`: what migrations lead to, and `create_tables=True` makes."""
-    from ..sqlalchemy.described import to_metadata
+    from .sqlalchemy.metadata import to_metadata
 
     return to_metadata(tables)

@@ -4,7 +4,7 @@ A text that PostgreSQL cannot hold, with NUL characters or halves of characters,
 mark that tells it from others. It comes back as it went in.
 
 Scripts pass times and JSON documents as texts of a type of their own. SQLite stores those texts. PostgreSQL
-has `timestamptz` and `jsonb` columns, and `sessions/sqlalchemy/values.py` converts parameters for it. Its
+has `timestamptz` and `jsonb` columns, and `sql/sqlalchemy/values.py` converts parameters for it. Its
 rows have a `datetime`, and with asyncpg a parsed document: `…_from_column` takes each of these.
 """
 
@@ -13,8 +13,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from ...errors import InvalidTypeError, InvalidValueError
-from ..protocol import check_text
+from ..errors import InvalidTypeError, InvalidValueError
+from ..text_checks import check_text
 
 _ESCAPED = "\x01"
 _OFFSET = len("+00:00")

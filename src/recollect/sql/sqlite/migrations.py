@@ -3,8 +3,8 @@
 import json
 
 from ...errors import SchemaMismatchError
-from ..sql.schema import Schema
-from ..sql.scripts import Script, Statement
+from ..schema import Schema
+from ..scripts import Script, Statement
 
 LEDGER = "recollect_migrations"
 """The table of the steps that were taken."""

@@ -19,8 +19,8 @@ from sqlalchemy.pool import Pool, PoolProxiedConnection, StaticPool
 from sqlalchemy.util import greenlet_spawn
 
 from ...errors import ConnectionLostError, StorageError
-from ..sql.schema import Schema
-from ..sql.scripts import Row
+from ..schema import Schema
+from ..scripts import Row
 from .errors import explain, explain_connecting, explained
 from .values import psycopg_loaders, to_asyncpg, to_psycopg
 

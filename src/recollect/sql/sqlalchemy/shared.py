@@ -21,8 +21,9 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...errors import MissingExtraError
 from ...private_files import create_private
+from ..urls import check_supported
 from .connections import Connections, EngineState
-from .engine import SQLAlchemyEngine, check_supported
+from .engine import SQLAlchemyEngine
 
 _LONGEST_CALL = 60  # seconds
 _LONGEST_CONNECT = 10

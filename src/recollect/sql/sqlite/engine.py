@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ...errors import NotADatabaseError, ReadOnlyError, StorageError
-from ..collector import collector_held_off
-from ..sql.schema import Schema
-from ..sql.scripts import Decode, LongQuery, MakeScript, Row
+from ..garbage import collector_held_off
+from ..schema import Schema
+from ..scripts import Decode, LongQuery, MakeScript, Row
 from .connection import (
     FAULTS,
     EngineOptions,
@@ -31,8 +31,8 @@ from .connection import (
     wait_for_lock,
 )
 from .migrations import check_tables, is_migrated, migrate
+from .read_only import is_outdated, stand_in, tables_of
 from .readers import Readers
-from .stand_ins import is_outdated, stand_in, tables_of
 from .writer import Writer
 
 T = TypeVar("T")

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from ..sql.scripts import MakeScript
+from ..scripts import MakeScript
 from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
-from .log import Log
+from .wal import Log
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

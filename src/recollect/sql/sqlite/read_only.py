@@ -6,7 +6,7 @@ They are temporary tables of a connection, in memory. The file is not touched.
 import sqlite3
 from contextlib import closing
 
-from ..sql.schema import Schema
+from ..schema import Schema
 from .connection import connect, run_script
 from .migrations import LEDGER, migrate
 

@@ -1,0 +1,1 @@
+"""The SQL foundation: scripts, engines, and tables described once for every database."""

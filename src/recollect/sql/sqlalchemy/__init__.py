@@ -1,0 +1,1 @@
+"""The engine for PostgreSQL, and for any other database that SQLAlchemy reaches."""
