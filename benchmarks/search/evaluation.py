@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from math import log2
 from typing import Any
 
-from ...errors import ImportFormatError
-from .documents import Document
+from recollect.errors import ImportFormatError
+from recollect.memory.search.documents import Document
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 _TURN = re.compile(r"D:?(\d+):(\d+)")

@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..items import Item, estimate_tokens, find_orphans
-from ..sessions.sqlite import SQLiteSession
-from ..strategies.session import StrategySession
-from ..strategies.values import Compact, Strategy, Summarize, Trim
+from ...items import Item, estimate_tokens, find_orphans
+from ...sessions.sqlite import SQLiteSession
+from ...strategies.session import StrategySession
+from ...strategies.values import Compact, Strategy, Summarize, Trim
 
 if TYPE_CHECKING:
     from agents import Agent

@@ -5,8 +5,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from .doctor_database import Finding, guarded
-from .opening import told_url
+from ..database import told_url
+from .database import Finding, guarded
 
 _SOME_SKEW = 5.0  # seconds by which two clocks may differ
 _LOSING_POLICIES = ("allkeys", "volatile")  # of a Redis that makes room by deleting what it was given
@@ -24,7 +24,7 @@ async def look_at_server(url: str) -> list[Finding]:
 
 
 async def _migrated(url: str) -> Finding:
-    from ..migrations import current_revision, known_revisions, newest_revision
+    from ...migrations import current_revision, known_revisions, newest_revision
 
     current, newest = await current_revision(url), newest_revision()
     where = told_url(url)
@@ -40,7 +40,7 @@ async def _migrated(url: str) -> Finding:
 
 
 async def _listed(url: str) -> Finding:
-    from ..sessions.manager import SessionManager
+    from ...sessions.manager import SessionManager
 
     with closing(SessionManager(url)) as manager:
         await manager.list_sessions(limit=1)
@@ -51,7 +51,7 @@ async def _listed(url: str) -> Finding:
 
 
 async def _clocks(url: str) -> Finding:
-    from ..memory.database.access import MemoryDatabase
+    from ...memory.database.access import MemoryDatabase
 
     async with MemoryDatabase(url) as database:
         await database.prepared()

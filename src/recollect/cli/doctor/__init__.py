@@ -4,11 +4,11 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from .doctor_checks import look
-from .doctor_database import Finding
-from .opening import url_of
-from .output import indented, one_line, painted, say, tell_json
-from .parsing import Commands, add_command, add_json, add_place
+from ..arguments import Commands, add_command, add_json, add_place
+from ..database import url_of
+from ..output import indented, one_line, painted, say, tell_json
+from .checks import look
+from .database import Finding
 
 _MARKS = {"ok": ("✓", "green"), "off": ("–", "dim"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
 

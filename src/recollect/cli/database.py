@@ -1,19 +1,22 @@
-"""Finding and opening the database that a command is about."""
+"""Find and open the database that a command works on."""
 
 import argparse
 import os
 import re
+import sqlite3
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .configuration import configured, configured_url, is_configured
+from ..extras import require_extra
+from .arguments import NotThereError, refuse
 from .output import one_line
-from .parsing import NotThereError, refuse
 
 if TYPE_CHECKING:
     from ..memory.database.access import MemoryDatabase
     from ..memory.store import MemoryStore
+    from ..server.settings import Settings
 
 DEFAULT_FILE = "recollect.db"  # as that of the service and of `MemoryStore`, which takes longer to load
 _DEFAULT_AGENT = "assistant"
@@ -104,3 +107,54 @@ def confirm(options: argparse.Namespace, question: str) -> bool:
         return True
     print("nothing was done", file=sys.stderr)
     return False
+
+
+_FILE = "RECOLLECT_CONFIG"
+
+
+def is_configured(path: Path | None) -> bool:
+    """Whether there is a configuration besides `RECOLLECT_URL`, which needs nothing to be read."""
+    return path is not None or any(name == _FILE or _is_setting(name) for name in os.environ)
+
+
+def configured(path: Path | None, given: Mapping[str, str | None]) -> "Settings":
+    """The settings of the file and the environment, with those in their place that a command was given.
+
+    They are given by the names of their variables, such as `RECOLLECT_SERVER__PORT`.
+    """
+    require_extra("server", "pydantic", "a configuration")
+    from ..server.settings import load_settings
+
+    return load_settings(
+        path, os.environ | {name: value for name, value in given.items() if value is not None}
+    )
+
+
+def configured_url(path: Path | None) -> str | None:
+    """The URL of the database, as far as it was configured."""
+    if is_configured(path):
+        return configured(path, {}).database.url
+    return os.environ.get("RECOLLECT_URL") or None
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith("RECOLLECT_") and "__" in name
+
+
+_ALL = 1_000_000_000  # complaints: else the first hundred would hide what comes after them
+_NULL = re.compile(r"NULL value in (\S+)\.(\S+)")
+
+
+def damage_in(connection: sqlite3.Connection) -> list[str]:
+    """What is wrong with a database; empty if it is whole."""
+    told = {str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_ALL})")}
+    return sorted(line for line in told - {"ok"} if not _is_mistaken(connection, line))
+
+
+def _is_mistaken(connection: sqlite3.Connection, line: str) -> bool:
+    """SQLite 3.40 takes columns of tables without row ids for others, and sees NULL where there is none."""
+    found = _NULL.fullmatch(line)
+    if found is None:
+        return False
+    query = f'SELECT count(*) FROM "{found[1]}" WHERE "{found[2]}" IS NULL'
+    return bool(connection.execute(query).fetchone() == (0,))

@@ -6,14 +6,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ..errors import RecollectError
-from .doctor_database import Finding, State, guarded
-from .opening import told_url
-from .output import plural
+from ...errors import RecollectError
+from ..database import told_url
+from ..output import plural
+from .database import Finding, State, guarded
 
 if TYPE_CHECKING:
-    from ..providers.openai.registry import AgentRegistry
-    from ..server.settings import ChatSettings, Settings
+    from ...providers.openai.registry import AgentRegistry
+    from ...server.settings import ChatSettings, Settings
 
 KEYS_OF = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _ADDRESSES_OF = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
@@ -46,7 +46,7 @@ async def look_at_models(settings: "Settings | None") -> list[Finding]:
 
 def _agents_of(chat: "ChatSettings") -> "AgentRegistry":
     """The agents of the file, if there is one; among them must be the one that is asked by default."""
-    from ..providers.openai.registry import AgentRegistry
+    from ...providers.openai.registry import AgentRegistry
 
     registry = AgentRegistry() if chat.agents_file is None else AgentRegistry.from_toml(chat.agents_file)
     registry.get(chat.default_agent)
@@ -70,7 +70,7 @@ async def _extractor(name: str) -> Finding:
 
 async def _chat(chat: "ChatSettings", registry: "AgentRegistry") -> Finding:
     """The model of the agent that is asked by default: those of the others are at the same endpoint."""
-    from ..providers.openai.run_config import ModelEndpoint
+    from ...providers.openai.run_config import ModelEndpoint
 
     model = registry.get(chat.default_agent).model or chat.model
     if not model:

@@ -4,10 +4,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from .memory import NO_ENTRY, TYPES
-from .opening import open_store, owner_of, user_of
-from .output import one_line, painted, say, table, tell_json
-from .parsing import (
+from .arguments import (
     Commands,
     NotThereError,
     add_command,
@@ -18,6 +15,9 @@ from .parsing import (
     json_object,
     refuse,
 )
+from .database import open_store, owner_of, user_of
+from .memory import NO_ENTRY, TYPES
+from .output import one_line, painted, say, table, tell_json
 
 if TYPE_CHECKING:
     from ..memory.entry import Entry

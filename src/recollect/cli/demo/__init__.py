@@ -2,7 +2,7 @@
 
 import argparse
 
-from .parsing import Commands, add_command
+from ..arguments import Commands, add_command
 
 
 def add_demo_parser(commands: Commands) -> None:
@@ -17,6 +17,6 @@ def add_demo_parser(commands: Commands) -> None:
 
 
 def _demo(_: argparse.Namespace) -> int:
-    from .demo import run_demo
+    from .processes import run_demo
 
     return run_demo()

@@ -8,13 +8,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from .doctor_database import Finding, existing, guarded, known_steps, steps_in
-from .opening import file_of
-from .output import describe_partial, plural
+from ..database import file_of
+from ..output import describe_partial, plural
+from .database import Finding, existing, guarded, known_steps, steps_in
 
 if TYPE_CHECKING:
-    from ..memory.search.embedders import Embedder
-    from ..server.settings import Settings
+    from ...memory.search.embedders import Embedder
+    from ...server.settings import Settings
 
 _LONG_WAIT = 600.0  # seconds that something to learn from may wait before somebody should look
 _LOOK_FOR_CORRUPT = 10.0  # seconds: a large database is not read to its end
@@ -62,8 +62,8 @@ def _not_looked_at(name: str) -> Finding:
 
 
 async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Finding:
-    from ..server.access.keys import KeyStore
-    from ..server.addresses import is_loopback
+    from ...server.access.keys import KeyStore
+    from ...server.addresses import is_loopback
 
     valid = 0
     if is_there:
@@ -79,8 +79,8 @@ async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Findin
 
 
 async def _learning(url: str) -> Finding:
-    from ..memory.database.schema import QUEUE
-    from ..memory.store import MemoryStore
+    from ...memory.database.schema import QUEUE
+    from ...memory.store import MemoryStore
 
     async with MemoryStore(url, workers=0, embedder=None, all_tenants=True) as store:
         now = await store.coverage()
@@ -109,8 +109,8 @@ def learning_finding(told: str, failed: int, waited: float) -> Finding:
 
 async def _rows(url: str) -> Finding:
     """How many rows of memory are corrupt, as far as can be found in a few seconds."""
-    from ..memory.database.access import MemoryDatabase
-    from ..memory.repair import find_corrupt_rows
+    from ...memory.database.access import MemoryDatabase
+    from ...memory.repair import find_corrupt_rows
 
     counts: Counter[str] = Counter()
     is_whole = True
@@ -136,9 +136,9 @@ def rows_finding(counts: Mapping[str, int], is_whole: bool) -> Finding:
 
 async def _vectors(url: str, embedder: "Embedder") -> Finding:
     """Whether what is stored has vectors of the embedder that is configured, in all tenants."""
-    from ..memory.database.access import MemoryDatabase
-    from ..memory.database.schema import EMBEDDERS
-    from ..memory.database.vectors import Vectors, model_of
+    from ...memory.database.access import MemoryDatabase
+    from ...memory.database.schema import EMBEDDERS
+    from ...memory.database.vectors import Vectors, model_of
 
     model = model_of(embedder)
     async with MemoryDatabase(url) as database:

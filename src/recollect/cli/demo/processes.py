@@ -13,12 +13,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..extras import require_extra
-from ..items import estimate_tokens, split_turns, text_of
-from ..sessions.history import items_to_messages
-from ..sessions.sqlite import SQLiteSession
-from .learned import show_learned
-from .long_conversation import show_long_conversation
+from ...extras import require_extra
+from ...items import estimate_tokens, split_turns, text_of
+from ...sessions.history import items_to_messages
+from ...sessions.sqlite import SQLiteSession
+from .entries import show_learned
+from .strategies import show_long_conversation
 
 if TYPE_CHECKING:
     from agents import Agent

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import RecollectError
-from .configuration import configured, is_configured
-from .doctor_database import Finding, guarded, is_for_everybody, look_at_file
-from .doctor_memory import look_at_memory
-from .doctor_models import KEYS_OF, look_at_models
-from .doctor_servers import look_at_server
-from .opening import file_of
+from ...errors import RecollectError
+from ..database import configured, file_of, is_configured
+from .database import Finding, guarded, is_for_everybody, look_at_file
+from .memory import look_at_memory
+from .models import KEYS_OF, look_at_models
+from .servers import look_at_server
 
 if TYPE_CHECKING:
-    from ..memory.search.embedders import Embedder
-    from ..server.settings import Settings
+    from ...memory.search.embedders import Embedder
+    from ...server.settings import Settings
 
 # What each extra brings, by the modules and the name under which it was installed.
 EXTRAS = {
@@ -105,7 +104,7 @@ def _secrecy(config: Path | None, settings: "Settings | None") -> list[Finding]:
     path = Path(config or os.environ.get("RECOLLECT_CONFIG") or "")
     if settings is None or not path.is_file() or not is_for_everybody(path):
         return []
-    from ..server.settings import load_settings
+    from ...server.settings import load_settings
 
     alone = load_settings(path, {})
     if alone.chat.api_key is None and ":" not in urlsplit(alone.database.url).netloc.rpartition("@")[0]:
@@ -126,7 +125,7 @@ def _clock() -> Finding:
 
 async def _embedder(settings: "Settings | None") -> tuple[Finding, "Embedder | None"]:
     """Tried with one word; given back if it works."""
-    from ..memory.search.embedders.named import embedder_named
+    from ...memory.search.embedders.named import embedder_named
 
     name = "local" if settings is None else settings.memory.embedder
     if name == "none":

