@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recollect.server.access.audit import time_ordered_id
-from recollect.server.upkeep import Duty, Upkeep, _do, _for_each, oldest_kept
+from recollect.server.maintenance import Duty, Upkeep, _do, _for_each, oldest_kept
 from recollect.sql.columns import time_to_column
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop

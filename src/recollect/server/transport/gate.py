@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..errors import RecollectError
-from .access.callers import Caller, authenticate
-from .access.origins import check_origin
-from .access.slots import SlotLimits, Slots
-from .addresses import is_loopback
+from ...errors import RecollectError
+from ..access.authentication import Caller, authenticate
+from ..access.limits import SlotLimits, Slots
+from ..access.origins import check_origin
+from ..error_handlers import answer_error, answer_problem
+from ..problems import Problem
+from ..service import Service
+from ..settings import ServerSettings
 from .bodies import read_body, replay_body
-from .faults import answer_error, answer_problem
-from .problems import Problem
-from .service import Service
-from .settings import ServerSettings
+from .listener import is_loopback
 
 _WITH_BODY = {"POST", "PUT", "PATCH"}
 _GUARDED = "/v1"

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 
 from fastapi import APIRouter, Request, Response
 
-from ..faults import answer_problem
+from ..error_handlers import answer_problem
 from ..problems import Problem
 
 router = APIRouter(include_in_schema=False)

@@ -1,6 +1,6 @@
 """What was read a moment ago is kept for a moment, and never too much of it."""
 
-from recollect.server.access.briefly import BrieflyKept
+from recollect.server.access.cache import BrieflyKept
 
 
 class Clock:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from ..memory.database.schema import CONVERSATIONS
 from ..strategies.summaries import ConversationSummaryStore
-from .access.tenants import tenants_in
-from .telemetry.gathering import database_of
+from .database.schema import tenants_in
+from .telemetry.collector import database_of
 from .telemetry.logs import tell_error
 
 if TYPE_CHECKING:

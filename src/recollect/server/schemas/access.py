@@ -7,8 +7,79 @@ from pydantic import AfterValidator, Field
 
 from ...memory.times import read_date
 from . import examples
-from .base import Answer, Filters, exampled
-from .conversation_parts import UsageTotals
+from .base import Answer, Filters, NextCursor, Paged, TimeTold, exampled
+from .conversation_details import UsageTotals
+
+
+class AuditQuery(Paged):
+    """Which entries of the audit log are listed."""
+
+
+class AuditTold(Answer):
+    """Who did what, and when. Never contents."""
+
+    entry_id: str
+    at: TimeTold
+    key_id: str | None
+    action: str
+    target: str | None = Field(description="The ids of what it was about.")
+    status: int
+    request_id: str | None
+
+
+class AuditPage(Answer):
+    """The audit log, the newest first."""
+
+    model_config = exampled(
+        {
+            "items": [
+                {
+                    "entry_id": examples.ENTRY_ID,
+                    "at": examples.TIME,
+                    "key_id": examples.KEY_ID,
+                    "action": "conversations.create",
+                    "target": examples.CONVERSATION_ID,
+                    "status": 201,
+                    "request_id": "01K9XQ4D7B",
+                }
+            ],
+            "next_cursor": None,
+        }
+    )
+
+    items: list[AuditTold]
+    next_cursor: NextCursor
+
+
+class LimitsTold(Answer):
+    """What the tenant may use; null is without limit."""
+
+    requests_per_minute: int | None
+    tokens_per_day: int | None
+    retention_days: int | None
+
+
+class Whoami(Answer):
+    """Who calls, as the service knows them."""
+
+    model_config = exampled(
+        {
+            "tenant": "default",
+            "scope": "admin",
+            "key_id": None,
+            "limits": {"requests_per_minute": None, "tokens_per_day": None, "retention_days": None},
+            "tokens_used_today": 0,
+        }
+    )
+
+    tenant: str
+    scope: Literal["read", "write", "admin"]
+    key_id: str | None = Field(description="Null where the service is open.")
+    limits: LimitsTold
+    tokens_used_today: int
+
+
+# --- usage ---
 
 _WHOLE_DAY = r"^\d{4}-\d{2}-\d{2}$"
 

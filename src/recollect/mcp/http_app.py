@@ -18,15 +18,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import RecollectError
-from ..server.access.callers import Caller, authenticate
+from ..server.access.authentication import Caller, authenticate
 from ..server.access.keys import KeyStore
-from ..server.access.rates import RateLimiter
-from ..server.addresses import is_loopback
+from ..server.access.limits import RateLimiter
 from ..server.problems import MEDIA_TYPE, Problem
 from ..server.settings import Settings
+from ..server.transport.listener import is_loopback
 from .access import AGENT_HEADER, USER_HEADER, Access, Pinned, access_of
-from .memories import Memories
 from .server import Context, build_server
+from .stores import Memories
 
 PATH = "/mcp"
 

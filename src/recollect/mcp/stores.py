@@ -7,7 +7,7 @@ from typing import Self
 from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
 from ..server.access.audit import AuditLog
-from ..server.access.callers import OPEN_TENANT
+from ..server.access.authentication import OPEN_TENANT
 from ..server.settings import Settings
 
 _log = logging.getLogger(__name__)

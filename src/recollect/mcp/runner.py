@@ -8,14 +8,16 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from mcp.server.stdio import stdio_server
 
 from ..migrations import check_revision
 from ..server.access.keys import KeyStore
-from ..server.addresses import ListenError, address_of, is_loopback, listen
 from ..server.settings import Settings
+from ..server.transport.listener import ListenError, address_of, is_loopback, listen
 from .access import Access, Pinned
-from .over_http import PATH, mcp_app
-from .over_stdio import serve_stdio
+from .http_app import PATH, mcp_app
+from .server import build_server
+from .stores import Memories
 
 _GRACE = 10  # seconds that running requests get when the server ends
 
@@ -104,3 +106,20 @@ def _log_to_stderr(level: str) -> None:
 
 def _say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
+
+
+# --- standard input and output ---
+
+_log = logging.getLogger(__name__)
+
+
+async def serve_stdio(settings: Settings, access: Access) -> None:
+    """Serve the client at the other end until it goes away."""
+    async with Memories(settings, access.caller.tenant) as memories:
+        await memories.of(access.caller.tenant).coverage()  # what is wrong with the database is told now
+        server = build_server(memories, lambda _: access)
+        try:
+            async with stdio_server() as (received, sent):
+                await server.run(received, sent, server.create_initialization_options())
+        except* (BrokenPipeError, ConnectionError):
+            _log.info("the client is gone")

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from recollect.server.access.callers import Caller, authenticate
+from recollect.server.access.authentication import Caller, authenticate
 from recollect.server.access.keys import SCOPES, KeyStore, Scope
 from recollect.server.problems import Problem
 from recollect.testing.contract import in_event_loop

@@ -24,7 +24,7 @@ from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
 from .access.budget import Budget, TokenLedger
 from .settings import Settings
-from .telemetry.gathering import database_of, embedding_of
+from .telemetry.collector import database_of, embedding_of
 from .telemetry.logs import configure_logging
 
 GOODBYE = 15.0
@@ -120,7 +120,7 @@ class LearningProcess:
 
     async def _launch(self) -> Process:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "recollect.server.learning", stdin=PIPE, stdout=PIPE
+            sys.executable, "-m", "recollect.server.learner", stdin=PIPE, stdout=PIPE
         )
         assert process.stdin is not None
         process.stdin.write(self._told)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from starlette.types import Message, Receive
 
-from .problems import Problem
-from .settings import ServerSettings
+from ..problems import Problem
+from ..settings import ServerSettings
 
 _IDENTITY, _GZIP = {"", "identity"}, {"gzip", "x-gzip"}
 _GZIP_FORMAT = 31  # how zlib is told of a gzip header and the largest window

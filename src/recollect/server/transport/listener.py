@@ -3,7 +3,7 @@
 import ipaddress
 import socket
 
-from ..errors import RecollectError
+from ...errors import RecollectError
 
 
 class ListenError(RecollectError):

@@ -21,15 +21,15 @@ from typing import Any
 from fastapi import FastAPI
 from uvicorn import Config, Server
 
-from ..errors import RecollectError
-from ..migrations import check_revision
-from .addresses import address_of, is_loopback, listen
-from .app import create_app
+from ...errors import RecollectError
+from ...migrations import check_revision
+from ..app import create_app
+from ..service import Service
+from ..settings import ServerSettings, Settings
+from ..telemetry.logs import configure_logging, tell_error
+from ..telemetry.spans import start_traces
 from .connections import TimedConnection
-from .service import Service
-from .settings import ServerSettings, Settings
-from .telemetry.logs import configure_logging, tell_error
-from .telemetry.spans import start_traces
+from .listener import address_of, is_loopback, listen
 
 _log = logging.getLogger("recollect.server")
 TO_TELL_INTERRUPTION = 5
