@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
-from ...memory.settings import ConversationSettings
+from ...memory.conversation import ConversationSettings
 from ...memory.store import MemoryStore
 from ..dependencies import ReadStore, ServiceDep, WriteStore, make_router
 from ..problems import refused_input
