@@ -110,7 +110,7 @@ def learning_finding(told: str, failed: int, waited: float) -> Finding:
 async def _rows(url: str) -> Finding:
     """How many rows of memory are corrupt, as far as can be found in a few seconds."""
     from ..memory.database.access import MemoryDatabase
-    from ..memory.repair import find_corrupt_rows
+    from ..memory.database.repair import find_corrupt_rows
 
     counts: Counter[str] = Counter()
     is_whole = True

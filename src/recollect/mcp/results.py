@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from ..memory.conversation import Message
 from ..memory.entry import ContentType, Entry
-from ..memory.found import MemoryHit, TurnHit
+from ..memory.hits import MemoryHit, TurnHit
 from ..memory.rights.why import Quote, Why
 from ..memory.times import tell_day, tell_time
 from ..strategies.summaries import inject_memory

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from ...items import ModelUsage
-from ...memory.spending import Days, Spent, SpentBy
+from ...memory.run import Days, Spent, SpentBy
 from ...memory.times import now, tell_time
 from ..access.audit import AuditEntry
 from ..cursors import read_cursor

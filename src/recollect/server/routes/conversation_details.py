@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
+from ...memory.conversation import ConversationSettings
 from ...memory.run import Run
-from ...memory.settings import ConversationSettings
 from ...memory.store import MemoryStore
 from ...memory.times import tell_time
 from ...sessions.events import ConversationEvent

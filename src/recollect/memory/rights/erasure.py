@@ -21,13 +21,13 @@ from ..database import conversations, memories, removal
 from ..database.access import MemoryDatabase
 from ..database.conversations import ConversationRow
 from ..database.schema import CONVERSATIONS, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
-from .answers import Looked, look_for_quotes
 from .consequences import Group, Held, Standing, standing_of, successions
 from .ownership import Held as HeldElsewhere
 from .ownership import Whose, find_belongings, find_of_conversation, memories_of
+from .personal_data import Places, SessionTables, find_places, hold_sessions
+from .quotes import Looked, look_for_quotes
 from .same_words import Told, told_among
 from .session_items import Blanked, blank_events, blank_items
-from .session_tables import Places, SessionTables, find_places, hold_sessions
 
 Counts = dict[str, int]
 

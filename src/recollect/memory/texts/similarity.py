@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .facts.health import concerns_health
+from ..facts.health import concerns_health
 from .roles import Roles, play_other_roles, roles_of
-from .similar_words import (
+from .synonyms import (
     CJK_LIGHT,
     CJK_SAME,
     LIGHT,

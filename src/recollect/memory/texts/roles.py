@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .similar_words import LIGHT, NEGATIONS, NUMBERS, SAME
+from .synonyms import LIGHT, NEGATIONS, NUMBERS, SAME
 from .terms import stem
 
 _USER = "\0user"

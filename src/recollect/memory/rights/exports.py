@@ -21,13 +21,13 @@ from ...strategies.summaries.summary import COLUMNS, ConversationSummary, summar
 from ..conversation import summarize
 from ..database import conversations
 from ..database.access import MemoryDatabase
-from ..database.corrupt import page_from, readable, stored_object, stored_text, value_or
+from ..database.corruption import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
 from ..entry import CONTENT_TYPES, check_type
 from ..times import tell_time
 from .ownership import Belongings, Whose, find_belongings
+from .personal_data import SessionTables
 from .records import select, to_records, to_whole_record, told_columns
-from .session_tables import SessionTables
 
 FORMAT = "recollect.user/1"
 KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "summaries")

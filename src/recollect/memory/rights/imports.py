@@ -24,7 +24,7 @@ from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMOR
 from ..entry import CONTENT_TYPES
 from ..memory import Memory
 from ..pipeline.stages import STAGES as STAGE_NAMES
-from ..spending import MOST_TOKENS
+from ..run import MOST_TOKENS
 from ..times import latest_allowed
 from .records import LARGEST, to_row
 
