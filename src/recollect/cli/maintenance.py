@@ -20,7 +20,7 @@ from .database import configured_url, confirm, damage_in, existing_url, file_of,
 from .output import one_line, plural, progress, say, table, tell_json
 
 if TYPE_CHECKING:
-    from ..memory.repair import CorruptRow
+    from ..memory.database.repair import CorruptRow
 
 _PAGES = 1000  # copied at a time
 
@@ -240,14 +240,14 @@ def _created(target: Path) -> IO[str]:
 
 
 async def _find(options: argparse.Namespace) -> "list[CorruptRow]":
-    from ..memory.repair import find_corrupt_rows
+    from ..memory.database.repair import find_corrupt_rows
 
     async with open_memory_database(options) as database:
         return [row async for row in find_corrupt_rows(database)]
 
 
 async def _mend(options: argparse.Namespace, saved: IO[str]) -> "list[CorruptRow]":
-    from ..memory.repair import repair_rows
+    from ..memory.database.repair import repair_rows
 
     async with open_memory_database(options) as database:
         return [row async for row in repair_rows(database, saved)]

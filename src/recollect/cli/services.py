@@ -42,7 +42,7 @@ def add_serve_parser(commands: Commands) -> None:
 def run_serve(options: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     require_extra("server", "fastapi", "recollect serve")
-    from ..server.serving import serve
+    from ..server.transport.runner import serve
 
     given = {
         "RECOLLECT_DATABASE__URL": options.url,
@@ -127,7 +127,7 @@ async def _run(plan: _Plan, until_idle: bool, say: _Say) -> "Coverage":
 async def _open(plan: _Plan, opened: AsyncExitStack) -> "tuple[MemoryStore, Extractor]":
     _check_model(plan.model)
     if plan.settings is not None:
-        from ..server.learning import open_learner
+        from ..server.learner import open_learner
         from ..server.telemetry.logs import configure_logging
 
         configure_logging(plan.settings.logging)
@@ -229,7 +229,7 @@ async def _serve_stdio(options: argparse.Namespace) -> None:
 
     access = local_access(Pinned(*_owner(options)), options.tenant or _DEFAULT_TENANT)
     settings = _settings(options)
-    from ..mcp.running import run_stdio  # heavy, and not needed to say what is wrong with the above
+    from ..mcp.runner import run_stdio  # heavy, and not needed to say what is wrong with the above
 
     await run_stdio(settings, access)
 
@@ -238,7 +238,7 @@ async def _serve_http(options: argparse.Namespace) -> None:
     from ..mcp.access import Pinned
 
     pinned, settings = Pinned(*_owner(options)), _settings(options)
-    from ..mcp.running import run_http
+    from ..mcp.runner import run_http
 
     port = _DEFAULT_PORT if options.port is None else options.port
     await run_http(settings, pinned, options.host or _DEFAULT_HOST, port)
