@@ -4,16 +4,21 @@ import weakref
 from collections.abc import AsyncGenerator
 from typing import Any, Self
 
+from ..extras import require_extra
+
+# ruff: noqa: E402 - a missing extra must be named before the imports below fail for lack of it
+require_extra("postgres", "sqlalchemy.ext.asyncio", "SQLAlchemySession")
+
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from ...items import escape_non_ascii
-from ...sql.sqlalchemy.connections import Connections, EngineState
-from ...sql.sqlalchemy.engine import SQLAlchemyEngine
-from ...sql.sqlalchemy.shared import SharedEngine, acquire_shared, release_shared
-from ..protocol import SessionMetadata
-from ..sql.session import SQLSession
-from ..sql.tables import tables_named
-from .queries import queries_for
+from ..items import escape_non_ascii
+from ..sql.sqlalchemy.connections import Connections, EngineState
+from ..sql.sqlalchemy.engine import SQLAlchemyEngine
+from ..sql.sqlalchemy.registry import SharedEngine, acquire_shared, release_shared
+from .protocol import SessionMetadata
+from .sql.dialects import queries_for
+from .sql.session import SQLSession
+from .sql.tables import tables_named
 
 _states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
 

@@ -4,12 +4,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ...sql.sqlite.connection import EngineOptions
-from ...sql.sqlite.registry import acquire_engine, drop_engine, release_engine
-from ..protocol import SessionMetadata
-from ..sql.session import SQLSession
-from ..sql.tables import tables_named
-from .queries import queries_for
+from ..sql.sqlite.connection import EngineOptions
+from ..sql.sqlite.registry import acquire_engine, drop_engine, release_engine
+from .protocol import SessionMetadata
+from .sql.dialects import queries_for
+from .sql.session import SQLSession
+from .sql.tables import tables_named
 
 _options = lru_cache(maxsize=64)(EngineOptions)
 
@@ -35,7 +35,7 @@ class _FileSession(SQLSession):
         self.db_path = db_path
         self.sessions_table = sessions_table
         self.messages_table = messages_table
-        queries = queries_for(tables_named(sessions_table, messages_table, self._advanced))
+        queries = queries_for("sqlite", tables_named(sessions_table, messages_table, self._advanced))
         self._file = acquire_engine(str(db_path), _options(durability, busy_timeout))
         try:
             super().__init__(session_id, self._file, queries, session_settings, metadata)

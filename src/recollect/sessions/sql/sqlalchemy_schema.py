@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from ..sql.tables import Tables
+from .tables import Tables
 
 # MySQL cannot index a text without a length, compares texts loosely unless told not to, and has short ones
 # of 64 KB; elsewhere a session's id and an item may be as long as they like.

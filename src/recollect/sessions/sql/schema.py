@@ -239,7 +239,7 @@ class SessionSchema(Schema):
 
     def describe(self) -> Any:
         """As SQLAlchemy's `MetaData`."""
-        from ..sqlalchemy.schema import describe
+        from .sqlalchemy_schema import describe
 
         return describe(self.tables)
 
