@@ -24,6 +24,7 @@ from ..search.embedders import CachedEmbedder, Embedder
 from ..search.embedders.local import local_embedder
 from .corpora import Corpora
 from .knowledge import Knowledge
+from .monitor import StoreMonitor
 from .recording import Recording, check_seconds
 from .rights import Rights
 from .searching import Rest, Searching
@@ -114,6 +115,11 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
                 runner = Runner(self._database, extractor, self._options, self._counted_tenant, self._meter)
                 self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
+
+    @property
+    def monitor(self) -> StoreMonitor:
+        """The state of the store for metrics and health checks."""
+        return StoreMonitor(self._database, self._embedding)
 
     @property
     def is_learning(self) -> bool:
