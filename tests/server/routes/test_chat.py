@@ -10,7 +10,7 @@ import httpx2
 import jsonschema_rs
 import pytest
 
-from recollect.providers.openai.failures import DETAILS, ChatFailedError
+from recollect.providers.errors import DETAILS, ChatFailedError
 from recollect.server.faults import problem_of, turn_code
 from recollect.server.schemas.streams import EVENTS, FailedCode
 from recollect.server.settings import Settings
