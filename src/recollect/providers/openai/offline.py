@@ -15,7 +15,7 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 
 from ...integrations.openai_agents.run_texts import words_of_user
 from ...memory.entry import Entry
-from ...memory.found import MemoryHit, Recalled, TurnHit
+from ...memory.hits import MemoryHit, Recalled, TurnHit
 from ...memory.times import tell_day
 
 _MOST_ENTRIES = 5
