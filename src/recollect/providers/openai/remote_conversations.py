@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ExtractionError, ModelRefusedError
 from ...extras import require_extra
-from ...memory.models.faults import fault_of_status, seconds_to_wait, unavailable
+from ...memory.extraction.faults import fault_of_status, seconds_to_wait, unavailable
 from ..values import ChatTurn
 from .active_turn import Parts
 from .database.turns import ChatTurns
