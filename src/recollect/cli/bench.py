@@ -76,7 +76,7 @@ def run_locomo(options: argparse.Namespace) -> int:
     """Measure on LoCoMo, and tell the figures."""
     from ..memory.search import Weights
     from ..memory.search.evaluation import figures, figures_by_category, read_locomo
-    from ..memory.search.weights import PARTS
+    from ..memory.search.ranking import PARTS
 
     samples = read_locomo(_read_json(options.data))
     corpora = asyncio.run(_prepare(samples, _embedder(options.embedder)))

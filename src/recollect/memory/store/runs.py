@@ -32,7 +32,7 @@ from ..pipeline.results import count_left_out
 from ..pipeline.stages import STAGES
 from ..run import Coverage, Run, RunFailure, RunStage, RunStatus
 from ..spending import Days, Spent, SpentBy, spent_from
-from .part import Part, check_after
+from .lookup import Part, check_after
 
 _SHORTEST_LOOK = 0.005  # seconds between two looks at whether all is done
 _LONGEST_LOOK = 0.1

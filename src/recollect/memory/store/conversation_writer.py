@@ -15,8 +15,7 @@ from ..database import settings as stored_settings
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet import Due
-from ..pipeline.quiet import close, make_runs
-from ..pipeline.spans import spans_of
+from ..pipeline.scheduler import close, make_runs, spans_of
 from ..settings import (
     UNCHANGED,
     ConversationSettings,
@@ -26,7 +25,7 @@ from ..settings import (
     strategy_to_column,
 )
 from ..times import check_said, now
-from .reading import Reading
+from .conversation_reader import Reading
 
 _NO_CONVERSATION = "there is no conversation with this conversation_id"
 
