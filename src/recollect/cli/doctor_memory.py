@@ -63,7 +63,7 @@ def _not_looked_at(name: str) -> Finding:
 
 async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Finding:
     from ..server.access.keys import KeyStore
-    from ..server.addresses import is_loopback
+    from ..server.transport.listener import is_loopback
 
     valid = 0
     if is_there:
@@ -110,7 +110,7 @@ def learning_finding(told: str, failed: int, waited: float) -> Finding:
 async def _rows(url: str) -> Finding:
     """How many rows of memory are corrupt, as far as can be found in a few seconds."""
     from ..memory.database.access import MemoryDatabase
-    from ..memory.repair import find_corrupt_rows
+    from ..memory.database.repair import find_corrupt_rows
 
     counts: Counter[str] = Counter()
     is_whole = True

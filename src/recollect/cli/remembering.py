@@ -21,7 +21,7 @@ from .parsing import (
 
 if TYPE_CHECKING:
     from ..memory.entry import Entry
-    from ..memory.found import MemorySearch, TurnSearch
+    from ..memory.hits import MemorySearch, TurnSearch
 
 
 def add_remember_parser(commands: Commands) -> None:
@@ -127,7 +127,7 @@ def _recall(options: argparse.Namespace) -> int:
 
 
 async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]":
-    from ..memory.found import TurnSearch
+    from ..memory.hits import TurnSearch
 
     owner = _searched(options)
     async with open_store(options, embeds=True) as store:

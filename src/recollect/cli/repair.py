@@ -13,7 +13,7 @@ from .output import one_line, plural, say, table, tell_json
 from .parsing import Commands, add_command, add_json, add_place, add_yes, path
 
 if TYPE_CHECKING:
-    from ..memory.repair import CorruptRow
+    from ..memory.database.repair import CorruptRow
 
 _EXPLAINED = """
 A corrupt row has a column that cannot be parsed. Reading leaves it out. This command saves each such row to a
@@ -77,14 +77,14 @@ def _created(target: Path) -> IO[str]:
 
 
 async def _find(options: argparse.Namespace) -> "list[CorruptRow]":
-    from ..memory.repair import find_corrupt_rows
+    from ..memory.database.repair import find_corrupt_rows
 
     async with open_memory_database(options) as database:
         return [row async for row in find_corrupt_rows(database)]
 
 
 async def _mend(options: argparse.Namespace, saved: IO[str]) -> "list[CorruptRow]":
-    from ..memory.repair import repair_rows
+    from ..memory.database.repair import repair_rows
 
     async with open_memory_database(options) as database:
         return [row async for row in repair_rows(database, saved)]

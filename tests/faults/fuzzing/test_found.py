@@ -13,7 +13,7 @@ from recollect.errors import ImportFormatError
 from recollect.items import group_items, newest_whole
 from recollect.items.codec import decode_item
 from recollect.memory.database.schema import CONVERSATIONS, MESSAGES
-from recollect.memory.rights.importing import read_export
+from recollect.memory.rights.imports import read_export
 from recollect.memory.search.dates import NamedDate, named_dates
 from recollect.sessions.in_memory import InMemorySession
 from recollect.sessions.moving import ImportReport, import_sdk_sessions

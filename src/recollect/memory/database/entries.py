@@ -12,9 +12,9 @@ from ...sql.rows import insert
 from ...sql.scripts import Row, Script, Statement, run_all
 from ..entry import ContentType, Entry, Evidence, check_type
 from ..metadata import metadata_to_column
-from ..terms import terms
+from ..texts.terms import terms
 from . import memories
-from .corrupt import (
+from .corruption import (
     or_none,
     readable,
     stored_count,

@@ -9,7 +9,7 @@ from ..facts.clauses import facts_of, slot_in
 from ..facts.slots import Slot, slot_of
 from ..facts.stances import Stance, contradict, stance_of
 from ..pipeline.stages import Candidate, Decision
-from ..similarity import Meaning, mean_the_same, meaning_of, says_more
+from ..texts.similarity import Meaning, mean_the_same, meaning_of, says_more
 
 _MOST_PER_WORD = 60  # the newest that have a word; a word of more than that tells little apart
 _MOST_WORDS = 40

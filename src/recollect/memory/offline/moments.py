@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any, Literal
 
-from ..similar_words import MONTH_NAMES
+from ..texts.synonyms import MONTH_NAMES
 
 UNITS = [
     "zero",

@@ -14,7 +14,7 @@ from ..database.entries import Changes, NewEntry, Support, telling_terms
 from ..entry import Entry
 from ..facts.clauses import facts_of, slot_in
 from ..facts.stances import contradict, stance_of
-from ..similarity import mean_the_same, meaning_of, says_more
+from ..texts.similarity import mean_the_same, meaning_of, says_more
 from ..times import MOST_AHEAD, latest_allowed, now
 from .stages import MOST_EVIDENCE, Candidate, Decision
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..terms import characters, terms
+from ..texts.terms import characters, terms
 from .documents import Document, Numbers, Vector, Vectors, name_share, question_share, substance, tells_time
 from .index import Column, Layout, Postings, lay_out
 

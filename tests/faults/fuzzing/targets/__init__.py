@@ -4,7 +4,7 @@ from ..target import Target
 
 _ITEMS = ("recollect.items", "recollect.sessions.history", "recollect.sessions.repair")
 _VIEWS = ("recollect.items", "recollect.strategies")
-_SEARCH = ("recollect.memory.search", "recollect.memory.terms")
+_SEARCH = ("recollect.memory.search", "recollect.memory.texts.terms")
 _IMPORTS = ("recollect.sessions.moving", "recollect.sessions.history", "recollect.memory.rights")
 _SESSIONS = ("recollect.sessions",)
 _SERVICE = ("recollect.server",)
