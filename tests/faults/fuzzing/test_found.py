@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.importing import _left_out, _read_document
+from recollect.cli.user_data import _left_out, _read_document
 from recollect.errors import ImportFormatError
 from recollect.items import group_items, newest_whole
 from recollect.items.codec import decode_item
