@@ -10,7 +10,7 @@ from ..pipeline.stages import Usage
 from .asking import ExtractorOptions, Said, count_of
 from .extractor import ModelExtractor
 from .openai import with_schema
-from .prompting import Prompt
+from .stage_prompts import Prompt
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

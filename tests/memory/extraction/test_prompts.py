@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.items import estimate_text_tokens
-from recollect.memory.models.prompting import (
+from recollect.memory.extraction.quotes import shorten
+from recollect.memory.extraction.stage_prompts import (
     Prompt,
     mind_prompt,
     modification_prompt,
     stage_files,
     update_prompt,
 )
-from recollect.memory.models.quoting import shorten
 from recollect.memory.pipeline.stages import STAGES, Stage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer

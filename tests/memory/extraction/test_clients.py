@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from recollect.errors import ModelUnavailableError
-from recollect.memory.models import AnthropicExtractor, OpenAIExtractor
+from recollect.memory.extraction import AnthropicExtractor, OpenAIExtractor
 from recollect.memory.pipeline.stages import Extractor, Modification
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, Refuse
@@ -167,7 +167,7 @@ def test_a_missing_extra_is_named(package: str) -> None:
     name = {"openai": "OpenAIExtractor", "anthropic": "AnthropicExtractor"}[package]
     script = (
         f"import sys; sys.modules['{package}'] = None\n"  # what Python takes for: not to be had
-        f"from recollect.memory import models\nmodels.{name}()"
+        f"from recollect.memory import extraction\nextraction.{name}()"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert f"{name} needs the extra '{package}': pip install 'recollect[{package}]'" in ended.stderr
@@ -175,7 +175,7 @@ def test_a_missing_extra_is_named(package: str) -> None:
 
 def test_importing_the_extractors_loads_no_provider() -> None:
     script = (
-        "import sys, recollect.memory.models\n"
+        "import sys, recollect.memory.extraction\n"
         "sys.exit(bool({'openai', 'anthropic', 'agents', 'httpx2'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recollect.memory.models import PROMPT_VERSION
+from recollect.memory.extraction import PROMPT_VERSION
 from recollect.memory.pipeline.stages import Candidate, Decision, Mind, Modification, Update, Usage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, Reply, ToolCall

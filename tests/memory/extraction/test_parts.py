@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import UnusableAnswerError
-from recollect.memory.models.parts import split_excerpt
+from recollect.memory.extraction.stage_prompts import split_excerpt
 from recollect.memory.pipeline.stages import Usage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, RecordedRequest, Reply

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from ...errors import UnusableAnswerError
 from ..entry import ContentType
-from .decoding import Found, find_json
 from .fields import (
     clean_text,
     confidence_of,
@@ -23,6 +22,7 @@ from .fields import (
     score_of,
     slot_of,
 )
+from .json_text import Found, find_json
 
 Action = Literal["add", "supersede", "none"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from ..pipeline.stages import Usage
 from .asking import ExtractorOptions, Said, count_of
 from .extractor import ModelExtractor
-from .prompting import Prompt
+from .stage_prompts import Prompt
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

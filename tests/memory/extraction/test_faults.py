@@ -16,8 +16,8 @@ from recollect.errors import (
     UnusableAnswerError,
 )
 from recollect.items import estimate_text_tokens
-from recollect.memory.models import AnthropicExtractor, OpenAIExtractor
-from recollect.memory.models.faults import seconds_to_wait
+from recollect.memory.extraction import AnthropicExtractor, OpenAIExtractor
+from recollect.memory.extraction.faults import seconds_to_wait
 from recollect.memory.pipeline.stages import Modification
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (

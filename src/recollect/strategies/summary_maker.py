@@ -10,11 +10,10 @@ from dataclasses import replace
 
 from ..errors import SummaryFailedError
 from ..items import Item, Tokenizer, estimate_text_tokens
-from .anchors import Claim, StoredSummary
+from .anchors import Claim, Kept, StoredSummary
+from .background import InFlight
 from .events import Callback, View, describe_change, tell
-from .inflight import InFlight
-from .looking import Look, Looker
-from .notes import Kept
+from .reader import Look, Looker
 from .summarizers.protocol import Summarizer, Summary, SummaryRequest
 from .values import Summarize
 from .views import summary_items

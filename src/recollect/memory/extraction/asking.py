@@ -14,7 +14,7 @@ from ...strategies.summarizers.clients import AsksProvider
 from ..pipeline.stages import Usage
 from ..run import MOST_TOKENS
 from .faults import UnknownFormError, fault_of, fault_of_status, unavailable
-from .prompting import Prompt
+from .stage_prompts import Prompt
 
 MOST_RAW = 100_000
 """Characters that are kept of what a model said."""

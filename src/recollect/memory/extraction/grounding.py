@@ -11,7 +11,7 @@ from ..conversation import Message
 from ..pipeline.stages import MOST_EVIDENCE, Candidate, Decision, Excerpt
 from ..texts.synonyms import LIGHT
 from ..texts.terms import terms
-from .parsing import Choice, Draft
+from .responses import Choice, Draft
 
 _LONGEST = 20_000  # characters of a message that are compared
 _ABOUT_ASSISTANT = re.compile(

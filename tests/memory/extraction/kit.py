@@ -8,7 +8,7 @@ import pytest
 
 from recollect.memory.conversation import Message, read_messages
 from recollect.memory.entry import ContentType, Entry
-from recollect.memory.models import AnthropicExtractor, OpenAIExtractor
+from recollect.memory.extraction import AnthropicExtractor, OpenAIExtractor
 from recollect.memory.pipeline.stages import Candidate, Excerpt
 from recollect.testing.providers import ProviderServer
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import UnusableAnswerError
 from recollect.memory.entry import CONTENT_TYPES
-from recollect.memory.models.decoding import find_json
-from recollect.memory.models.fields import (
+from recollect.memory.extraction.fields import (
     LONGEST_TEXT,
     confidence_of,
     content_type_of,
@@ -20,14 +19,9 @@ from recollect.memory.models.fields import (
     score_of,
     slot_of,
 )
-from recollect.memory.models.grounding import ground
-from recollect.memory.models.parsing import (
-    Choice,
-    Draft,
-    parse_mind,
-    parse_modification,
-    parse_update,
-)
+from recollect.memory.extraction.grounding import ground
+from recollect.memory.extraction.json_text import find_json
+from recollect.memory.extraction.responses import Choice, Draft, parse_mind, parse_modification, parse_update
 
 from .kit import MOVED
 

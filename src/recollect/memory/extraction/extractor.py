@@ -9,13 +9,20 @@ from typing import Any, TypeVar
 
 from ...errors import ExtractionError, ModelRefusedError, UnusableAnswerError
 from ..entry import Entry
-from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update, Usage
+from ..pipeline.stages import Answer, Candidate, Excerpt, Extractor, Mind, Modification, Update, Usage
 from .asking import MOST_RAW, AsksModel, Said
 from .faults import TooLongError
 from .grounding import decide, ground
-from .parsing import parse_mind, parse_modification, parse_update
-from .parts import is_user_heard, split_excerpt
-from .prompting import PROMPT_VERSION, Prompt, mind_prompt, modification_prompt, update_prompt
+from .responses import parse_mind, parse_modification, parse_update
+from .stage_prompts import (
+    PROMPT_VERSION,
+    Prompt,
+    is_user_heard,
+    mind_prompt,
+    modification_prompt,
+    split_excerpt,
+    update_prompt,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -165,3 +172,17 @@ def _dropped(unreadable: int, without_evidence: int, about_assistant: int) -> Co
         "dropped_without_evidence": without_evidence,
         "dropped_about_assistant": about_assistant,
     }
+
+
+def build_extractor(name: str) -> Extractor:
+    """Build the extractor that a configuration names: `offline`, `openai:MODEL` or `anthropic:MODEL`."""
+    if name == "offline":
+        from ..offline import OfflineExtractor
+
+        return OfflineExtractor()
+    kind, _, model = name.partition(":")
+    if kind not in ("openai", "anthropic") or not model:
+        raise ValueError("a model must be offline, openai:NAME or anthropic:NAME")
+    from . import AnthropicExtractor, OpenAIExtractor
+
+    return OpenAIExtractor(model) if kind == "openai" else AnthropicExtractor(model)
