@@ -68,9 +68,9 @@ if TYPE_CHECKING:
     from .memory.memory import MemoryOutline as MemoryOutline
     from .memory.memory import UserOutline as UserOutline
     from .memory.offline import OfflineExtractor as OfflineExtractor
-    from .memory.pipeline.metering import TokenMeter as TokenMeter
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
+    from .memory.pipeline.token_meter import TokenMeter as TokenMeter
     from .memory.rights.receipt import Receipt as Receipt
     from .memory.rights.why import Why as Why
     from .memory.run import Coverage as Coverage
@@ -347,7 +347,7 @@ _PUBLIC = {
         "OnnxEmbedder",
         "OpenAIEmbedder",
     ),
-    "memory.pipeline.metering": ("TokenMeter",),
+    "memory.pipeline.token_meter": ("TokenMeter",),
     "providers.openai.exports": (
         "OpenAIAgentProvider",
         "OpenAISQLAlchemySessionStore",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ...errors import InvalidTypeError, InvalidValueError
 from ...items import ModelUsage
 from ...memory.conversation import Message
-from ...memory.pipeline.metering import Metered
+from ...memory.pipeline.token_meter import Metered
 from ...sessions.events import EventLog
 from ...strategies.session import StrategySession
 from ...strategies.summaries import ConversationSummaryStore

@@ -12,8 +12,7 @@ from .corpus import Corpus
 from .documents import Document, Vector
 from .embedders.protocol import Embedder, checked
 from .query import Query, understand
-from .ranking import Hit, rank
-from .weights import Weights
+from .ranking import Hit, Weights, rank
 
 PATIENCE = 3.0
 """Seconds that a question waits for its vector; after them it is answered by words alone."""

@@ -28,8 +28,8 @@ from ..rights.why import Why, explain
 from ..search.embedders import CachedEmbedder, Embedder
 from ..texts import terms
 from ..times import now, read_time
-from .corpora import Corpora
-from .part import Part
+from .corpus_cache import Corpora
+from .lookup import Part
 
 _TRIES = 100  # of an erasure that others overtake
 _LONGEST_PAUSE = 0.05  # seconds

@@ -5,17 +5,17 @@ something takes their place, and then only the facts that it replaces. Nothing i
 model says.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
 from ..database.entries import Changes, NewEntry, Support, telling_terms
 from ..entry import Entry
-from ..facts.stated import slot_in
-from ..texts.similarity import mean_the_same, meaning_of
+from ..facts.clauses import facts_of, slot_in
+from ..facts.stances import contradict, stance_of
+from ..texts.similarity import mean_the_same, meaning_of, says_more
 from ..times import MOST_AHEAD, latest_allowed, now
-from .remaining import remaining_facts, replaces
 from .stages import MOST_EVIDENCE, Candidate, Decision
 
 Cited = tuple[tuple[str, str], ...]
@@ -238,3 +238,57 @@ def _new_entry(
         said_at,
         later,
     )
+
+
+def remaining_facts(text: str, successor: str) -> list[str]:
+    """The facts of a text that its successor does not replace; none where it states one fact."""
+    facts = facts_of(text)
+    if len(facts) == 1:
+        return []
+    replaced = [fact for fact in facts if replaces(successor, fact)] or [_nearest(facts, successor)]
+    return [fact for fact in facts if fact not in replaced]
+
+
+def replaces(text: str, fact: str) -> bool:
+    """Whether a text states the same as a fact, another value of it, or its contrary."""
+    if any(_is_about_the_same(stated, fact) for stated in facts_of(text)):
+        return True
+    meaning, of_fact = meaning_of(text), meaning_of(fact)
+    is_said = mean_the_same(meaning, of_fact) or says_more(meaning, of_fact)
+    return is_said or contradict(stance_of(text), stance_of(fact))
+
+
+def _is_about_the_same(one: str, other: str) -> bool:
+    slot, known = slot_in(one), slot_in(other)
+    return slot is not None and known is not None and slot.name == known.name
+
+
+def _nearest(facts: list[str], text: str) -> str:
+    """The fact that shares most words with a text; the first where none shares any."""
+    words = set(telling_terms(text))
+    return max(facts, key=lambda fact: len(words & set(telling_terms(fact))))
+
+
+def one_fact_each(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, with one for each fact in place of any that states several."""
+    return tuple(part for candidate in candidates for part in _parts(candidate))
+
+
+def _parts(candidate: Candidate) -> Iterator[Candidate]:
+    facts = facts_of(candidate.text)
+    if len(facts) == 1:
+        yield candidate
+        return
+    dated = _dated_fact(facts, candidate.valid_from)
+    for place, fact in enumerate(facts):
+        slot = slot_in(fact)
+        part = replace(
+            candidate, text=fact, slot=slot.name if slot else candidate.slot if not place else None
+        )
+        yield part if fact == dated else replace(part, valid_from=None, valid_to=None, data={})
+
+
+def _dated_fact(facts: list[str], valid_from: str | None) -> str:
+    """The fact that the date of a candidate is about: the one that names the year, or else the first."""
+    year = valid_from[:4] if valid_from else None
+    return next((fact for fact in facts if year and year in fact), facts[0])

@@ -24,10 +24,9 @@ from ..database import conversations, memories, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
-from ..pipeline.quiet import close, make_runs
-from ..pipeline.spans import spans_of
+from ..pipeline.scheduler import close, make_runs, spans_of
 from ..times import check_said, now
-from .reading import Reading
+from .conversation_reader import Reading
 
 _NO_CONVERSATION = "there is no conversation with this conversation_id"
 

@@ -20,10 +20,10 @@ from ..entry import ContentType, check_type
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
 from ..search import Corpus, Document, Hit, rank
 from ..search.embedders import Embedder
-from ..search.finding import Asked, Findings, ask, left_out
+from ..search.lookup import Asked, Findings, ask, left_out
 from ..times import now, read_bound, read_time, tell_day
-from .corpora import Corpora, Held
-from .part import Part
+from .corpus_cache import Corpora, Held
+from .lookup import Part
 
 Keep: TypeAlias = Callable[[Document], bool]
 

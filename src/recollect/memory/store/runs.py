@@ -31,7 +31,7 @@ from ..database.schema import FAILURES, RUNS
 from ..pipeline.results import count_left_out
 from ..pipeline.stages import STAGES
 from ..run import Coverage, Days, Run, RunFailure, RunStage, RunStatus, Spent, SpentBy, spent_from
-from .part import Part, check_after
+from .lookup import Part, check_after
 
 _SHORTEST_LOOK = 0.005  # seconds between two looks at whether all is done
 _LONGEST_LOOK = 0.1

@@ -17,7 +17,7 @@ from ..database.corruption import Page, fill_page, page_from
 from ..database.pages import Edge
 from ..hits import ConversationsFound
 from ..times import tell_time
-from .part import Part, check_owners
+from .lookup import Part, check_owners
 
 _LAST = 2**62  # no message has an index as high
 _LONGEST_WORDS = 1000

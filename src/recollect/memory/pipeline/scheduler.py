@@ -1,12 +1,13 @@
 """Making the runs of conversations that have been quiet for long enough, or that are closed."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from ...sql.scripts import Script, Statement
+from ..conversation import Message
 from ..database import conversations, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.quiet_period import Due
-from .spans import spans_of
 
 _AT_ONCE = 50  # conversations
 _LAST = 2**62  # no message has an index as high
@@ -62,3 +63,25 @@ def make_runs(database: MemoryDatabase, owner: Due, first: int, now: str) -> Scr
     spans = spans_of(conversations.messages_from(said))
     yield from runs.enqueue(database.queue, owner.tenant, owner.memory_id, owner.conversation_id, spans, now)
     yield Statement(quiet_period.ALL_IN_RUNS, (owner.conversation_id,))
+
+
+_MOST_MESSAGES = 100
+_MOST_CHARACTERS = 40_000
+
+
+def spans_of(messages: Sequence[Message]) -> list[tuple[int, int]]:
+    """The first and the last index of each run over these messages."""
+    spans: list[tuple[int, int]] = []
+    size = 0
+    for message in messages:
+        size += len(message.content)
+        if spans and _fits(spans[-1], message.message_index, size):
+            spans[-1] = (spans[-1][0], message.message_index)
+        else:
+            spans.append((message.message_index, message.message_index))
+            size = len(message.content)
+    return spans
+
+
+def _fits(span: tuple[int, int], index: int, size: int) -> bool:
+    return index - span[0] < _MOST_MESSAGES and size <= _MOST_CHARACTERS

@@ -1,20 +1,96 @@
-"""What is worth knowing in one message of a user, as candidates."""
+"""Questions of the assistant, and the short answers that make sense only with them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from ..conversation import Message
-from ..pipeline.stages import Candidate
-from .asking import Asked, answer_to, asked_before
-from .deciding import ENDS
+from ..facts.slots import slot_of
+from ..pipeline.stages import MOST_EVIDENCE, Candidate
+from .decisions import ENDS
 from .grammar import ENGLISH, grammar_of
 from .moments import Moment
 from .salience import DATED, LEAST, PICTURED, STRONG, answers
-from .sentences import caption_of
-from .statements import Statement, statements_of
-from .telling import LONGEST, tell_further, tell_statement, with_said_on
+from .sentences import caption_of, sentences_of, without_opening
+from .statements import (
+    LONGEST,
+    Statement,
+    statement_of,
+    statements_of,
+    tell_further,
+    tell_statement,
+    with_said_on,
+)
+
+_LONGEST_QUESTION = 120
+_LONGEST_ANSWER = 60
+_LAST = 2000  # characters of the assistant's message, in which its last question stands
+_ASKS_FOR_A_NAME_OR_NUMBER = re.compile(
+    r"\b(?:what|which|where|who|when|how (?:long|many|much|old|often))\b|什么|哪|谁|几|多[少大久长]",
+    re.IGNORECASE,
+)
+_SAYS_NOTHING = re.compile(
+    r"^(?:yes|yeah|yep|no|nope|sure|ok(?:ay)?|maybe|not (?:yet|really|sure)|i (?:do|did|am|have|don['’]t"
+    r"|will)|nothing"
+    r"|never mind|thanks?|thank you|of course|definitely|absolutely|是的?|不是?|好的?|嗯+|对|没有|谢谢"
+    r"|不知道|随便)(?:\W+(?:thanks?|thank you)\b.*)?\W*$"
+    r"|[?？]",
+    re.IGNORECASE,
+)
+_WHOLE = (
+    (re.compile(r"\bwhere (?:do|are) you (?:live|living|based)\b", re.IGNORECASE), "I live in {}."),
+    (re.compile(r"\b(?:what['’]s|what is) your name\b", re.IGNORECASE), "My name is {}."),
+    (re.compile(r"\bhow old are you\b", re.IGNORECASE), "I am {}."),
+    (re.compile(r"\bwhere do you work\b", re.IGNORECASE), "I work at {}."),
+    (re.compile("[你您](?:现在)?住在?(?:哪|什么地方)"), "我住在{}。"),
+    (re.compile("[你您](?:叫什么|的名字)"), "我叫{}。"),
+    (re.compile("[你您](?:今年)?(?:多大|几岁)"), "我今年{}。"),
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question that a message follows."""
+
+    text: str
+    message_id: str
+
+
+def asked_before(before: Message | None) -> Asked | None:
+    """The last question of the assistant's message before, if it is short enough to be told."""
+    if before is None or before.role != "assistant":
+        return None
+    for sentence in reversed(sentences_of(before.content[-_LAST:])):
+        if sentence.endswith(("?", "？")) and not grammar_of(sentence).injection.search(sentence):
+            question = without_opening(sentence)
+            return Asked(question, before.message_id) if len(question) <= _LONGEST_QUESTION else None
+    return None
+
+
+def answer_to(asked: Asked, text: str, said_on: date) -> Statement | None:
+    """The message as a statement, if it is a short answer that says something."""
+    sentences = sentences_of(text)
+    if len(sentences) != 1 or len(sentences[0]) > _LONGEST_ANSWER:
+        return None
+    answer = without_opening(sentences[0])
+    grammar = grammar_of(answer)
+    if _SAYS_NOTHING.search(answer) or grammar.injection.search(answer) or grammar.recalled.search(answer):
+        return None
+    if any(pattern.search(answer) for pattern in grammar.junk):
+        return None
+    statement = statement_of(_whole(asked, answer), 0, said_on)
+    return statement if statement.moments or _ASKS_FOR_A_NAME_OR_NUMBER.search(asked.text) else None
+
+
+def _whole(asked: Asked, answer: str) -> str:
+    """The answer as a whole sentence, where the question is one of those that everybody asks."""
+    for pattern, sentence in _WHOLE:
+        if pattern.search(asked.text) and grammar_of(answer).is_first_person(answer) is False:
+            return sentence.format(answer.rstrip(".!。！"))
+    return answer
+
 
 _SHORT = 60  # characters
 _VERY_SHORT = {False: 20, True: 9}  # characters, and Chinese ones
@@ -161,3 +237,76 @@ def _picture(caption: str, message: Message, said_on: date) -> Candidate:
     text = with_said_on(told, said_on, ENGLISH)
     data = {"said_on": said_on.isoformat()}
     return Candidate("event", text, (message.message_id,), _CONFIDENCE_QUOTED, data=data)
+
+
+_LOOKED_AT = 500  # characters: a correction comes soon
+_SORRY = r"(?:(?:actually|no|sorry|oops|wait|correction|scratch that|i misspoke)[,.!:;]? )"
+_MEANT = r"(?:i mean|i meant|make that)"
+_VALUE = r"(?!(?:it|that|this|he|she|they|we|you|what|the)\b)(?P<{}>[^.,!?]{{1,40}})[.!]*$"
+_CORRECTION = re.compile(
+    rf"^{_SORRY}{{1,3}}(?:it['’]s|it is|(?:it|that) should be) {_VALUE.format('value')}"
+    rf"|^{_SORRY}{{0,3}}{_MEANT} {_VALUE.format('meant')}"
+    r"|^(?:其实|不对|不|错了|说错了|更正)[，,。：:]? ?(?:应该)?(?:是|我是说)"
+    r"(?P<chinese>[^。，,！!？?]{1,20})[。！!]*$",
+    re.IGNORECASE,
+)
+_HINT = re.compile("it['’]s|it is|should be|i mean|make that|是", re.IGNORECASE)
+_WITHIN = re.compile(rf", (?={_SORRY}{{0,3}}{_MEANT} [^,.!?]{{1,40}}[.!]*$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What was told, as it is corrected."""
+
+    told: Candidate
+    corrected: Candidate
+    rest: Message | None
+    """The message without the correction."""
+
+
+def correction_in(message: Message, told: Candidate | None) -> Correction | None:
+    """The first correction in a message: of what it said before, or else of what was told before it."""
+    if not _HINT.search(message.content, 0, _LOOKED_AT):
+        return None
+    sentences = list(_parts_of(message.content))
+    for place, value in _values_in(sentences):
+        wrong = _last_with_slot(message, sentences[:place]) or told
+        right = _corrected(message, wrong, value) if wrong else None
+        if wrong and right:
+            rest = "\n".join((*sentences[:place], *sentences[place + 1 :]))
+            return Correction(wrong, right, replace(message, content=rest) if rest else None)
+    return None
+
+
+def _corrected(message: Message, wrong: Candidate, value: str) -> Candidate | None:
+    text = _replaced(wrong.text, str(wrong.data["value"]), value)
+    slot = slot_of(text)
+    if slot is None or slot.name != wrong.slot or slot.value == wrong.data["value"]:
+        return None
+    evidence = tuple(dict.fromkeys((message.message_id, *wrong.evidence)))[:MOST_EVIDENCE]
+    return replace(wrong, text=text, evidence=evidence, data={**wrong.data, "value": slot.value})
+
+
+def _parts_of(text: str) -> Iterator[str]:
+    """The sentences of a text, and what is corrected within one apart from its correction."""
+    for sentence in sentences_of(text):
+        yield from _WITHIN.split(sentence, maxsplit=1)
+
+
+def _values_in(sentences: Sequence[str]) -> Iterator[tuple[int, str]]:
+    read = 0
+    for place, sentence in enumerate(sentences):
+        match = _CORRECTION.match(sentence) if read < _LOOKED_AT else None
+        read += len(sentence)
+        if match:
+            yield place, (match["value"] or match["meant"] or match["chinese"]).strip()
+
+
+def _last_with_slot(message: Message, sentences: Sequence[str]) -> Candidate | None:
+    found = read_message(replace(message, content="\n".join(sentences)), None) if sentences else []
+    return next((candidate for candidate in reversed(found) if candidate.slot), None)
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    start = text.lower().find(old)
+    return text if start < 0 else text[:start] + new + text[start + len(old) :]
