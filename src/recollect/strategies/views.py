@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..items import Item, Tokenizer, estimate_tokens, pair_calls, type_of
-from ..sessions.repair import repair_items
+from ..sessions.history import repair_items
 from .cut import find_cut, limits_of
 from .placeholders import compact_items
 from .sizes import Sizes

@@ -10,8 +10,8 @@ from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
 from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
-from ...sessions.item_texts import encode_batch
 from ...sessions.protocol import Items
+from ...sessions.sdk_hooks import encode_batch
 from ...sessions.sqlite.queries import queries_for
 from ...sql.scripts import MakeScript, Row, Script, Statement
 from .database.schema import SESSION_TABLES
