@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from recollect.memory.similarity import mean_the_same, meaning_of
-from recollect.memory.terms import terms
+from recollect.memory.texts.similarity import mean_the_same, meaning_of
+from recollect.memory.texts.terms import terms
 
 from ..harness import Metric
 from .answers import is_date, names_date

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from recollect.memory.entry import Entry
 from recollect.memory.pipeline.stages import Answer, Candidate, Excerpt, Extractor
-from recollect.memory.terms import terms
+from recollect.memory.texts.terms import terms
 
 from .conversations import Spoken
 

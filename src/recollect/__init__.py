@@ -50,15 +50,17 @@ if TYPE_CHECKING:
     from .items import pair_calls as pair_calls
     from .items import split_turns as split_turns
     from .items import text_of as text_of
+    from .memory.conversation import UNCHANGED as UNCHANGED
     from .memory.conversation import Conversation as Conversation
+    from .memory.conversation import ConversationSettings as ConversationSettings
     from .memory.conversation import Message as Message
     from .memory.entry import Entry as Entry
     from .memory.entry import Evidence as Evidence
-    from .memory.found import MemoryHit as MemoryHit
-    from .memory.found import MemorySearch as MemorySearch
-    from .memory.found import Recalled as Recalled
-    from .memory.found import TurnHit as TurnHit
-    from .memory.found import TurnSearch as TurnSearch
+    from .memory.hits import MemoryHit as MemoryHit
+    from .memory.hits import MemorySearch as MemorySearch
+    from .memory.hits import Recalled as Recalled
+    from .memory.hits import TurnHit as TurnHit
+    from .memory.hits import TurnSearch as TurnSearch
     from .memory.manager import ConversationManager as ConversationManager
     from .memory.memory import Memory as Memory
     from .memory.memory import MemoryOutline as MemoryOutline
@@ -81,8 +83,6 @@ if TYPE_CHECKING:
     from .memory.search.embedders import LocalEmbedder as LocalEmbedder
     from .memory.search.embedders import OnnxEmbedder as OnnxEmbedder
     from .memory.search.embedders import OpenAIEmbedder as OpenAIEmbedder
-    from .memory.settings import UNCHANGED as UNCHANGED
-    from .memory.settings import ConversationSettings as ConversationSettings
     from .memory.store import MemoryStore as MemoryStore
     from .providers.openai.exports import OpenAIAgentProvider as OpenAIAgentProvider
     from .providers.openai.exports import OpenAISQLAlchemySessionStore as OpenAISQLAlchemySessionStore
@@ -307,7 +307,9 @@ _PUBLIC = {
     "sessions.encryption": ("EncryptedSession",),
     "memory.conversation": (
         "Conversation",
+        "ConversationSettings",
         "Message",
+        "UNCHANGED",
     ),
     "memory.entry": (
         "Entry",
@@ -329,7 +331,7 @@ _PUBLIC = {
         "RunStage",
     ),
     "memory.store": ("MemoryStore",),
-    "memory.found": (
+    "memory.hits": (
         "MemoryHit",
         "MemorySearch",
         "Recalled",
@@ -345,10 +347,6 @@ _PUBLIC = {
         "LocalEmbedder",
         "OnnxEmbedder",
         "OpenAIEmbedder",
-    ),
-    "memory.settings": (
-        "ConversationSettings",
-        "UNCHANGED",
     ),
     "memory.pipeline.metering": ("TokenMeter",),
     "providers.openai.exports": (

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.importing import _left_out, _read_document
+from recollect.cli.user_data import _left_out, _read_document
 from recollect.errors import ImportFormatError
 from recollect.items import group_items, newest_whole
 from recollect.items.codec import decode_item
 from recollect.memory.database.schema import CONVERSATIONS, MESSAGES
-from recollect.memory.rights.importing import read_export
+from recollect.memory.rights.imports import read_export
 from recollect.memory.search.dates import NamedDate, named_dates
 from recollect.sessions.in_memory import InMemorySession
 from recollect.sessions.sdk_import import ImportReport, import_sdk_sessions

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from recollect.errors import RecollectError
-from recollect.memory.database.corrupt import report_corrupt
+from recollect.memory.database.corruption import report_corrupt
 from recollect.memory.store import MemoryStore
 
 from ..databases import Place

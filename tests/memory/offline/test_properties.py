@@ -18,7 +18,7 @@ from recollect.memory.pipeline.stages import (
     Modification,
     Update,
 )
-from recollect.memory.similarity import say_the_same
+from recollect.memory.texts.similarity import say_the_same
 from recollect.memory.times import read_date
 
 from .kit import SAID_ON, excerpt_of, texts

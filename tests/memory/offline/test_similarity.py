@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.memory.similarity import meaning_of, say_the_same, says_more
+from recollect.memory.texts.similarity import meaning_of, say_the_same, says_more
 
 SAME = [
     ("The user lives in Ghent.", "The user resides in Ghent"),

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from recollect.errors import ConflictError
-from recollect.memory.rights.erasing import ErasedPart
+from recollect.memory.rights.erasure import ErasedPart
 from recollect.sql.columns import time_to_column
 from recollect.testing.contract import in_event_loop
 

@@ -10,8 +10,7 @@ from recollect.memory.database import removal
 from recollect.memory.entry import Entry
 from recollect.memory.pipeline.runner import Runner, RunOptions
 from recollect.memory.pipeline.stages import Answer, Candidate, Excerpt, Mind, Update
-from recollect.memory.rights.answers import Looked, look_for_quotes
-from recollect.memory.rights.quotes import Quotes, plain
+from recollect.memory.rights.quotes import Looked, Quotes, look_for_quotes, plain
 from recollect.sql.columns import text_to_column
 from recollect.sql.scripts import Script
 from recollect.testing.contract import in_event_loop

@@ -4,7 +4,7 @@ import pytest
 
 from recollect.memory.search import Corpus, Document, rank, understand
 from recollect.memory.search.embedders import LocalEmbedder
-from recollect.memory.terms import terms
+from recollect.memory.texts.terms import terms
 
 from .chinese import ASKED, SAID
 from .conversations import ask

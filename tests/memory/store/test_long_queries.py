@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect.memory.database import conversations, finding, outlines
+from recollect.memory.database import conversations, pages
 from recollect.memory.database.access import MemoryDatabase
-from recollect.memory.spending import MOST_TOKENS, Days
+from recollect.memory.run import MOST_TOKENS, Days
 from recollect.providers.openai.database.turns import ChatTurns
 from recollect.sql.scripts import Script, Statement
-from recollect.sql.sqlite.engine import LONG_READS, in_long_thread
+from recollect.sql.sqlite.fetcher import LONG_READS, run_on_long_thread
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
@@ -27,7 +27,7 @@ DAYS = Days(date(2026, 3, 1), date(2026, 3, 1))
 async def busy_threads(number: int = LONG_READS) -> AsyncIterator[None]:
     """So many of the threads for long queries do not get on meanwhile."""
     go_on = threading.Event()
-    work = [asyncio.ensure_future(in_long_thread(go_on.wait)) for _ in range(number)]
+    work = [asyncio.ensure_future(run_on_long_thread(go_on.wait)) for _ in range(number)]
     try:
         yield
     finally:
@@ -76,10 +76,10 @@ async def test_a_slow_query_holds_up_no_other_one(kind: str, tmp_path: Path) -> 
             assert len(await asyncio.wait_for(store.list_conversations("desk", "ann"), 60)) == 1
 
 
-async def found(database: MemoryDatabase, wanted: finding.Wanted) -> tuple[list[str], str | None]:
-    sql, parameters = finding.statement_for(database.dialect, wanted, 10)
+async def found(database: MemoryDatabase, wanted: pages.Wanted) -> tuple[list[str], str | None]:
+    sql, parameters = pages.statement_for(database.dialect, wanted, 10)
     rows = await database.fetch(sql, parameters, conversations.rows_from)
-    last = await database.fetch(*finding.last_looked_at(wanted), outlines.position_from)
+    last = await database.fetch(*pages.last_looked_at(wanted), pages.position_from)
     return [row.conversation_id for row in rows], last
 
 
@@ -91,12 +91,12 @@ async def test_a_page_reads_only_so_many_messages_and_says_where_to_go_on(place:
             await store.record_conversation("desk", "ann", said, conversation_id=name)
         pages, edge = [], None
         while True:
-            wanted = finding.Wanted("tenant", "default", edge, words="needle", read_through=3)
+            wanted = pages.Wanted("tenant", "default", edge, words="needle", read_through=3)
             names, last = await found(store._database, wanted)
             pages.append(names)
             if last is None:
                 break
-            edge = outlines.read_position(last)
+            edge = pages.read_position(last)
         assert pages == [["last", "short"], ["long"], ["first"]]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import ConflictError
-from recollect.memory.settings import ConversationSettings
+from recollect.memory.conversation import ConversationSettings
 from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 

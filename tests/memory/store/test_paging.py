@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recollect.memory.database import outlines
+from recollect.memory.database import pages
 from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 
@@ -176,10 +176,10 @@ async def test_a_page_takes_the_same_few_queries_however_long_it_is(file_place: 
 
 
 PAGES: list[tuple[str, tuple[Any, ...]]] = [
-    outlines.page_of("default", is_memory=False, session_id=None),
-    outlines.page_of("m", is_memory=True, session_id=None),
-    outlines.page_of("default", is_memory=False, session_id="s"),
-    outlines.page_of("m", is_memory=True, session_id="s"),
+    pages.page_of("default", is_memory=False, session_id=None),
+    pages.page_of("m", is_memory=True, session_id=None),
+    pages.page_of("default", is_memory=False, session_id="s"),
+    pages.page_of("m", is_memory=True, session_id="s"),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from recollect import CallableEmbedder, LocalEmbedder, MemoryStore
 from recollect.memory.store.corpora import _out_of_the_way
-from recollect.memory.terms import terms
+from recollect.memory.texts.terms import terms
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from ...items import Tokenizer
 from ...memory.conversation import check_owner
-from ...memory.found import Recalled
+from ...memory.hits import Recalled
 from ...memory.store import MemoryStore
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
 from .degrading import DEFAULT_PATIENCE, check_budget, or_nothing

@@ -15,8 +15,8 @@ from ..times import now
 from . import conversations, entries, memories
 from .dialect import dialect_of
 from .entries import EntryQueries
-from .outlines import OutlineQueries
-from .quiet import QuietQueries
+from .pages import OutlineQueries
+from .quiet_period import QuietQueries
 from .removal import RemovalQueries
 from .run_queries import RunQueries
 from .runs import QueueQueries

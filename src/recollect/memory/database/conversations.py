@@ -7,17 +7,17 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...errors import ConflictError
 from ...sql.columns import StoredTime, text_to_column, time_to_column
-from ...sql.rows import insert
-from ...sql.scripts import Row, Script, Statement, run_all
-from ..conversation import Conversation, Message, check_key, check_owner, check_role
+from ...sql.scripts import Row, Script, Statement, insert, run_all
+from ..content_parts import attachments_to_column
+from ..conversation import Conversation, ConversationSettings, Message, check_key, check_owner, check_role
 from ..metadata import metadata_to_column
-from ..parts import attachments_to_column
 from . import memories
-from .corrupt import (
+from .corruption import (
     UNKNOWN_TIME,
     or_none,
     readable,
     stored_count,
+    stored_flag,
     stored_id,
     stored_object,
     stored_objects,
@@ -275,4 +275,45 @@ def _message_from(row: Row) -> Message:
         stored_time(created_at),
         or_none(stored_text)(name),
         stored_objects(attachments),
+    )
+
+
+_SETTINGS = ("memory_strategy", "memory_injection", "provider_conversation_id")
+READ_SETTINGS = (
+    f"SELECT conversation_id, {', '.join(_SETTINGS)}, coalesce(settings_version, 1)"
+    f" FROM {CONVERSATIONS.name} WHERE conversation_id = ?1 AND tenant = ?2"
+)
+_CHANGE_SETTINGS = f"UPDATE {CONVERSATIONS.name} SET {{}} WHERE conversation_id = ?1"
+
+
+def change_settings(
+    lock: str, tenant: str, conversation_id: str, changes: Mapping[str, str | None], version: int | None
+) -> Script[ConversationSettings | None]:
+    """Change some settings; `None` if there is no such conversation. Another version is a `ConflictError`."""
+    rows = yield Statement(READ_SETTINGS + lock, (conversation_id, tenant))
+    if not rows:
+        return None
+    stored = list(rows[0])
+    if version not in (None, stored[-1]):
+        raise ConflictError("the settings have been changed since they were read")
+    if changes:
+        changed = {**changes, "settings_version": stored[-1] + 1}
+        listed = ", ".join(f"{name} = ?{number}" for number, name in enumerate(changed, 2))
+        yield Statement(_CHANGE_SETTINGS.format(listed), (conversation_id, *changed.values()))
+        values = [changes.get(name, stored[place]) for place, name in enumerate(_SETTINGS, 1)]
+        stored = [conversation_id, *values, stored[-1] + 1]
+    return settings_from([tuple(stored)])
+
+
+def settings_from(rows: list[Row]) -> ConversationSettings | None:
+    """The settings that a row holds, if there is one; a corrupt one counts as not set."""
+    if not rows:
+        return None
+    conversation_id, strategy, injection, provider_conversation_id, version = rows[0]
+    return ConversationSettings(
+        conversation_id,
+        value_or(CONVERSATIONS.name, conversation_id, or_none(stored_object), strategy, None),
+        value_or(CONVERSATIONS.name, conversation_id, or_none(stored_flag), injection, None),
+        provider_conversation_id,
+        version,
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 from ...errors import ConflictError, TransientError
 from ...sql.columns import StoredTime
 from ...sql.scripts import Row, Script, Statement
-from .corrupt import UNKNOWN_TIME, stored_time, value_or
+from .corruption import UNKNOWN_TIME, stored_time, value_or
 from .dialect import Dialect
 from .schema import MEMORIES, QUEUE
 

@@ -7,11 +7,11 @@ from typing import Any
 from ...errors import TransientError
 from ...sql.columns import text_to_column
 from ...sql.scripts import Row, Script, Statement
-from ..rights import answers
-from ..rights.answers import AnswerQueries, Looked
+from ..rights import quotes
 from ..rights.consequences import Group, Held, Succession
+from ..rights.quotes import AnswerQueries, Looked
 from . import entries
-from .corrupt import stored_text, value_or
+from .corruption import stored_text, value_or
 from .dialect import Dialect
 from .schema import (
     CONTENTS,
@@ -288,7 +288,7 @@ def forget_quotes(
 
     What `look_for_quotes` has found for these texts before the transaction need not be looked for within it.
     """
-    yield from answers.forget_quotes(queries.answers, memory_id, texts, looked)
+    yield from quotes.forget_quotes(queries.answers, memory_id, texts, looked)
 
 
 # --- all that memories hold ---

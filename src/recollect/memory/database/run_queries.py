@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sql.scripts import LongQuery, Row
-from ..spending import sum_of_tokens
+from ..run import sum_of_tokens
 from .dialect import POSTGRESQL, Dialect
-from .quiet import due_at
+from .quiet_period import due_at
 from .runs import COLUMNS, STAGE_COLUMNS
 from .schema import (
     CONVERSATIONS,

@@ -19,7 +19,7 @@ from ...sql.columns import StoredTime, json_to_column, text_to_column, time_as_t
 from ...sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
-from .corrupt import (
+from .corruption import (
     UNREADABLE,
     readable,
     report_corrupt,

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from ...sql.columns import check_id
 from ...sql.scripts import Row, Script, Statement, run_all
-from ..similarity import gist_of
+from ..texts.similarity import gist_of
 from .access import MemoryDatabase, column_now
-from .corrupt import UNREADABLE, report_corrupt, row_id_of, stored_text
+from .corruption import UNREADABLE, report_corrupt, row_id_of, stored_text
 from .schema import EMBEDDERS
 from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries, tenants_pending
 

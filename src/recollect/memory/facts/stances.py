@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from ..similarity import gist_of, meaning_of
+from ..texts.similarity import gist_of, meaning_of
 
 _DISLIKES = re.compile(
     r"\b(?:hate|dislike|detest|loathe)[sd]?\b|\bcan['’]t (?:stand|bear)\b|讨厌|厌恶", re.IGNORECASE

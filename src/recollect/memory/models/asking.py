@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypedDict
 from ...errors import ModelRefusedError, UnusableAnswerError
 from ...strategies.summarizers.clients import AsksProvider
 from ..pipeline.stages import Usage
-from ..spending import MOST_TOKENS
+from ..run import MOST_TOKENS
 from .faults import UnknownFormError, fault_of, fault_of_status, unavailable
 from .prompting import Prompt
 

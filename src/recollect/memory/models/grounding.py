@@ -9,8 +9,8 @@ from typing import Any
 
 from ..conversation import Message
 from ..pipeline.stages import MOST_EVIDENCE, Candidate, Decision, Excerpt
-from ..similar_words import LIGHT
-from ..terms import terms
+from ..texts.synonyms import LIGHT
+from ..texts.terms import terms
 from .parsing import Choice, Draft
 
 _LONGEST = 20_000  # characters of a message that are compared

@@ -8,7 +8,7 @@ from ..facts.slots import Slot, slot_of
 from ..facts.stances import Stance, contradict, stance_of
 from ..facts.stated import facts_of, slot_in
 from ..pipeline.stages import Candidate, Decision
-from ..similarity import Meaning, mean_the_same, meaning_of, says_more
+from ..texts.similarity import Meaning, mean_the_same, meaning_of, says_more
 from .known import Known
 
 ENDS = "ends"

@@ -9,7 +9,7 @@ from ..conversation import Message
 from ..entry import Entry
 from ..facts.stances import takes_back
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
-from ..similarity import mean_the_same, meaning_of, says_more
+from ..texts.similarity import mean_the_same, meaning_of, says_more
 from .correcting import correction_in
 from .deciding import Held, decide
 from .known import Known

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from ..similarity import Meaning, mean_the_same, meaning_of
+from ..texts.similarity import Meaning, mean_the_same, meaning_of
 
 _MOST_PER_WORD = 60  # the newest that have a word; a word of more than that tells little apart
 _MOST_WORDS = 40

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from ..similar_words import MONTH_NAMES
+from ..texts.synonyms import MONTH_NAMES
 from .numerals import UNITS
 
 Precision = Literal["day", "weekend", "week", "month", "season", "year"]

@@ -3,9 +3,9 @@
 from functools import partial
 
 from ...sql.scripts import Script, Statement
-from ..database import conversations, quiet, removal, runs
+from ..database import conversations, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
-from ..database.quiet import Due
+from ..database.quiet_period import Due
 from .spans import spans_of
 
 _AT_ONCE = 50  # conversations
@@ -24,7 +24,7 @@ class QuietConversations:
         queries = self._database.quiet
         made = 0
         for due in queries.due_anywhere if self._tenant is None else queries.due:
-            for each in await self._database.fetch(due, (self._tenant, _AT_ONCE), quiet.due_from):
+            for each in await self._database.fetch(due, (self._tenant, _AT_ONCE), quiet_period.due_from):
                 made += await self._database.write(partial(learn_if_due, self._database, each, column_now()))
         return made
 
@@ -41,7 +41,7 @@ def close(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
     """Close a conversation, and make the runs of what waits; `False` if it is not there any more."""
     is_there = yield from _learn(database, owner, now, database.quiet.hold)
     if is_there:
-        yield Statement(quiet.CLOSE, (owner.conversation_id, now))
+        yield Statement(quiet_period.CLOSE, (owner.conversation_id, now))
     return is_there
 
 
@@ -61,4 +61,4 @@ def make_runs(database: MemoryDatabase, owner: Due, first: int, now: str) -> Scr
     said = yield Statement(conversations.READ_MESSAGES, (owner.conversation_id, first, _LAST))
     spans = spans_of(conversations.messages_from(said))
     yield from runs.enqueue(database.queue, owner.tenant, owner.memory_id, owner.conversation_id, spans, now)
-    yield Statement(quiet.ALL_IN_RUNS, (owner.conversation_id,))
+    yield Statement(quiet_period.ALL_IN_RUNS, (owner.conversation_id,))

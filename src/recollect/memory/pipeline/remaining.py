@@ -3,7 +3,7 @@
 from ..database.entries import telling_terms
 from ..facts.stances import contradict, stance_of
 from ..facts.stated import facts_of, slot_in
-from ..similarity import mean_the_same, meaning_of, says_more
+from ..texts.similarity import mean_the_same, meaning_of, says_more
 
 
 def remaining_facts(text: str, successor: str) -> list[str]:

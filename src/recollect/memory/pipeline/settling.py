@@ -13,7 +13,7 @@ from functools import cache
 from ..database.entries import Changes, NewEntry, Support, telling_terms
 from ..entry import Entry
 from ..facts.stated import slot_in
-from ..similarity import mean_the_same, meaning_of
+from ..texts.similarity import mean_the_same, meaning_of
 from ..times import MOST_AHEAD, latest_allowed, now
 from .remaining import remaining_facts, replaces
 from .stages import MOST_EVIDENCE, Candidate, Decision

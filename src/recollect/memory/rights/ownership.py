@@ -19,7 +19,7 @@ from ..database.conversations import ConversationRow
 from ..database.dialect import Dialect
 from ..database.memories import owner_key, user_key
 from ..database.schema import CONVERSATIONS, MEMORIES
-from .session_tables import DEFAULT_TENANT, Places, SessionTables, find_places, named_tenant, tenant_of
+from .personal_data import DEFAULT_TENANT, Places, SessionTables, find_places, named_tenant, tenant_of
 
 
 @dataclass(frozen=True)

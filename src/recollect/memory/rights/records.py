@@ -8,10 +8,10 @@ from ...errors import ImportFormatError
 from ...sql.columns import json_from_column, json_to_column, text_to_column, time_to_column
 from ...sql.description import Column, Table
 from ...sql.scripts import Row
-from ..database.corrupt import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
+from ..content_parts import attachments_to_column
+from ..database.corruption import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
 from ..entry import check_type
 from ..metadata import metadata_to_column, read_metadata
-from ..parts import attachments_to_column
 from ..times import read_date, read_time, tell_time
 
 _OURS = {

@@ -9,8 +9,8 @@ from ...sessions.events import queries as event_queries
 from ...sessions.events.schema import EVENTS
 from ...sql.columns import text_from_column, text_to_column
 from ...sql.scripts import Row, Script, Statement
+from .personal_data import SessionTables
 from .same_words import Told, find_told, saying_of
-from .session_tables import SessionTables
 
 ERASED = "[erased]"
 _NOTES = "_notes"

@@ -8,7 +8,7 @@ from typing import Any
 from ...sql.scripts import Row
 from ..database import entries, runs
 from ..database.access import MemoryDatabase
-from ..database.corrupt import or_none, readable, stored_text, stored_time
+from ..database.corruption import or_none, readable, stored_text, stored_time
 from ..database.schema import CONTENTS, EVIDENCE, MESSAGES, RUNS
 from ..entry import EDITED, EDITED_BY, Entry, by_succession
 from ..times import tell_time

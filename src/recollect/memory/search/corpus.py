@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..terms import characters, terms
+from ..texts.terms import characters, terms
 from .columns import Column
 from .documents import Document, Numbers, Vector, Vectors
 from .layout import Layout, lay_out

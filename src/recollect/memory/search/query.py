@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from ..terms import stem, terms
+from ..texts.terms import stem, terms
 from .dates import NamedDate, Stretch, named_dates, relative_stretches
 
 LONGEST = 2_000

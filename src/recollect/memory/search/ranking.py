@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..terms import terms
+from ..texts.terms import terms
 from .corpus import Corpus
 from .dates import nearness
 from .documents import Document, Flags, Floats, Numbers, Vector

@@ -15,12 +15,12 @@ from ...sql.columns import time_to_column
 from ...sql.scripts import Row
 from ..database import entries
 from ..database.access import MemoryDatabase
-from ..database.corrupt import readable, stored_count, stored_text, stored_time
+from ..database.corruption import readable, stored_count, stored_text, stored_time
 from ..database.schema import CONTENTS, EVIDENCE, MEMORIES, MESSAGES
 from ..database.vectors import Vectors, turn_id, turn_of
 from ..search.corpus import Corpus
 from ..search.documents import Document
-from ..similarity import gist_of
+from ..texts.similarity import gist_of
 from ..times import start_of
 
 Kind = Literal["entry", "turn"]

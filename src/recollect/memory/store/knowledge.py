@@ -15,15 +15,15 @@ from ...sql.scripts import Row, Script, Statement
 from ..conversation import check_key
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
-from ..database.corrupt import Page, fill_page, page_from
+from ..database.corruption import Page, fill_page, page_from
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
-from ..database.outlines import entry_counts_from
+from ..database.pages import entry_counts_from
 from ..database.removal import forget_quotes, remove_with_precursors
 from ..entry import CONTENT_TYPES, EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..memory import Memory, MemoryOutline, UserOutline
 from ..metadata import read_metadata
-from ..similarity import say_the_same
+from ..texts.similarity import say_the_same
 from ..times import read_date, read_time
 from .part import Part, check_after, check_owners
 

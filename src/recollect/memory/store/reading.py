@@ -11,11 +11,11 @@ from ...sessions.settings import check_limit
 from ...sql.columns import check_id
 from ...sql.scripts import Row
 from ..conversation import Conversation, Message, summarize_words
-from ..database import conversations, finding, memories, outlines
+from ..database import conversations, memories, pages
 from ..database.conversations import ConversationRow
-from ..database.corrupt import Page, fill_page, page_from
-from ..database.outlines import Edge
-from ..found import ConversationsFound
+from ..database.corruption import Page, fill_page, page_from
+from ..database.pages import Edge
+from ..hits import ConversationsFound
 from ..times import tell_time
 from .part import Part, check_owners
 
@@ -55,7 +55,7 @@ class Reading(Part):
         Without `agent_id` and `user_id` they are those of the whole tenant. `before` is the `position` of the
         last on the page before, which may have been erased since.
         """
-        edge, most = outlines.read_position(before), check_limit(limit) or 0
+        edge, most = pages.read_position(before), check_limit(limit) or 0
         session = None if session_id is None else check_id("session_id", session_id)
         scope = self._tenant
         if check_owners(agent_id, user_id):
@@ -65,10 +65,10 @@ class Reading(Part):
             scope = memory.memory_id
         is_memory = agent_id is not None
 
-        decode = partial(page_from, conversations.rows_from, outlines.edge_of)
+        decode = partial(page_from, conversations.rows_from, pages.edge_of)
 
         async def fetch(edge: Edge | None, limit: int) -> Page[ConversationRow, Edge | None]:
-            sql, key = outlines.page_of(
+            sql, key = pages.page_of(
                 scope, is_memory=is_memory, session_id=session, has_edge=edge is not None
             )
             return await self._database.fetch(sql, (*key, *(edge or ()), limit), decode)
@@ -84,7 +84,7 @@ class Reading(Part):
         session_id: str | None = None,
         before: str | None = None,
         limit: int = 50,
-        look_through: int = finding.LOOKED_THROUGH,
+        look_through: int = pages.LOOKED_THROUGH,
     ) -> ConversationsFound:
         """A page of the conversations that hold some words, or are of one user or one agent, newest first.
 
@@ -94,19 +94,19 @@ class Reading(Part):
         """
         if words is not None and len(words) > _LONGEST_WORDS:
             raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
-        edge, most = outlines.read_position(before), check_limit(limit) or 0
+        edge, most = pages.read_position(before), check_limit(limit) or 0
         scope, key = self._scope(agent_id, user_id)
-        wanted = finding.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
+        wanted = pages.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
         named = await self._named(words, wanted) if words is not None and _is_made_id(words) else None
         if named is not None:
             return ConversationsFound(await self._outlines([named]) if edge is None else [], None)
-        sql, parameters = finding.statement_for(self._database.dialect, wanted, most + 1)
+        sql, parameters = pages.statement_for(self._database.dialect, wanted, most + 1)
         rows = await self._database.fetch(sql, parameters, list[Row])
         shown = rows[:most]
         if shown and len(rows) > most:
-            position: str | None = outlines.tell_position(ConversationRow(*shown[-1]))
+            position: str | None = pages.tell_position(ConversationRow(*shown[-1]))
         else:
-            position = await self._database.fetch(*finding.last_looked_at(wanted), outlines.position_from)
+            position = await self._database.fetch(*pages.last_looked_at(wanted), pages.position_from)
         return ConversationsFound(await self._outlines(conversations.rows_from(shown)), position)
 
     async def list_messages(
@@ -138,7 +138,7 @@ class Reading(Part):
         found = await self._database.fetch(self._database.messages_by_id, key, conversations.messages_from)
         return found[0].message_index - (limit - 1) // 2 - 1 if found else _LAST
 
-    def _scope(self, agent_id: str | None, user_id: str | None) -> tuple[finding.Scope, str]:
+    def _scope(self, agent_id: str | None, user_id: str | None) -> tuple[pages.Scope, str]:
         """Within what conversations of an agent, of a user, or of both are looked for."""
         agent = None if agent_id is None else check_id("agent_id", agent_id)
         user = None if user_id is None else check_id("user_id", user_id)
@@ -148,7 +148,7 @@ class Reading(Part):
             return "user", memories.user_key(self._tenant, user)
         return "owner", memories.owner_key(self._tenant, agent, user)
 
-    async def _named(self, words: str, wanted: finding.Wanted) -> ConversationRow | None:
+    async def _named(self, words: str, wanted: pages.Wanted) -> ConversationRow | None:
         """The conversation of this very id, if it is among those that are looked for."""
         row = await self._conversation(check_id("words", words))
         if row is None:
@@ -170,8 +170,8 @@ class Reading(Part):
         if not rows:
             return []
         ids, queries = (json.dumps([row.conversation_id for row in rows]),), self._database.outlines
-        counts = await self._database.fetch(queries.counts, ids, outlines.counts_from)
-        words = await self._database.fetch(queries.first_words, ids, outlines.words_from)
+        counts = await self._database.fetch(queries.counts, ids, pages.counts_from)
+        words = await self._database.fetch(queries.first_words, ids, pages.words_from)
         return [
             _outline(row, counts.get(row.conversation_id, 0), words.get(row.conversation_id)) for row in rows
         ]
@@ -186,7 +186,7 @@ def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, A
         "summary": summarize_words(count, words),
         "updated_at": tell_time(row.changed),
         "closed_at": row.closed and tell_time(row.closed),
-        "position": outlines.tell_position(row),
+        "position": pages.tell_position(row),
     }
 
 

@@ -9,22 +9,23 @@ from typing import Any
 from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sql.columns import check_id
 from ...sql.scripts import Script, Statement
-from ..conversation import Conversation, Message, read_messages
-from ..database import conversations, memories, quiet, removal, runs
-from ..database import settings as stored_settings
-from ..database.access import MemoryDatabase, column_now
-from ..database.memories import MemoryRow
-from ..database.quiet import Due
-from ..pipeline.quiet import close, make_runs
-from ..pipeline.spans import spans_of
-from ..settings import (
+from ..conversation import (
     UNCHANGED,
+    Conversation,
     ConversationSettings,
+    Message,
     Unchanged,
     injection_to_column,
     provider_id_to_column,
+    read_messages,
     strategy_to_column,
 )
+from ..database import conversations, memories, quiet_period, removal, runs
+from ..database.access import MemoryDatabase, column_now
+from ..database.memories import MemoryRow
+from ..database.quiet_period import Due
+from ..pipeline.quiet import close, make_runs
+from ..pipeline.spans import spans_of
 from ..times import check_said, now
 from .reading import Reading
 
@@ -138,7 +139,7 @@ class Recording(Reading):
     async def get_conversation_settings(self, conversation_id: str) -> ConversationSettings | None:
         """The settings of a conversation; `None` if there is none."""
         key = (check_id("conversation_id", conversation_id), self._tenant)
-        return await self._database.fetch(stored_settings.READ, key, stored_settings.from_rows)
+        return await self._database.fetch(conversations.READ_SETTINGS, key, conversations.settings_from)
 
     async def change_conversation_settings(
         self,
@@ -162,7 +163,7 @@ class Recording(Reading):
         if provider_conversation_id is not UNCHANGED:
             changes["provider_conversation_id"] = provider_id_to_column(provider_conversation_id)
         lock = self._database.dialect.lock
-        change = partial(stored_settings.change, lock, self._tenant, conversation_id, changes, version)
+        change = partial(conversations.change_settings, lock, self._tenant, conversation_id, changes, version)
         return await self._database.write(change)
 
 
@@ -232,11 +233,11 @@ def _append(
         yield from removal.hold_queue(database.removal, database.queue.enqueue, owner.tenant, owner.memory_id)
     ):
         raise ConflictError(_NO_CONVERSATION)
-    yield from quiet.hold_memory(owner)
+    yield from quiet_period.hold_memory(owner)
     known = yield from conversations.already_there(database.messages_by_id, owner.conversation_id, messages)
     if known:
         return known
-    placed, waiting = yield from quiet.append(
+    placed, waiting = yield from quiet_period.append(
         database.quiet, owner, messages, now, learn_after, even_if_closed
     )
     if learn_after is None:
@@ -252,5 +253,5 @@ def _close(database: MemoryDatabase, key: tuple[str, str], now: str) -> Script[b
 
 def _owner(key: tuple[str, str]) -> Script[Due | None]:
     """A conversation of a tenant, with whose memory it is of."""
-    rows = yield Statement(quiet.OWNER, key)
+    rows = yield Statement(quiet_period.OWNER, key)
     return Due(*rows[0]) if rows else None

@@ -14,19 +14,19 @@ from ...private_files import replace_privately
 from ...sessions.settings import check_limit
 from ...sql.columns import check_id, time_to_column
 from ...sql.scripts import MakeScript, Row
-from .. import terms
 from ..database import conversations
 from ..database.access import column_now
 from ..database.removal import OvertakenError
-from ..rights import erasing
-from ..rights.erasing import Erased, ErasedPart
-from ..rights.exporting import FORMAT, KINDS, export_records
-from ..rights.importing import read_export, write_export
+from ..rights import erasure
+from ..rights.erasure import Erased, ErasedPart
+from ..rights.exports import FORMAT, KINDS, export_records
+from ..rights.imports import read_export, write_export
 from ..rights.ownership import Whose
+from ..rights.personal_data import vacuum
 from ..rights.receipt import Receipt, check_receipt_key, kept_key, subject_of
-from ..rights.vacuum import vacuum
 from ..rights.why import Why, explain
 from ..search.embedders import CachedEmbedder, Embedder
+from ..texts import terms
 from ..times import now, read_time
 from .corpora import Corpora
 from .part import Part
@@ -102,7 +102,7 @@ class Rights(Part):
         """
         _check_key(key)
         whose = self._whose(user_id, agent_id)
-        erased = await self._write(partial(erasing.erase_user, self._database, whose))
+        erased = await self._write(partial(erasure.erase_user, self._database, whose))
         return await self._receipt(erased, key)
 
     async def erase_conversation(self, conversation_id: str, *, key: bytes | str | None = None) -> Receipt:
@@ -134,15 +134,15 @@ class Rights(Part):
         _check_key(key)
         check_id("conversation_id", conversation_id)
         part = ErasedPart(self._tenant, conversation_id, check_id("message_id", message_id))
-        looked = await erasing.look_ahead(self._database, part)
-        erase = partial(erasing.erase_message, self._database, part, column_now(), looked)
+        looked = await erasure.look_ahead(self._database, part)
+        erase = partial(erasure.erase_message, self._database, part, column_now(), looked)
         return await self._erase(erase, key)
 
     async def delete_memory(self, memory_id: str, *, key: bytes | str | None = None) -> Receipt:
         """Delete what a memory holds, for good. Conversations stay, and are not learned from again."""
         _check_key(key)
         check_id("memory_id", memory_id)
-        delete = partial(erasing.delete_memory, self._database, self._tenant, memory_id, column_now())
+        delete = partial(erasure.delete_memory, self._database, self._tenant, memory_id, column_now())
         return await self._erase(delete, key)
 
     async def vacuum(self, *, full: bool = False) -> None:
@@ -154,8 +154,8 @@ class Rights(Part):
         await vacuum(self._database, full)
 
     async def _erase_whole(self, part: ErasedPart, key: bytes | str | None) -> Receipt:
-        looked = await erasing.look_ahead(self._database, part)
-        erase = partial(erasing.erase_conversation, self._database, part, column_now(), looked)
+        looked = await erasure.look_ahead(self._database, part)
+        erase = partial(erasure.erase_conversation, self._database, part, column_now(), looked)
         return await self._erase(erase, key)
 
     async def _erase(self, erase: MakeScript[Erased], key: bytes | str | None) -> Receipt:

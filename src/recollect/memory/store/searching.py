@@ -17,7 +17,7 @@ from ..database import conversations
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_of
 from ..entry import ContentType, check_type
-from ..found import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
+from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
 from ..search import Corpus, Document, Hit, rank
 from ..search.embedders import Embedder
 from ..search.finding import Asked, Findings, ask, left_out

@@ -12,9 +12,9 @@ from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sql.columns import check_id, time_from_column
 from ...sql.scripts import Row, Script
-from ..database import memories, outlines, removal, runs
+from ..database import memories, pages, removal, runs
 from ..database.access import MemoryDatabase
-from ..database.corrupt import (
+from ..database.corruption import (
     Page,
     fill_page,
     or_none,
@@ -24,14 +24,13 @@ from ..database.corrupt import (
     stored_text,
     stored_time,
 )
-from ..database.outlines import Edge
+from ..database.pages import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import KeptStage, RunRow
 from ..database.schema import FAILURES, RUNS
 from ..pipeline.results import count_left_out
 from ..pipeline.stages import STAGES
-from ..run import Coverage, Run, RunFailure, RunStage, RunStatus
-from ..spending import Days, Spent, SpentBy, spent_from
+from ..run import Coverage, Days, Run, RunFailure, RunStage, RunStatus, Spent, SpentBy, spent_from
 from .part import Part, check_after
 
 _SHORTEST_LOOK = 0.005  # seconds between two looks at whether all is done
@@ -82,7 +81,7 @@ class Working(Part):
     ) -> list[Run]:
         """A page of runs, the newest first; `before` is the `position` of the last on the page before."""
         _check_status(status)
-        edge, most = outlines.read_position(before), check_limit(limit) or 0
+        edge, most = pages.read_position(before), check_limit(limit) or 0
         whose = () if conversation_id is None else (check_id("conversation_id", conversation_id),)
 
         async def fetch(edge: Edge | None, limit: int) -> Page[Run, Edge | None]:

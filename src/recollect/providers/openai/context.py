@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ...memory.conversation import Message
-from ...memory.found import Recalled, TurnHit, TurnSearch
+from ...memory.hits import Recalled, TurnHit, TurnSearch
 from ...memory.times import tell_day
 from ...strategies.configuration import resolve_memory_injection, resolve_memory_strategy
 from ...strategies.summaries import ConversationSummaryStore, inject_memory

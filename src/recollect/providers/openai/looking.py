@@ -10,7 +10,7 @@ from ...errors import ConflictError
 from ...items import Item
 from ...items.shapes import PLACEHOLDER_IDS
 from ...memory.conversation import Conversation
-from ...memory.spending import Days, Spent, SpentBy
+from ...memory.run import Days, Spent, SpentBy
 from ...memory.times import tell_time
 from ...sessions.advanced.scripts import MAIN
 from ...sessions.advanced.usage import COUNTS

@@ -11,7 +11,7 @@ from openai.types import responses
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails, ResponseUsage
 
 from ...integrations.openai_agents.words import words_of_user
-from ...memory.found import Recalled
+from ...memory.hits import Recalled
 from .offline_answers import answer_from
 
 Recall: TypeAlias = Callable[[str], Awaitable[Recalled]]

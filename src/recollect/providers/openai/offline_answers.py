@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from ...memory.entry import Entry
-from ...memory.found import MemoryHit, Recalled, TurnHit
+from ...memory.hits import MemoryHit, Recalled, TurnHit
 from ...memory.times import tell_day
 
 _MOST_ENTRIES = 5

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...items import ModelUsage
-from ...memory.spending import MOST_TOKENS
+from ...memory.run import MOST_TOKENS
 
 
 def usage_of(result: Any) -> ModelUsage:

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import Response
 
-from ...memory.found import MemoryHit, TurnHit
+from ...memory.hits import MemoryHit, TurnHit
 from ...memory.store import MemoryStore
 from ..dependencies import ReadStore, ServiceDep, make_router
 from ..problems import refused_input

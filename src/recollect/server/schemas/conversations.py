@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
 
-from ...memory.parts import MOST_PARTS, Attachment, read_parts
+from ...memory.content_parts import MOST_PARTS, Attachment, read_parts
 from . import examples
 from .base import (
     LONGEST_TEXT,

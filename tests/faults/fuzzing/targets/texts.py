@@ -13,7 +13,7 @@ from recollect.memory.search.corpus import Corpus
 from recollect.memory.search.documents import Document
 from recollect.memory.search.query import LONGEST, understand
 from recollect.memory.search.ranking import rank
-from recollect.memory.terms import terms
+from recollect.memory.texts.terms import terms
 
 from ..supply import Supply
 

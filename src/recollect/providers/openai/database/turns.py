@@ -9,7 +9,7 @@ from ....memory.conversation import Message
 from ....memory.database.conversations import READ_MESSAGES, messages_from
 from ....memory.database.dialect import dialect_of
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
-from ....memory.spending import Days, Spent, SpentBy, spent_from, sum_of_tokens
+from ....memory.run import Days, Spent, SpentBy, spent_from, sum_of_tokens
 from ....sql.columns import json_from_column
 from ....sql.database import SQLStore
 from ....sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement

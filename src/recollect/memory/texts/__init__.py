@@ -1,0 +1,1 @@
+"""Texts: their terms, and whether two of them say the same."""
