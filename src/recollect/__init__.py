@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from .memory.conversation import Message as Message
     from .memory.entry import Entry as Entry
     from .memory.entry import Evidence as Evidence
+    from .memory.extraction import AnthropicExtractor as AnthropicExtractor
+    from .memory.extraction import OpenAIExtractor as OpenAIExtractor
     from .memory.hits import MemoryHit as MemoryHit
     from .memory.hits import MemorySearch as MemorySearch
     from .memory.hits import Recalled as Recalled
@@ -65,12 +67,10 @@ if TYPE_CHECKING:
     from .memory.memory import Memory as Memory
     from .memory.memory import MemoryOutline as MemoryOutline
     from .memory.memory import UserOutline as UserOutline
-    from .memory.models import AnthropicExtractor as AnthropicExtractor
-    from .memory.models import OpenAIExtractor as OpenAIExtractor
     from .memory.offline import OfflineExtractor as OfflineExtractor
-    from .memory.pipeline.metering import TokenMeter as TokenMeter
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
+    from .memory.pipeline.token_meter import TokenMeter as TokenMeter
     from .memory.rights.receipt import Receipt as Receipt
     from .memory.rights.why import Why as Why
     from .memory.run import Coverage as Coverage
@@ -153,7 +153,6 @@ if TYPE_CHECKING:
     from .strategies.configuration import strategy_from_config as strategy_from_config
     from .strategies.configuration import strategy_to_config as strategy_to_config
     from .strategies.events import StrategyEvent as StrategyEvent
-    from .strategies.input_filter import strategy_input_filter as strategy_input_filter
     from .strategies.session import StrategySession as StrategySession
     from .strategies.summaries import ConversationSummary as ConversationSummary
     from .strategies.summaries import ConversationSummaryStore as ConversationSummaryStore
@@ -169,6 +168,7 @@ if TYPE_CHECKING:
     from .strategies.values import Strategy as Strategy
     from .strategies.values import Summarize as Summarize
     from .strategies.values import Trim as Trim
+    from .strategies.views import strategy_input_filter as strategy_input_filter
     from .strategies.views import view_of as view_of
 
 _PUBLIC = {
@@ -280,7 +280,6 @@ _PUBLIC = {
         "strategy_to_config",
     ),
     "strategies.events": ("StrategyEvent",),
-    "strategies.input_filter": ("strategy_input_filter",),
     "strategies.session": ("StrategySession",),
     "strategies.summarizers": (
         "AnthropicSummarizer",
@@ -303,7 +302,7 @@ _PUBLIC = {
         "Summarize",
         "Trim",
     ),
-    "strategies.views": ("view_of",),
+    "strategies.views": ("strategy_input_filter", "view_of"),
     "sessions.encryption": ("EncryptedSession",),
     "memory.conversation": (
         "Conversation",
@@ -317,7 +316,7 @@ _PUBLIC = {
     ),
     "memory.manager": ("ConversationManager",),
     "memory.memory": ("Memory", "MemoryOutline", "UserOutline"),
-    "memory.models": (
+    "memory.extraction": (
         "AnthropicExtractor",
         "OpenAIExtractor",
     ),
@@ -348,7 +347,7 @@ _PUBLIC = {
         "OnnxEmbedder",
         "OpenAIEmbedder",
     ),
-    "memory.pipeline.metering": ("TokenMeter",),
+    "memory.pipeline.token_meter": ("TokenMeter",),
     "providers.openai.exports": (
         "OpenAIAgentProvider",
         "OpenAISQLAlchemySessionStore",

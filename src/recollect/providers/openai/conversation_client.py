@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ExtractionError
 from ...extras import require_extra
-from ...memory.models.faults import fault_of_status, seconds_to_wait, unavailable
+from ...memory.extraction.faults import fault_of_status, seconds_to_wait, unavailable
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

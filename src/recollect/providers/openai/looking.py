@@ -17,7 +17,7 @@ from ...sessions.advanced.usage import COUNTS
 from ...sessions.events import ConversationEvent
 from ...sessions.in_memory import InMemorySession
 from ...strategies.configuration import resolve_memory_strategy
-from ...strategies.looking import in_thread_if_long
+from ...strategies.reader import in_thread_if_long
 from ...strategies.session import StrategySession
 from ...strategies.values import Strategy
 from .chat_session import ChatSession, made_from

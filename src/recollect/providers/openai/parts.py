@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ...memory.pipeline.metering import Metered
+from ...memory.pipeline.token_meter import Metered
 from ...sessions.events import EventLog
 from ...strategies.summaries import ConversationSummaryStore
 from .database.turns import ChatTurns

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...memory.pipeline.metering import Metered, TokenMeter
+from ...memory.pipeline.token_meter import Metered, TokenMeter
 from ...sessions.events import EventLog
 from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.summarizers.protocol import Summarizer
