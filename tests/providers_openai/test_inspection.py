@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import ConflictError
-from recollect.providers.openai.failures import ConversationBusyError, UnknownBranchError
+from recollect.providers.errors import ConversationBusyError, UnknownBranchError
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import Hold, ProviderServer
 

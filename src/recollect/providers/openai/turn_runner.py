@@ -10,22 +10,16 @@ from ...errors import ConflictError
 from ...items import ModelUsage
 from ...memory.conversation import Message
 from ...memory.times import now
+from ..errors import ChatFailedError, ConversationBusyError, TurnLostError, code_of
 from ..values import ChatEvent, ChatReply, ChatTurn
-from . import streaming
+from .active_turn import Parts, UnderWay, append_message, check_message, message_id
 from .context import RunContext, Said, build_memory_strategy_config, is_injected, prepare_run_context
 from .database.record import TurnRecord
-from .ending import Ending
-from .failures import ChatFailedError, ConversationBusyError, TurnLostError, code_of
-from .locking import alone_on
-from .mirroring import mirror_messages
-from .naming import SessionNames
-from .parts import Parts
 from .registry import AgentDescriptor
-from .runtime import Run
-from .sessions import log_of
-from .settling import Settling
-from .speaking import append_message, check_message, message_id
-from .under_way import UnderWay
+from .remote_conversations import SessionNames
+from .runtime import Run, started_event
+from .sessions import alone_on, log_of, mirror_messages
+from .turn_outcome import Ending, Settling
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +107,7 @@ class TurnRunner:
         self, going: UnderWay, said: Said, tell: Tell, afterwards: AsyncExitStack
     ) -> ChatReply:
         record = going.record
-        tell(streaming.started(record.turn_id, record.conversation_id, record.agent, record.model))
+        tell(started_event(record.turn_id, record.conversation_id, record.agent, record.model))
         try:
             async with asyncio.timeout(self._parts.options.timeout_seconds):
                 run = await self._run(going, await self._prepare(going, said, afterwards), tell)

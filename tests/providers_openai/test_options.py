@@ -10,7 +10,7 @@ from agents.models.openai_responses import OpenAIResponsesModel
 from agents.tracing import set_trace_processors
 
 from recollect import ModelRefusedError
-from recollect.providers.openai.run_config import (
+from recollect.providers.openai.options import (
     ModelEndpoint,
     make_client,
     make_model_provider,

@@ -6,9 +6,10 @@ TurnRunningError       this very turn is still running (also ConflictError)
 TurnLostError          another has ended the turn, or erased it, while it ran (also ConflictError)
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
-from ...errors import (
+from ..errors import (
     ConflictError,
     DiskFullError,
     InvalidTypeError,
@@ -17,7 +18,6 @@ from ...errors import (
     RunLockTimeoutError,
     StorageError,
 )
-from .registry import UnknownAgentError
 
 FailureCode = Literal[
     "model_unavailable",
@@ -88,6 +88,14 @@ class UnknownBranchError(RecollectError, LookupError):
 
     def __init__(self) -> None:
         super().__init__("there is no branch of this name")
+
+
+class UnknownAgentError(RecollectError, LookupError):
+    """There is no agent of this name."""
+
+    def __init__(self, name: object, known: Sequence[str]) -> None:
+        super().__init__(f"there is no agent {str(name)[:64]!r}; there are {', '.join(known)}")
+        self.name = name
 
 
 def code_of(error: BaseException) -> FailureCode:

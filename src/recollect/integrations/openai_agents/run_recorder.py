@@ -12,8 +12,8 @@ from ...memory.store import MemoryStore
 from ...sessions.advanced.usage import run_key
 from ...sessions.events import EventLog
 from ...sessions.protocol import Session, own_method
-from .degrading import DEFAULT_PATIENCE, or_nothing
-from .words import words_of_answer, words_of_user
+from .fallback import DEFAULT_PATIENCE, or_nothing
+from .run_texts import words_of_answer, words_of_user
 
 _IDS = uuid.UUID("7a0d3a52-1f5c-5c0f-9d0e-4c1b7a3f6e21")  # what our ids are made in
 

@@ -7,7 +7,7 @@ from agents import ModelResponse, Usage
 from agents.testing import assistant_message, function_call
 from openai.types.responses import ResponseOutputRefusal
 
-from recollect.integrations.openai_agents.words import words_of_answer, words_of_user
+from recollect.integrations.openai_agents.run_texts import words_of_answer, words_of_user
 
 
 def user(text: Any) -> dict[str, Any]:

@@ -20,13 +20,11 @@ from ...strategies.configuration import resolve_memory_strategy
 from ...strategies.reader import in_thread_if_long
 from ...strategies.session import StrategySession
 from ...strategies.values import Strategy
-from .chat_session import ChatSession, made_from
+from ..errors import UnknownBranchError
+from .active_turn import Parts
 from .database.turns import Place
-from .failures import UnknownBranchError
-from .locking import alone_on
-from .mirroring import items_to_add
-from .parts import Parts
-from .settling import Settling
+from .sessions import ChatSession, alone_on, items_to_add, made_from
+from .turn_outcome import Settling
 
 _EVERYTHING = 2**31 - 1  # items
 _LONG = 200

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from recollect.providers.openai.pacing import pieces_of
-from recollect.providers.openai.turnstile import Turnstile
+from recollect.providers.openai.turnstile import Turnstile, pieces_of
 from recollect.testing.contract import in_event_loop
 
 _WORK = 0.006  # seconds: longer than may be worked without a pause

@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from recollect import ModelRefusedError, ModelUnavailableError
-from recollect.providers.openai.conversation_client import ConversationClient
+from recollect.providers.openai.remote_conversations import ConversationClient
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import CloseBefore, ProviderServer, Refuse, WrongKey
 
