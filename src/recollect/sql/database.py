@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from weakref import WeakSet
 
 from ..errors import DiskFullError
@@ -14,6 +14,9 @@ from .scripts import Decode, Engine, MakeScript
 from .sqlite.connection import EngineOptions
 from .sqlite.registry import acquire_engine, drop_engine, release_engine
 from .urls import sqlite_path
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 T = TypeVar("T")
 
@@ -94,7 +97,7 @@ def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any]
     if scheme.startswith(_NOT_SQL):
         raise ValueError(f"this is kept in SQLite and PostgreSQL, not at {scheme}://")
     require_extra("postgres", "sqlalchemy.ext.asyncio", "a database server")
-    from .sqlalchemy.shared import acquire_shared, release_shared
+    from .sqlalchemy.registry import acquire_shared, release_shared
 
     shared = acquire_shared(url, engine_kwargs or {}, create_tables)
     dialect = shared.url.get_backend_name()
@@ -102,6 +105,20 @@ def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any]
         release_shared(shared)
         raise ValueError(f"this is kept in SQLite and PostgreSQL, not in {dialect}")
     return Database(shared, dialect, partial(release_shared, shared), partial(release_shared, shared))
+
+
+def open_on_engine(engine: "AsyncEngine", create_tables: bool = False) -> Database:
+    """A database on an SQLAlchemy engine that the caller opened. Closing it never disposes of the engine."""
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from .sqlalchemy.connections import connections_on
+    from .sqlalchemy.engine import SQLAlchemyEngine
+
+    if not isinstance(engine, AsyncEngine):
+        raise TypeError(f"engine must be an AsyncEngine of SQLAlchemy, not {type(engine).__name__}")
+    connections = connections_on(engine)
+    running = SQLAlchemyEngine(lambda: connections, create_tables)
+    return Database(running, engine.dialect.name, lambda: None, lambda: None)
 
 
 class SQLStore:
@@ -112,12 +129,15 @@ class SQLStore:
 
     def __init__(
         self,
-        url_or_path: str | Path,
+        url_or_path: "str | Path | Database",
         *,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        self._database = open_database(url_or_path, create_tables, engine_kwargs)
+        if isinstance(url_or_path, Database):
+            self._database = url_or_path
+        else:
+            self._database = open_database(url_or_path, create_tables, engine_kwargs)
 
     async def _write(self, make_script: MakeScript[T]) -> T:
         with self._noting_full():

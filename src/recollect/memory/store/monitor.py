@@ -8,7 +8,7 @@ from ...sql.description import tenants_in
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..database.access import MemoryDatabase
 from ..database.schema import CONVERSATIONS, QUEUE, RUNS
-from ..pipeline.embedding import Embedding
+from ..pipeline.embedding_backfill import Embedding
 
 _FILLER_BYTES = 64  # about the size of one row of the space probe
 _RUNS_BY_STATUS = LongQuery(f"SELECT status, count(*) FROM {RUNS.name} GROUP BY status")
