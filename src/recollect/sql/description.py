@@ -220,3 +220,21 @@ def _sqlite_column(column: Column, is_key: bool = False) -> str:
 def _sqlite_parent(name: str, parent: str) -> str:
     table, _, key = parent.partition(".")
     return f'FOREIGN KEY ({name}) REFERENCES "{table}" ({key}) ON DELETE CASCADE'
+
+
+# --- queries on described tables ---
+
+# Steps from one tenant to the next by the index, so its cost does not depend on the rows of each.
+_TENANTS = """SELECT tenant FROM (
+  WITH RECURSIVE found (tenant) AS (
+    SELECT min(tenant) FROM {table}
+    UNION ALL
+    SELECT (SELECT min(tenant) FROM {table} WHERE tenant > found.tenant)
+    FROM found WHERE found.tenant IS NOT NULL
+  ) SELECT tenant FROM found
+) AS tenants WHERE tenant IS NOT NULL"""
+
+
+def tenants_in(table: Table) -> str:
+    """A query for all tenants with rows in a table, which needs an index that begins with `tenant`."""
+    return _TENANTS.format(table=table.name)
