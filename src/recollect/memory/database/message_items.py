@@ -1,0 +1,53 @@
+"""Which session items are copies of which messages.
+
+A provider that mirrors a conversation into a session stores the id of the message with each item it adds.
+Erasing a message looks its copies up here. A row outlives its item: the event of a removed item is still
+found by it. Item ids are never used twice.
+"""
+
+from collections.abc import Mapping
+
+from ...sql.rows import insert
+from ...sql.scripts import Script, Statement, run_all
+from .dialect import Dialect
+from .schema import CONVERSATIONS, MESSAGE_ITEMS
+
+_READ = f"SELECT items_table, item_id, message_id FROM {MESSAGE_ITEMS.name} WHERE conversation_id = ?1"
+_DELETE = f"DELETE FROM {MESSAGE_ITEMS.name} WHERE conversation_id = ?1 AND message_id = ?2"
+
+
+def share_conversation(dialect: Dialect, conversation_id: str) -> Script[bool]:
+    """Keep a conversation from being deleted until the transaction ends; `False` if it does not exist.
+
+    Lock order: conversation first, then session. Run this before the session is locked, and `link_items`
+    after it: an erasure holds the conversation while it waits for the session.
+    """
+    sql = f"SELECT 1 FROM {CONVERSATIONS.name} WHERE conversation_id = ?1{dialect.share}"
+    return bool((yield Statement(sql, (conversation_id,))))
+
+
+def link_items(conversation_id: str, items_table: str, message_ids: Mapping[int, str]) -> Script[None]:
+    """Store which message each item is a copy of, by the ids of the items in their table."""
+    rows = [
+        {
+            "conversation_id": conversation_id,
+            "items_table": items_table,
+            "item_id": item_id,
+            "message_id": message_id,
+        }
+        for item_id, message_id in message_ids.items()
+    ]
+    yield from run_all(insert(MESSAGE_ITEMS, rows, or_nothing=True))
+
+
+def read_links(conversation_id: str) -> Script[dict[str, dict[int, str]]]:
+    """The ids of the messages of a conversation, by the table and the id of the item."""
+    links: dict[str, dict[int, str]] = {}
+    for items_table, item_id, message_id in (yield Statement(_READ, (conversation_id,))):
+        links.setdefault(items_table, {})[item_id] = message_id
+    return links
+
+
+def delete_links(conversation_id: str, message_id: str | None) -> Script[None]:
+    """Delete the links of an erased message."""
+    yield Statement(_DELETE, (conversation_id, message_id))
