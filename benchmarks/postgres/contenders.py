@@ -7,9 +7,9 @@ import asyncpg
 import msgspec
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from recollect.sessions.sql.dialects import PostgresQueries
 from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
-from recollect.sessions.sqlalchemy.queries import PostgresQueries
 
 from ..shared.stores import Session, Store
 

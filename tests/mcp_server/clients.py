@@ -18,11 +18,11 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from recollect.mcp.access import Pinned, local_access
-from recollect.mcp.memories import Memories
-from recollect.mcp.over_http import PATH, mcp_app
+from recollect.mcp.http_app import PATH, mcp_app
 from recollect.mcp.server import build_server
-from recollect.server.addresses import address_of, listen
+from recollect.mcp.stores import Memories
 from recollect.server.settings import Settings, load_settings
+from recollect.server.transport.listener import address_of, listen
 
 COMMAND = [sys.executable, "-m", "recollect", "mcp"]
 MODES = ("auto", "legacy")

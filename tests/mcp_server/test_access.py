@@ -3,7 +3,7 @@
 import pytest
 
 from recollect.mcp.access import Pinned, access_of, local_access
-from recollect.server.access.callers import Caller
+from recollect.server.access.authentication import Caller
 from recollect.server.problems import Problem
 
 CALLER = Caller("acme", "write", "k")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from recollect import MemoryStore
-from recollect.mcp.memories import Memories
+from recollect.mcp.stores import Memories
 from recollect.mcp.tools import TOOLS
 from recollect.server.database.schema import AUDIT_LOG
 from recollect.testing.contract import in_event_loop

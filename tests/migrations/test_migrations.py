@@ -25,7 +25,7 @@ from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchem
 from recollect.server.database.schema import ServiceSchema
 from recollect.sessions.events import EventLog
 from recollect.sessions.protocol import SessionMetadata
-from recollect.sessions.sql.session_schema import session_schema
+from recollect.sessions.sql.schema import session_schema
 from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.sql.schema import Schema

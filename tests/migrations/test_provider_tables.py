@@ -10,7 +10,7 @@ from recollect.memory.database.access import MemoryDatabase
 from recollect.migrations import migrate
 from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchema
 from recollect.providers.openai.provider import build_openai_provider
-from recollect.sessions.sql.session_schema import session_schema
+from recollect.sessions.sql.schema import session_schema
 from recollect.testing.contract import in_event_loop
 
 from ..providers_openai.chats import Place, open_chat

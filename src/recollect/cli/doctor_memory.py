@@ -63,7 +63,7 @@ def _not_looked_at(name: str) -> Finding:
 
 async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Finding:
     from ..server.access.keys import KeyStore
-    from ..server.addresses import is_loopback
+    from ..server.transport.listener import is_loopback
 
     valid = 0
     if is_there:

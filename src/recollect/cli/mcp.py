@@ -58,7 +58,7 @@ async def _serve_stdio(options: argparse.Namespace) -> None:
 
     access = local_access(Pinned(*_owner(options)), options.tenant or _DEFAULT_TENANT)
     settings = _settings(options)
-    from ..mcp.running import run_stdio  # heavy, and not needed to say what is wrong with the above
+    from ..mcp.runner import run_stdio  # heavy, and not needed to say what is wrong with the above
 
     await run_stdio(settings, access)
 
@@ -67,7 +67,7 @@ async def _serve_http(options: argparse.Namespace) -> None:
     from ..mcp.access import Pinned
 
     pinned, settings = Pinned(*_owner(options)), _settings(options)
-    from ..mcp.running import run_http
+    from ..mcp.runner import run_http
 
     port = _DEFAULT_PORT if options.port is None else options.port
     await run_http(settings, pinned, options.host or _DEFAULT_HOST, port)

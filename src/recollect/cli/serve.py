@@ -26,7 +26,7 @@ def add_serve_parser(commands: Commands) -> None:
 def run_serve(options: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     require_extra("server", "fastapi", "recollect serve")
-    from ..server.serving import serve
+    from ..server.transport.runner import serve
 
     given = {
         "RECOLLECT_DATABASE__URL": options.url,

@@ -97,7 +97,7 @@ async def _run(plan: _Plan, until_idle: bool, say: _Say) -> "Coverage":
 async def _open(plan: _Plan, opened: AsyncExitStack) -> "tuple[MemoryStore, Extractor]":
     _check_model(plan.model)
     if plan.settings is not None:
-        from ..server.learning import open_learner
+        from ..server.learner import open_learner
         from ..server.telemetry.logs import configure_logging
 
         configure_logging(plan.settings.logging)

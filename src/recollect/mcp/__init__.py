@@ -5,7 +5,7 @@ from typing import Any
 
 from ..extras import require_extra
 
-_HOMES = {"build_server": ".server", "mcp_app": ".over_http"}
+_HOMES = {"build_server": ".server", "mcp_app": ".http_app"}
 
 
 def __getattr__(name: str) -> Any:

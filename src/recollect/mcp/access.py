@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from ..memory.conversation import check_owner
-from ..server.access.callers import OPEN_TENANT, Caller
+from ..server.access.authentication import OPEN_TENANT, Caller
 from ..server.problems import Problem
 
 USER_HEADER = "Recollect-User"

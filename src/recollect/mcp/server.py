@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from .access import Access
 from .arguments import tell_faults
-from .memories import Memories
+from .stores import Memories
 from .tools import TOOLS, Answer, RefusedError
 
 _log = logging.getLogger(__name__)

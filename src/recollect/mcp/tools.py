@@ -13,7 +13,8 @@ from ..memory.store import MemoryStore
 from ..server.access.keys import Scope
 from ..strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
 from .access import Access
-from .answers import (
+from .arguments import EntryGiven, Listing, Recall, Remember
+from .results import (
     MOST_REASONS,
     EntryTold,
     Forgotten,
@@ -29,7 +30,6 @@ from .answers import (
     messages_found,
     reason_lines,
 )
-from .arguments import EntryGiven, Listing, Recall, Remember
 
 _CONFIDENCE = 0.8  # a model wrote it down, who may have misunderstood
 _UNKNOWN_ENTRY = (

@@ -71,7 +71,7 @@ async def _in_transaction(url: str, work: "Callable[[Connection], T]") -> T:
 
     from ..sql.sqlalchemy.connections import name_of
     from ..sql.sqlalchemy.errors import explain_connecting
-    from ..sql.sqlalchemy.shared import checked_url
+    from ..sql.sqlalchemy.registry import checked_url
 
     checked = checked_url(url)
     engine = create_async_engine(checked, poolclass=NullPool)

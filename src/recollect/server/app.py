@@ -9,14 +9,14 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 
 from ..providers.openai.registry import AgentRegistry
-from .faults import install_fault_handlers
-from .gate import Gate
+from .error_handlers import install_fault_handlers
+from .maintenance import Upkeep
 from .openapi import describe_api
 from .routes import ROUTERS
 from .service import Service, open_service
 from .settings import Settings
 from .telemetry.middleware import TelemetryMiddleware
-from .upkeep import Upkeep
+from .transport.gate import Gate
 
 # The framework's own would tell query strings, and what is wrong with a request in words that may quote it.
 _NO_OTHER_TELEMETRY: TelemetryConfig = {

@@ -8,9 +8,9 @@ from fastapi.routing import APIRoute
 
 from ..errors import RecollectError, StorageError
 from ..memory.store import MemoryStore
-from .access.callers import Caller
+from .access.authentication import Caller
 from .access.keys import Scope
-from .faults import status_of
+from .error_handlers import status_of
 from .idempotency import Ids
 from .problems import Problem
 from .service import Service

@@ -10,8 +10,8 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from .problems import MEDIA_TYPE
 from .schemas.base import HIT_LIMIT, MOST_ITEMS, PAGE_SIZE
+from .schemas.chat import EVENTS
 from .schemas.problems import ProblemDocument, add_problem, problems
-from .schemas.streams import EVENTS
 from .settings import ServerSettings
 
 _DESCRIPTION = """The memory of AI agents: it records conversations, learns from them, answers what it knows

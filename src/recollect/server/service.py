@@ -16,9 +16,9 @@ from ..providers.openai.registry import AgentRegistry
 from .access.audit import AuditLog
 from .access.budget import Budget, ReservationRules, TokenLedger
 from .access.keys import KeyStore
-from .access.rates import RateLimiter
+from .access.limits import RateLimiter
 from .idempotency import Idempotency
-from .learning import LearningProcess
+from .learner import LearningProcess
 from .problems import Problem
 from .settings import Settings
 from .telemetry.metrics import Metrics

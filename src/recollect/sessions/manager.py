@@ -146,14 +146,14 @@ def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
     if path == "" or is_in_memory(url) or url.startswith(("memory:", "openai:")):
         raise ValueError("a session manager needs a file or a server whose sessions can be listed")
     if path is not None:
-        from .sqlite.catalog import open_catalog
+        from .sql.catalog import open_file_catalog
 
-        return open_catalog(path, tables, options)
+        return open_file_catalog(path, tables, options)
     if url.startswith(("redis", "unix:")):
         from .redis import RedisCatalog
 
         shared = {name: options[name] for name in ("key_prefix", "redis_kwargs") if name in options}
         return RedisCatalog.from_url(url=url, **shared)
-    from .sqlalchemy.catalog import open_catalog as open_sql_catalog
+    from .sql.catalog import open_server_catalog
 
-    return open_sql_catalog(url, tables, options)
+    return open_server_catalog(url, tables, options)

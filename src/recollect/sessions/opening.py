@@ -5,7 +5,7 @@ from typing import Any
 from ..sql.urls import sqlite_path
 from .in_memory import InMemorySession
 from .protocol import Session
-from .sqlite.session import SQLiteSession
+from .sqlite import SQLiteSession
 
 _NOT_SQL = ("memory", "openai", "redis", "unix")
 

@@ -88,7 +88,7 @@ def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any]
     if scheme.startswith(_NOT_SQL):
         raise ValueError(f"this is kept in SQLite and PostgreSQL, not at {scheme}://")
     require_extra("postgres", "sqlalchemy.ext.asyncio", "a database server")
-    from .sqlalchemy.shared import acquire_shared, release_shared
+    from .sqlalchemy.registry import acquire_shared, release_shared
 
     shared = acquire_shared(url, engine_kwargs or {}, create_tables)
     dialect = shared.url.get_backend_name()

@@ -15,7 +15,7 @@ from recollect.memory.database.schema import MemorySchema
 from recollect.providers.openai.database.schema import SESSION_TABLES, ChatSchema
 from recollect.server.database.schema import ServiceSchema
 from recollect.sessions.events import EventLog
-from recollect.sessions.sql.session_schema import session_schema
+from recollect.sessions.sql.schema import session_schema
 from recollect.sessions.sql.tables import Tables
 from recollect.sql.database import open_database
 from recollect.sql.schema import Schema

@@ -12,7 +12,7 @@ import sys
 
 import asyncpg  # noqa: F401 - so that no fork has to load it
 
-import recollect.sql.sqlalchemy.shared  # noqa: F401
+import recollect.sql.sqlalchemy.registry  # noqa: F401
 from recollect.errors import ModelUnavailableError
 from recollect.memory.conversation import read_messages
 from recollect.memory.models import OpenAIExtractor

@@ -15,7 +15,7 @@ from recollect.memory.database.access import MemoryDatabase
 from recollect.memory.run import MOST_TOKENS, Days
 from recollect.providers.openai.database.turns import ChatTurns
 from recollect.sql.scripts import Script, Statement
-from recollect.sql.sqlite.engine import LONG_READS, in_long_thread
+from recollect.sql.sqlite.fetcher import LONG_READS, run_on_long_thread
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
@@ -27,7 +27,7 @@ DAYS = Days(date(2026, 3, 1), date(2026, 3, 1))
 async def busy_threads(number: int = LONG_READS) -> AsyncIterator[None]:
     """So many of the threads for long queries do not get on meanwhile."""
     go_on = threading.Event()
-    work = [asyncio.ensure_future(in_long_thread(go_on.wait)) for _ in range(number)]
+    work = [asyncio.ensure_future(run_on_long_thread(go_on.wait)) for _ in range(number)]
     try:
         yield
     finally:

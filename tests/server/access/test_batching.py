@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from recollect.server.access.batching import Batcher
+from recollect.server.access.audit import Batcher
 from recollect.testing.contract import in_event_loop
 
 

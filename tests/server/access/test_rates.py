@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.server.access.rates import Bucket, RateLimiter, left_in, take_from
+from recollect.server.access.limits import Bucket, RateLimiter, left_in, take_from
 
 
 class Clock:

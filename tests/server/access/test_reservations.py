@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from recollect.server.access.budget import Budget, Reservation, ReservationRules, TokenLedger
-from recollect.server.access.estimates import TurnEstimates, next_estimate
+from recollect.server.access.budget import (
+    Budget,
+    Reservation,
+    ReservationRules,
+    TokenLedger,
+    TurnEstimates,
+    next_estimate,
+)
 from recollect.server.problems import Problem
 from recollect.testing.contract import in_event_loop
 

@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from recollect.server.access.callers import Caller
-from recollect.server.access.slots import SlotLimits, Slots
+from recollect.server.access.authentication import Caller
+from recollect.server.access.limits import SlotLimits, Slots
 from recollect.server.problems import Problem
 
 ANN, BOB = Caller("acme", "write", "ann"), Caller("acme", "write", "bob")

@@ -10,7 +10,7 @@ import httpx2
 from recollect.server.app import create_app
 from recollect.server.service import Service
 from recollect.server.settings import Settings
-from recollect.server.telemetry.gathering import database_of
+from recollect.server.telemetry.collector import database_of
 from recollect.sql.scripts import Script, Statement
 
 TALK = [{"role": "user", "content": "My name is Ada."}]

@@ -11,7 +11,7 @@ from recollect.memory.run import Coverage
 from recollect.memory.store import MemoryStore
 from recollect.migrations import newest_revision
 from recollect.server.access.budget import TokenLedger
-from recollect.server.learning import open_learner
+from recollect.server.learner import open_learner
 from recollect.server.settings import Settings
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer

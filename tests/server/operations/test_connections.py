@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from uvicorn import Config, Server
 
-from recollect.server.connections import TimedConnection
+from recollect.server.transport.connections import TimedConnection
 from recollect.testing.contract import in_event_loop
 
 _GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"

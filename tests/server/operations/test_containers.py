@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from recollect.cli import _parser
-from recollect.server.learning import GOODBYE
+from recollect.server.learner import GOODBYE
 from recollect.server.routes import operations
-from recollect.server.serving import TO_TELL_INTERRUPTION
 from recollect.server.settings import Settings, load_settings
+from recollect.server.transport.runner import TO_TELL_INTERRUPTION
 
 ROOT = Path(__file__).parents[3]
 SECRET = re.compile("KEY|PASSWORD|SECRET|TOKEN", re.IGNORECASE)

@@ -17,7 +17,7 @@ import pytest
 
 from recollect.cli import main
 from recollect.server.access.keys import KeyStore
-from recollect.server.serving import is_loopback
+from recollect.server.transport.runner import is_loopback
 
 from ...sessions.postgres.database import sql
 from .kit import TALK

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import httpx2
 import pytest
 
-from recollect.server.telemetry.gathering import database_of
+from recollect.server.telemetry.collector import database_of
 from recollect.sql.scripts import Script, Statement
 
 from .running import Running

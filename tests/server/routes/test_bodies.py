@@ -8,9 +8,9 @@ import zlib
 import httpx2
 import pytest
 
-from recollect.server.bodies import seconds_for, unpack
 from recollect.server.problems import Problem
 from recollect.server.settings import ServerSettings
+from recollect.server.transport.bodies import seconds_for, unpack
 
 from .running import Running
 from .test_conversations import LISBON

@@ -11,8 +11,8 @@ import jsonschema_rs
 import pytest
 
 from recollect.providers.openai.failures import DETAILS, ChatFailedError
-from recollect.server.faults import problem_of, turn_code
-from recollect.server.schemas.streams import EVENTS, FailedCode
+from recollect.server.error_handlers import problem_of, turn_code
+from recollect.server.schemas.chat import EVENTS, FailedCode
 from recollect.server.settings import Settings
 from recollect.testing.providers import Hold, ProviderServer, Refuse, Reply
 

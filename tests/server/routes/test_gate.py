@@ -14,8 +14,8 @@ import pytest
 from fastapi import FastAPI
 
 from recollect.server.app import create_app
-from recollect.server.gate import Gate, is_own_host
 from recollect.server.settings import Settings
+from recollect.server.transport.gate import Gate, is_own_host
 from recollect.testing.contract import in_event_loop
 
 from ..operations.test_metrics import values

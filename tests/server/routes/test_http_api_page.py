@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 
 from recollect.server.problems import CODES
-from recollect.server.schemas.streams import EVENTS, FailedCode
+from recollect.server.schemas.chat import EVENTS, FailedCode
 
 from .running import Running
 

@@ -76,7 +76,7 @@ async def test_from_url_calls_the_constructor_of_a_subclass(
 
 @in_event_loop
 async def test_a_constructor_that_fails_leaves_no_engine_behind(postgres_url: str) -> None:
-    from recollect.sql.sqlalchemy import shared
+    from recollect.sql.sqlalchemy import registry as shared
 
     before = dict(shared._shared)
     with pytest.raises(TypeError, match="no_such_option"):

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from recollect.sessions.sqlalchemy import SQLAlchemySession
-from recollect.sql.sqlalchemy import shared
+from recollect.sql.sqlalchemy import registry as shared
 from recollect.testing.contract import close, in_event_loop, message, texts
 from recollect.testing.servers.postgres import PostgresServer
 

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy.dialects import mysql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from recollect.sessions.sql.dialects import MySQLQueries
+from recollect.sessions.sql.sqlalchemy_schema import describe
 from recollect.sessions.sql.tables import Tables
-from recollect.sessions.sqlalchemy.queries import MySQLQueries
-from recollect.sessions.sqlalchemy.schema import describe
 
 STATEMENTS = {name: text for name, text in vars(MySQLQueries(Tables())).items() if isinstance(text, str)}
 

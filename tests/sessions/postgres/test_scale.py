@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from recollect import SessionManager, SessionMetadata
+from recollect.sessions.sql.dialects import PostgresQueries
 from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
-from recollect.sessions.sqlalchemy.queries import PostgresQueries
 from recollect.testing.contract import in_event_loop, message
 
 from .database import sql

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recollect import SchemaMismatchError, SQLiteSession
-from recollect.sessions.sql.session_schema import MIGRATIONS, session_schema
+from recollect.sessions.sql.schema import MIGRATIONS, session_schema
 from recollect.sessions.sql.tables import Tables
 from recollect.sql.sqlite.connection import run_script
 from recollect.sql.sqlite.migrations import is_migrated, migrate

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...errors import ConflictError
 from ...sql.columns import StoredTime, text_to_column, time_to_column
-from ...sql.rows import insert
-from ...sql.scripts import Row, Script, Statement, run_all
+from ...sql.scripts import Row, Script, Statement, insert, run_all
 from ..content_parts import attachments_to_column
 from ..conversation import Conversation, ConversationSettings, Message, check_key, check_owner, check_role
 from ..metadata import metadata_to_column

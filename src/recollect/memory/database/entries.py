@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ...sql.columns import StoredTime, json_to_column, text_to_column, time_to_column
-from ...sql.rows import insert
-from ...sql.scripts import Row, Script, Statement, run_all
+from ...sql.scripts import Row, Script, Statement, insert, run_all
 from ..entry import ContentType, Entry, Evidence, check_type
 from ..metadata import metadata_to_column
 from ..texts.terms import terms

@@ -15,8 +15,7 @@ from typing import Any
 from ...errors import ConflictError, ImportFormatError
 from ...sql.columns import text_from_column, time_to_column
 from ...sql.description import Table
-from ...sql.rows import insert
-from ...sql.scripts import Script, Statement, run_all
+from ...sql.scripts import Script, Statement, insert, run_all
 from ..conversation import Conversation, told_messages
 from ..database import entries, memories
 from ..database.access import MemoryDatabase

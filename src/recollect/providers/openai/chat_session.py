@@ -12,7 +12,7 @@ from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
 from ...sessions.item_texts import encode_batch
 from ...sessions.protocol import Items
-from ...sessions.sqlite.queries import queries_for
+from ...sessions.sql.dialects import queries_for
 from ...sql.scripts import MakeScript, Row, Script, Statement
 from .database.schema import SESSION_TABLES
 from .failures import TurnLostError
@@ -124,7 +124,7 @@ class ChatSQLiteSession(ChatSession, AdvancedSQLiteSession):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         # Tables of structure and usage under names of their own: the fixed ones may be those of others.
-        self._queries = queries_for(SESSION_TABLES)
+        self._queries = queries_for("sqlite", SESSION_TABLES)
         self._reads = self._reads_of(self._queries)
 
 

@@ -19,7 +19,7 @@ from ...sql.database import SQLStore
 from ...sql.scripts import Row, Script, Statement
 from ...text_checks import check_text
 from ..database.schema import API_KEYS, ServiceSchema
-from .briefly import BrieflyKept
+from .cache import BrieflyKept
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
 """The dashboard: one page that looks at the service through its API, and nothing but files."""
 
-from .serving import router
+from .routes import router
 
 __all__ = ["router"]

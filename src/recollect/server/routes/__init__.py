@@ -1,12 +1,11 @@
-"""The routes, by what they are about."""
+"""The HTTP routes, one module per resource."""
 
-from ..dashboard import serving as dashboard
+from ..dashboard import routes as dashboard
 from . import (
-    audit,
+    access,
     branches,
     chat,
-    conversation_memory,
-    conversation_parts,
+    conversation_details,
     conversations,
     entries,
     memories,
@@ -14,7 +13,6 @@ from . import (
     operations,
     runs,
     searches,
-    usage,
     users,
 )
 
@@ -23,17 +21,15 @@ ROUTERS = tuple(
     for module in (
         conversations,
         messages,
-        conversation_parts,
+        conversation_details,
         branches,
-        conversation_memory,
         searches,
         memories,
         entries,
         runs,
         chat,
         users,
-        usage,
-        audit,
+        access,
         operations,
         dashboard,
     )

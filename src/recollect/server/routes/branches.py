@@ -8,7 +8,7 @@ from ...memory.conversation import Conversation
 from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
-from ..schemas import conversation_parts as schemas
+from ..schemas import branches as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
 from .shared import ConversationId, allow_only, find_conversation, note_target, refused

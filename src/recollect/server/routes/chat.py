@@ -14,13 +14,12 @@ from ...memory.store import MemoryStore
 from ...providers.values import ChatEvent, ChatTurn
 from ..access.budget import Reservation
 from ..dependencies import OnceDep, Reader, ServiceDep, Writer, WriteStore, make_router
-from ..faults import turn_code
+from ..error_handlers import turn_code
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
 from ..schemas.base import answer_json
-from ..schemas.chat import AgentList, ChatAnswer, ChatRequest, tell_agent
+from ..schemas.chat import STREAM, AgentList, ChatAnswer, ChatRequest, tell_agent
 from ..schemas.problems import problems
-from ..schemas.streams import STREAM
 from ..service import Service
 from ..telemetry.spans import ChatSpan, chat_span
 from .shared import found, note_target

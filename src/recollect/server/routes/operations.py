@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request, Response
 from starlette.datastructures import State
 from starlette.responses import PlainTextResponse
 
+from ..health import Readiness, state_of
 from ..problems import MEDIA_TYPE, Problem
-from ..readiness import Readiness, state_of
 from ..service import Service
-from ..telemetry.gathering import Gathering
+from ..telemetry.collector import Gathering
 from ..telemetry.logs import current_request_id
 from ..telemetry.metrics import CONTENT_TYPE
 

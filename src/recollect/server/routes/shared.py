@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from ...memory.conversation import Conversation
 from ...memory.rights.receipt import Receipt
 from ...memory.store import MemoryStore
-from ..access.callers import Caller
+from ..access.authentication import Caller
 from ..cursors import make_cursor
 from ..idempotency import Ids
 from ..problems import Problem, refused_input

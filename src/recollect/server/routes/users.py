@@ -15,7 +15,7 @@ from ...memory.store import MemoryStore
 from ..cursors import read_cursor
 from ..dependencies import Admin, AdminStore, ServiceDep, make_router
 from ..problems import refused_input
-from ..schemas import rights as schemas
+from ..schemas import users as schemas
 from ..schemas.base import answer_json
 from ..schemas.conversations import ReceiptTold
 from ..schemas.problems import problems

@@ -6,7 +6,7 @@ import time
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..faults import answer_problem
+from ..error_handlers import answer_problem
 from ..problems import Problem
 from .logs import begin_request, log_fault
 from .metrics import UNMATCHED, Metrics

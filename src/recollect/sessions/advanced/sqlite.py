@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from ..sqlite.session import SQLiteSession
+from ..sqlite import SQLiteSession
 from .session import AdvancedSession
 
 

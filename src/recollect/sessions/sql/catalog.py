@@ -5,10 +5,15 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from ...sql.scripts import Engine, Row, Script, Statement
+from ...sql.sqlite.connection import EngineOptions
+from ...sql.sqlite.registry import acquire_engine, drop_engine, release_engine
 from ..protocol import SessionInfo, SessionMetadata, SessionPage
+from .dialects import queries_for
 from .queries import Queries
+from .tables import Tables
 
 _DELETED_AT_ONCE = 200
 
@@ -59,6 +64,26 @@ class SQLCatalog:
     def _delete_some(self, seconds: float) -> Script[int]:
         rows = yield Statement(self._queries.delete_idle_sessions, (float(seconds), _DELETED_AT_ONCE))
         return len(rows)
+
+
+def open_file_catalog(path: str, tables: Tables, options: dict[str, Any]) -> SQLCatalog:
+    """The catalog of a SQLite file, on the engine that sessions with these options share."""
+    chosen = {name: options[name] for name in ("durability", "busy_timeout") if name in options}
+    engine = acquire_engine(path, EngineOptions(**chosen))
+    close, drop = partial(release_engine, engine), partial(drop_engine, engine)
+    return SQLCatalog(engine, queries_for("sqlite", tables), close, drop)
+
+
+def open_server_catalog(url: str, tables: Tables, options: dict[str, Any]) -> SQLCatalog:
+    """The catalog at a URL of SQLAlchemy, on the engine that the sessions of that URL share."""
+    from ...sql.sqlalchemy.registry import acquire_shared, release_shared
+
+    shared = acquire_shared(url, options.get("engine_kwargs") or {}, options.get("create_tables", False))
+
+    def release() -> None:
+        release_shared(shared)
+
+    return SQLCatalog(shared, queries_for(shared.url.get_backend_name(), tables), release, release)
 
 
 def _info_of(row: Row) -> SessionInfo:

@@ -7,7 +7,7 @@ alone being unique, so the tables may be partitioned by session.
 from abc import ABC, abstractmethod
 
 from ...sql.scripts import Statement
-from .session_schema import session_schema
+from .schema import session_schema
 from .tables import Tables
 
 

@@ -12,7 +12,7 @@ from ..schema import Schema
 from ..scripts import Decode, MakeScript, Row, Script, Statement
 from ..sqlite.migrations import migrate as migrate_sqlite
 from .connections import Connections, Run, settled
-from .tables import make_missing_indexes, make_missing_tables, tables_with_indexes
+from .metadata import make_missing_indexes, make_missing_tables, tables_with_indexes
 
 T = TypeVar("T")
 

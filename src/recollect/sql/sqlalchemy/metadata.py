@@ -4,16 +4,20 @@ The indexes that find the nearest vectors are not among SQLAlchemy's: it would m
 cannot compare them with what a database has. They are made after the tables, on PostgreSQL alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from ...errors import SchemaMismatchError
 from ..description import Column, Kind, PartialIndex, Table
+from ..schema import Schema
 
 
 class Vector(UserDefinedType[Any]):
@@ -108,3 +112,62 @@ def _partial_index(table: Table, index: PartialIndex) -> sa.Index:
 def _column(column: Column) -> sa.Column[Any]:
     parent = [sa.ForeignKey(column.parent, ondelete="CASCADE")] if column.parent else []
     return sa.Column(column.name, TYPES[column.kind], *parent, nullable=not column.required)
+
+
+# --- creation of missing tables and indexes ---
+
+
+def make_missing_tables(schema: Schema, connection: sa.Connection) -> None:
+    """Make the tables that are not there; those who do it at once wait for each other."""
+    with _nobody_else(connection, schema):
+        metadata = schema.describe()
+        metadata.create_all(connection)
+        if connection.dialect.name == "postgresql":
+            _check_types(metadata, connection)
+
+
+def _check_types(metadata: sa.MetaData, connection: sa.Connection) -> None:
+    """Raise `SchemaMismatchError` if an older version has made a column of times or documents as text."""
+    names = ", ".join(f"'{name}'" for name in metadata.tables)
+    found = connection.exec_driver_sql(
+        "SELECT table_name, column_name FROM information_schema.columns"
+        f" WHERE table_schema = current_schema() AND table_name IN ({names})"
+        " AND data_type IN ('text', 'character varying')"
+    )
+    for table, column in found:
+        described = metadata.tables[table].columns.get(column)
+        if described is not None and _is_typed(described, connection):
+            raise SchemaMismatchError(f"column {table}.{column} is a text: run `recollect migrate`")
+
+
+def _is_typed(column: sa.Column[Any], connection: sa.Connection) -> bool:
+    return isinstance(column.type.dialect_impl(connection.dialect), sa.TIMESTAMP | JSONB)
+
+
+def tables_with_indexes(schema: Schema) -> list[sa.Table]:
+    """The tables that have some."""
+    return [table for table in schema.describe().sorted_tables if table.indexes]
+
+
+def make_missing_indexes(schema: Schema, table: sa.Table, connection: sa.Connection) -> None:
+    """Make the indexes of a table that are not there: tables that the SDK has made lack ours.
+
+    In a transaction of its own, so that it locks but one table, and cannot meet a writer who has another.
+    """
+    with _nobody_else(connection, schema):
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+
+
+@contextmanager
+def _nobody_else(connection: sa.Connection, schema: Schema) -> Iterator[None]:
+    key = crc32(f"recollect/{schema.scope}".encode())
+    if connection.dialect.name == "postgresql":  # until the end of the transaction
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({key})")
+        yield
+    else:
+        connection.exec_driver_sql(f"SELECT GET_LOCK('{key}', 60)")
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql(f"SELECT RELEASE_LOCK('{key}')")

@@ -8,7 +8,9 @@ import threading
 import weakref
 
 from .connection import EngineOptions
-from .engine import FileEngine, MemoryEngine, forget_threads
+from .engine import FileEngine
+from .fetcher import reset_threads
+from .memory_engine import MemoryEngine
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +113,7 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     global _lock
-    forget_threads()
+    reset_threads()
     for engine in _forking:
         engine.after_fork_in_child()
     _forking.clear()

@@ -15,7 +15,7 @@ from recollect.sessions.advanced.sqlite import AdvancedSQLiteSession
 from recollect.sessions.encryption import EncryptedSession
 from recollect.sessions.protocol import Session
 from recollect.sessions.sqlalchemy import SQLAlchemySession
-from recollect.sessions.sqlite.session import SQLiteSession
+from recollect.sessions.sqlite import SQLiteSession
 from recollect.sql.sqlite.registry import close_all
 from recollect.strategies.session import StrategySession
 from recollect.strategies.values import Trim

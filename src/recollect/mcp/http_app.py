@@ -1,0 +1,120 @@
+"""The server over streamable HTTP: every request says by its key and headers whose memory it is about.
+
+Nothing is kept between two requests, so that there is no session which another could take over, and several
+instances can serve the same clients.
+"""
+
+import json
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..errors import RecollectError
+from ..server.access.authentication import Caller, authenticate
+from ..server.access.keys import KeyStore
+from ..server.access.limits import RateLimiter
+from ..server.problems import MEDIA_TYPE, Problem
+from ..server.settings import Settings
+from ..server.transport.listener import is_loopback
+from .access import AGENT_HEADER, USER_HEADER, Access, Pinned, access_of
+from .server import Context, build_server
+from .stores import Memories
+
+PATH = "/mcp"
+
+_LARGEST_BODY = 256 * 1024  # bytes: no tool takes more than a few thousand characters
+_ACCESS = "recollect_access"
+_DOWN = Problem("storage_unavailable", "the database does not answer", headers={"Retry-After": "1"})
+
+
+def mcp_app(settings: Settings, pinned: Pinned | None = None, *, host: str = "127.0.0.1") -> Starlette:
+    """An ASGI application that serves MCP at `/mcp`; `host` is the address that it is reached at.
+
+    Where no key was made it serves the tenant `default` to everybody who reaches it.
+    """
+    memories = Memories(settings)
+    keys = KeyStore(settings.database.url, **settings.database.options())
+    manager = StreamableHTTPSessionManager(
+        build_server(memories, _access_of_request),
+        json_response=True,
+        stateless=True,
+        security_settings=_security(host),
+        max_request_body_size=_LARGEST_BODY,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with memories, keys, manager.run():
+            yield
+
+    gate = Gate(manager.asgi_app, settings, keys, pinned or Pinned())
+    return Starlette(routes=[Route(PATH, gate)], lifespan=lifespan)
+
+
+class Gate:
+    """What a request passes before anything of it is read: who sends it, how often, and for whom."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, keys: KeyStore, pinned: Pinned) -> None:
+        self._app = app
+        self._settings = settings
+        self._keys = keys
+        self._pinned = pinned
+        self._rates = RateLimiter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or have it answered."""
+        try:
+            scope.setdefault("state", {})[_ACCESS] = await self._let_in(scope)
+        except Problem as problem:
+            await _answer(problem)(scope, receive, send)
+        except (RecollectError, OSError):
+            await _answer(_DOWN)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _let_in(self, scope: Scope) -> Access:
+        headers = Headers(scope=scope)
+        caller = await authenticate(self._keys, headers.get("authorization"))
+        self._check_rate(caller)
+        if scope["method"] != "POST":
+            # This server sends nothing of its own accord, and has no session that could be ended.
+            raise Problem("method_not_allowed", "send requests by POST", headers={"Allow": "POST"})
+        named = {name.lower(): headers.getlist(name) for name in (USER_HEADER, AGENT_HEADER)}
+        return access_of(caller, named, self._pinned)
+
+    def _check_rate(self, caller: Caller) -> None:
+        per_minute = self._settings.limits_for(caller.tenant).requests_per_minute
+        wait = 0.0 if per_minute is None else self._rates.take(caller.tenant, per_minute)
+        if wait > 0:
+            headers = {"Retry-After": str(math.ceil(wait))}
+            raise Problem("rate_limited", f"at most {per_minute} requests in a minute", headers=headers)
+
+
+def _access_of_request(context: Context) -> Access:
+    assert context.request is not None
+    access: Access = context.request.scope["state"][_ACCESS]
+    return access
+
+
+def _security(host: str) -> TransportSecuritySettings:
+    """Keeps web pages that a browser on this machine shows from reaching a server that needs no key."""
+    if not is_loopback(host):
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)  # there, keys are needed
+    names = [*dict.fromkeys(("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host))]
+    hosts = [form for name in names for form in (name, f"{name}:*")]
+    return TransportSecuritySettings(
+        allowed_hosts=hosts, allowed_origins=[f"http://{form}" for form in hosts]
+    )
+
+
+def _answer(problem: Problem) -> Response:
+    told = json.dumps(problem.document())
+    return Response(told, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)

@@ -1,0 +1,83 @@
+"""The branches of a chat."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from . import examples
+from .base import Answer, Asked, TimeTold, exampled
+
+_BRANCH = {
+    "name": "main",
+    "is_current": True,
+    "from_branch": None,
+    "from_turn": None,
+    "item_count": 3,
+    "user_turn_count": 2,
+    "turn_count": 2,
+    "created_at": examples.TIME,
+}
+_NEW_BRANCH = {
+    "name": "other-city",
+    "is_current": True,
+    "from_branch": "main",
+    "from_turn": 1,
+    "item_count": 0,
+    "user_turn_count": 0,
+    "turn_count": 0,
+    "created_at": examples.LATER,
+}
+
+
+class BranchTold(Answer):
+    """A branch of a chat."""
+
+    model_config = exampled(_BRANCH)
+
+    name: str
+    is_current: bool
+    from_branch: str | None = Field(description="The branch that it was made from; null for main.")
+    from_turn: int | None = Field(description="The user turn before which it was made.")
+    item_count: int
+    user_turn_count: int = Field(description="The number of user turns.")
+    turn_count: int = Field(
+        deprecated=True,
+        description="The same as `user_turn_count`. In a conversation, `turn_count` counts messages.",
+    )
+    created_at: TimeTold | None
+
+
+class Branches(Answer):
+    """The branches of a chat."""
+
+    model_config = exampled({"items": [_BRANCH]})
+
+    items: list[BranchTold]
+
+
+BranchName = Annotated[
+    str, Field(min_length=1, max_length=255, pattern=r"^[^\u0000]+$", examples=["other-city"])
+]
+
+
+class NewBranch(Asked):
+    """A branch that holds everything before a user turn, and becomes the current one."""
+
+    model_config = exampled({"from_turn": 1, "name": "other-city"})
+
+    from_turn: int = Field(ge=1, le=2**31, description="The user turn, from 1.")
+    name: Annotated[BranchName, Field(description="Made if absent.")] | None = None
+
+
+class BranchChoice(Asked):
+    """The branch on which the chat goes on."""
+
+    model_config = exampled({"name": "main"})
+
+    name: BranchName
+
+
+class BranchMade(BranchTold):
+    """A branch that was made, and is current."""
+
+    model_config = exampled(_NEW_BRANCH)

@@ -1,0 +1,121 @@
+"""What belongs to a conversation: its settings, events, usage, branches, and what the model would see."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from . import examples
+from .base import Answer, Asked, NextCursor, Paged, TimeTold, exampled
+from .strategies import MemoryStrategy
+
+_STRATEGY = {"mode": "trim", "max_user_turns": 20}
+
+
+class MemorySettings(Answer):
+    """How the model's view of a conversation is made, and whether memories are injected."""
+
+    model_config = exampled(
+        {
+            "conversation_id": examples.CONVERSATION_ID,
+            "memory_strategy": None,
+            "memory_injection": None,
+            "version": 1,
+        }
+    )
+
+    conversation_id: str
+    memory_strategy: dict[str, Any] | None = Field(
+        description="Null where the agent's own, or none, is used."
+    )
+    memory_injection: bool | None
+    version: int = Field(description="Counts the changes; also the ETag.")
+
+
+class MemorySettingsChange(Asked):
+    """What to change. A field that is absent stays as it is; null clears it."""
+
+    model_config = exampled({"memory_strategy": _STRATEGY, "memory_injection": True})
+
+    memory_strategy: MemoryStrategy | None = None
+    memory_injection: bool | None = None
+
+
+class EventTold(Answer):
+    """Something that happened in a chat; what does not apply is null."""
+
+    sequence_number: int
+    item_type: str
+    item_name: str | None
+    role: str | None
+    agent: str | None
+    model: str | None
+    response_id: str | None
+    tool_call_id: str | None
+    tool_name: str | None
+    text: str | None
+    reasoning_text: str | None
+    call_arguments: str | None
+    call_output: str | None
+    attachments: list[dict[str, Any]]
+    created_at: TimeTold
+    ingested_at: TimeTold
+
+
+class EventQuery(Paged):
+    """Which events are listed."""
+
+    from_sequence: (
+        Annotated[int, Field(ge=0, le=2**31, description="The sequence number of the first.")] | None
+    ) = None
+
+
+class EventPage(Answer):
+    """Events in their order."""
+
+    model_config = exampled({"items": [], "next_cursor": None})
+
+    items: list[EventTold]
+    next_cursor: NextCursor
+
+
+class UsageTotals(Answer):
+    """Tokens, summed up."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+
+
+class UsageTold(Answer):
+    """What the chat has cost, in all and turn by turn."""
+
+    model_config = exampled(
+        {
+            "conversation_id": examples.CONVERSATION_ID,
+            "totals": {"requests": 0, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
+            "by_turn": [],
+            "turns": [],
+        }
+    )
+
+    conversation_id: str
+    totals: UsageTotals
+    by_turn: list[dict[str, Any]] = Field(description="The tokens of each user turn of the current branch.")
+    turns: list[dict[str, Any]] = Field(description="The turns of the chat, with their status and tokens.")
+
+
+class ViewTold(Answer):
+    """The items that a model would be shown now, under a strategy."""
+
+    model_config = exampled(
+        {
+            "conversation_id": examples.CONVERSATION_ID,
+            "memory_strategy": _STRATEGY,
+            "items": [{"role": "user", "content": "I live in Lisbon."}],
+        }
+    )
+
+    conversation_id: str
+    memory_strategy: dict[str, Any] | None
+    items: list[dict[str, Any]]

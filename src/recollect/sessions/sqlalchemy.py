@@ -1,0 +1,116 @@
+"""Sessions on any async SQLAlchemy engine."""
+
+import weakref
+from collections.abc import AsyncGenerator
+from typing import Any, Self
+
+from ..extras import require_extra
+
+# ruff: noqa: E402 - a missing extra must be named before the imports below fail for lack of it
+require_extra("postgres", "sqlalchemy.ext.asyncio", "SQLAlchemySession")
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from ..items import escape_non_ascii
+from ..sql.sqlalchemy.connections import Connections, EngineState
+from ..sql.sqlalchemy.engine import SQLAlchemyEngine
+from ..sql.sqlalchemy.registry import SharedEngine, acquire_shared, release_shared
+from .protocol import SessionMetadata
+from .sql.dialects import queries_for
+from .sql.session import SQLSession
+from .sql.tables import tables_named
+
+_states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
+
+
+class SQLAlchemySession(SQLSession):
+    """A session on a database server, on the tables of the Agents SDK.
+
+    An engine that is passed in is used as it is and never disposed of. Sessions made by `from_url` share
+    one engine for each URL, except that a database in memory is private to its session. The tables come from
+    migrations, unless `create_tables` is set. `ensure_ascii` escapes all other characters in stored items and
+    notes, so that a database of any encoding takes them; without it they take less space.
+    """
+
+    _advanced = False
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        engine: AsyncEngine,
+        create_tables: bool = False,
+        sessions_table: str = "agent_sessions",
+        messages_table: str = "agent_messages",
+        session_settings: Any = None,
+        ensure_ascii: bool = True,
+        metadata: SessionMetadata | None = None,
+    ) -> None:
+        if not isinstance(engine, AsyncEngine):
+            raise TypeError(f"engine must be an AsyncEngine of SQLAlchemy, not {type(engine).__name__}")
+        tables = tables_named(sessions_table, messages_table, self._advanced, one_pair=False)
+        queries = queries_for(engine.dialect.name, tables)
+        connections = Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
+        self._ensure_ascii = ensure_ascii
+        self._runner = SQLAlchemyEngine(lambda: connections, create_tables)
+        super().__init__(session_id, self._runner, queries, session_settings, metadata)
+        self._shared: SharedEngine | None = None
+
+    @classmethod
+    def from_url(
+        cls,
+        session_id: str,
+        *,
+        url: str,
+        engine_kwargs: dict[str, Any] | None = None,
+        session_settings: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A session at a URL, such as `postgresql+asyncpg://user:password@host/name`.
+
+        `engine_kwargs` go to SQLAlchemy's `create_async_engine`, and `kwargs` to the constructor.
+        """
+        shared = acquire_shared(url, engine_kwargs or {}, create_tables=False)
+        try:
+            session = cls(session_id, engine=shared.engine, session_settings=session_settings, **kwargs)
+        except BaseException:
+            release_shared(shared)
+            raise
+        session._runner.here = shared.here  # the engine given above belongs to one event loop
+        session._shared = shared
+        return session
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine that was passed in; after `from_url` the one that sessions share in this event loop."""
+        self._check_open()
+        return self._runner.here().engine if self._shared is None else self._shared.engine
+
+    async def aclose(self) -> None:
+        """Let go of the engine; one that was made here is closed with its last session. Twice is harmless."""
+        disposal = self._let_go()
+        if disposal is not None:
+            await disposal.aclose()
+
+    async def close(self) -> None:
+        """As `aclose`."""
+        await self.aclose()
+
+    def release(self) -> None:
+        """Let go of the engine without waiting; its connections are closed soon after its last session."""
+        self._let_go()
+
+    def _stored_form(self, encoded: list[str]) -> list[str]:
+        if not self._ensure_ascii or self._has_own_texts:  # a subclass's text need not be JSON
+            return encoded
+        return [escape_non_ascii(text) for text in encoded]
+
+    def _let_go(self) -> AsyncGenerator[None] | None:
+        if self._closed:
+            return None
+        self._closed = True
+        return None if self._shared is None else release_shared(self._shared)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self._let_go()

@@ -1,0 +1,122 @@
+"""The engine of a private database in memory."""
+
+import asyncio
+import sqlite3
+import threading
+from functools import partial
+from typing import TypeVar, cast
+
+from ..schema import Schema
+from ..scripts import MakeScript
+from .connection import EngineOptions, connect, explain, run_script
+from .fetcher import Fetcher, run_on_waiting_thread
+from .migrations import migrate
+from .readers import Readers
+
+T = TypeVar("T")
+
+
+class MemoryEngine:
+    """A private database in memory: one connection, no thread, gone when it is closed."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        self._readers = Readers(_connect_in_memory, 1)
+        self._prepared: set[Schema] = set()
+        self._fetcher = Fetcher(":memory:", options, self._readers)
+        self.fetch = self._fetcher.fetch
+
+    async def prepare(self, schema: Schema) -> None:
+        """Make the tables."""
+        if schema not in self._prepared:
+            await self.write(partial(migrate, schema))
+            self._prepared.add(schema)
+
+    async def write(self, make_script: MakeScript[T]) -> T:
+        """Run a script in a transaction and return its result."""
+        connection = self._readers.take_nowait()
+        if connection is None:
+            return await self._write_in_turn(make_script)
+        try:
+            return _run_in_transaction(connection, make_script)
+        finally:
+            self._readers.give_back(connection)
+
+    async def vacuum(self) -> None:
+        """Leave nothing of what was deleted in memory."""
+        await run_on_waiting_thread(self._vacuum)
+
+    def _vacuum(self) -> None:
+        with self._fetcher.connection() as connection:
+            connection.execute("VACUUM")
+
+    async def _write_in_turn(self, make_script: MakeScript[T]) -> T:
+        """Wait for the connection. A cancelled call did not happen, unless it had the connection by then."""
+        turn = _Turn()
+        writing = asyncio.ensure_future(
+            run_on_waiting_thread(partial(self._write_waiting, turn, make_script))
+        )
+        try:
+            return cast(T, await asyncio.shield(writing))
+        except asyncio.CancelledError:
+            if not turn.give_up():
+                await asyncio.wait([writing])
+            raise
+
+    def _write_waiting(self, turn: "_Turn", make_script: MakeScript[T]) -> T | None:
+        with self._fetcher.connection() as connection:
+            return _run_in_transaction(connection, make_script) if turn.begin() else None
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._readers.empty()
+
+    def before_fork(self) -> None:
+        """Have nobody use the connection while the process forks. It is memory, and is there in both."""
+        self._readers.pause()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on as before."""
+        self._readers.resume()
+
+    def after_fork_in_child(self) -> None:
+        """Go on with a copy."""
+        self._readers.restart()
+
+
+class _Turn:
+    """A write that waits its turn: whoever comes first, it begins or is given up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun = self._given_up = False
+
+    def begin(self) -> bool:
+        """Whether it may begin: nobody gave it up."""
+        with self._lock:
+            self._begun = not self._given_up
+            return self._begun
+
+    def give_up(self) -> bool:
+        """Whether it was given up in time: it has not begun."""
+        with self._lock:
+            self._given_up = not self._begun
+            return self._given_up
+
+
+def _run_in_transaction(connection: sqlite3.Connection, make_script: MakeScript[T]) -> T:
+    try:
+        connection.execute("BEGIN")
+        result = run_script(connection, make_script())
+        connection.execute("COMMIT")
+        return result
+    except sqlite3.Error as error:
+        raise explain(error, ":memory:") from error
+    finally:
+        if connection.in_transaction:
+            connection.rollback()
+
+
+def _connect_in_memory() -> sqlite3.Connection:
+    connection = connect(":memory:")
+    connection.execute("PRAGMA foreign_keys=ON")
+    return connection
