@@ -7,8 +7,7 @@ found by it. Item ids are never used twice.
 
 from collections.abc import Mapping
 
-from ...sql.rows import insert
-from ...sql.scripts import Script, Statement, run_all
+from ...sql.scripts import Script, Statement, insert, run_all
 from .dialect import Dialect
 from .schema import CONVERSATIONS, MESSAGE_ITEMS
 
@@ -16,21 +15,26 @@ _READ = f"SELECT items_table, item_id, message_id FROM {MESSAGE_ITEMS.name} WHER
 _DELETE = f"DELETE FROM {MESSAGE_ITEMS.name} WHERE conversation_id = ?1 AND message_id = ?2"
 
 
-def share_conversation(dialect: Dialect, conversation_id: str) -> Script[bool]:
-    """Keep a conversation from being deleted until the transaction ends; `False` if it does not exist.
+def share_conversation(dialect: Dialect, conversation_id: str) -> Script[str | None]:
+    """Keep a conversation from being deleted until the transaction ends; returns its tenant.
 
-    Lock order: conversation first, then session. Run this before the session is locked, and `link_items`
-    after it: an erasure holds the conversation while it waits for the session.
+    Returns `None` if there is no such conversation. Lock order: conversation first, then session. Run this
+    before the session is locked, and `link_items` after it: an erasure holds the conversation while it waits
+    for the session.
     """
-    sql = f"SELECT 1 FROM {CONVERSATIONS.name} WHERE conversation_id = ?1{dialect.share}"
-    return bool((yield Statement(sql, (conversation_id,))))
+    sql = f"SELECT tenant FROM {CONVERSATIONS.name} WHERE conversation_id = ?1{dialect.share}"
+    rows = yield Statement(sql, (conversation_id,))
+    return str(rows[0][0]) if rows else None
 
 
-def link_items(conversation_id: str, items_table: str, message_ids: Mapping[int, str]) -> Script[None]:
+def link_items(
+    tenant: str, conversation_id: str, items_table: str, message_ids: Mapping[int, str]
+) -> Script[None]:
     """Store which message each item is a copy of, by the ids of the items in their table."""
     rows = [
         {
             "conversation_id": conversation_id,
+            "tenant": tenant,
             "items_table": items_table,
             "item_id": item_id,
             "message_id": message_id,

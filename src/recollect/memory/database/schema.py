@@ -189,9 +189,10 @@ MESSAGE_ITEMS = Table(
     "message_items",
     (
         Column("conversation_id", parent="conversations.conversation_id"),
-        *_texts("items_table"),
+        _TENANT,
+        Column("items_table"),
         Column("item_id", "integer"),
-        *_texts("message_id"),
+        Column("message_id"),
     ),
     key=("conversation_id", "items_table", "item_id"),
 )

@@ -16,6 +16,7 @@ def upgrade() -> None:
     op.create_table(
         _TABLE,
         sa.Column("conversation_id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("items_table", sa.Text(), nullable=False),
         sa.Column("item_id", sa.BigInteger(), nullable=False),
         sa.Column("message_id", sa.Text(), nullable=False),
