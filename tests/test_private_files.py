@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recollect import EventLog, MemoryStore, SQLAlchemySession, SQLiteSession, export_session
-from recollect.cli.backup import copy_file
+from recollect.cli.maintenance import copy_file
 from recollect.private_files import create_private, replace_privately
 from recollect.testing.contract import in_event_loop, message, texts
 

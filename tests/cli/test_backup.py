@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli.backup import copy_file, dump_command
-from recollect.cli.integrity import damage_in
+from recollect.cli.database import damage_in
+from recollect.cli.maintenance import copy_file, dump_command
 from recollect.errors import NotADatabaseError, StorageError
 
 from .conftest import Run, learn

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.doctor_checks import EXTRAS
+from recollect.cli.doctor.checks import EXTRAS
 from recollect.server.access.keys import KeyStore
 
 from .conftest import Run, learn

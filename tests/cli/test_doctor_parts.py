@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from recollect import SQLiteSession
-from recollect.cli.doctor_database import schema_finding
-from recollect.cli.doctor_memory import learning_finding, look_at_memory, vectors_finding
-from recollect.cli.doctor_servers import clocks_finding, persistence_finding
+from recollect.cli.doctor.database import schema_finding
+from recollect.cli.doctor.memory import learning_finding, look_at_memory, vectors_finding
+from recollect.cli.doctor.servers import clocks_finding, persistence_finding
 from recollect.memory.database.schema import MemorySchema
 from recollect.memory.store import MemoryStore
 from recollect.testing.providers import ProviderServer, Refuse

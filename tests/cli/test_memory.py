@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli.opening import DEFAULT_FILE
+from recollect.cli.database import DEFAULT_FILE
 from recollect.memory.store.store import default_url
 from recollect.server.settings import DatabaseSettings
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recollect import AdvancedSQLiteSession, SessionMetadata, SQLiteSession
-from recollect.cli.session_items import told_items
+from recollect.cli.sessions import told_items
 
 from .conftest import Run
 

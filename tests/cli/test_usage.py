@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli import COMMANDS, _parser
-from recollect.cli.parsing import beneath, option_names, walk
+from recollect.cli import COMMANDS, _parser, main
+from recollect.cli.arguments import beneath, option_names, walk
 from recollect.cli.reference import page
 
 from .conftest import Run
@@ -108,8 +108,21 @@ def test_help_loads_no_more_than_it_needs() -> None:
 
 
 def test_a_parser_of_others_takes_our_commands() -> None:
-    from recollect.cli.worker import add_worker_parser
+    from recollect.cli.services import add_worker_parser
 
     parser = argparse.ArgumentParser()
     add_worker_parser(parser.add_subparsers())
     assert parser.parse_args(["worker", "--until-idle"]).until_idle
+
+
+def test_bench_without_the_benchmarks_names_the_source_checkout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in an installed wheel, which does not contain the benchmarks."""
+    for name in [each for each in sys.modules if each.split(".")[0] == "benchmarks"]:
+        monkeypatch.delitem(sys.modules, name)
+    elsewhere = [each for each in sys.path if not (Path(each or ".") / "benchmarks").is_dir()]
+    monkeypatch.setattr("sys.path", elsewhere)
+    monkeypatch.setattr("recollect.cli.bench._SOURCES", tmp_path)
+    assert main(["bench", "vectors"]) == 1
+    assert "Run this command from a source checkout" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recollect import MemoryStore, RecollectError
-from recollect.cli.mcp import add_mcp_parser
+from recollect.cli.services import add_mcp_parser
 from recollect.testing.contract import in_event_loop
 
 from .clients import COMMAND, environment, over_stdio, recalled, remember, words_of

@@ -13,10 +13,10 @@ import pytest
 
 from recollect.errors import ConflictError
 from recollect.memory.times import now
-from recollect.providers.openai.failures import ChatFailedError
+from recollect.providers.errors import ChatFailedError
+from recollect.providers.openai.active_turn import message_id
 from recollect.providers.openai.options import read_options
 from recollect.providers.openai.registry import AgentDescriptor
-from recollect.providers.openai.speaking import message_id
 from recollect.providers.values import ModelUsage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ApiError, Garble, Hold, ProviderServer, Refuse, Reply, ToolCall, Usage

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from ..errors import RecollectError
-from .parsing import NotThereError, Parser, UsageError
+from .arguments import NotThereError, Parser, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 # Every command with the module that adds it, and what it does in few words: the help of all is told without
 # loading any of them.
 COMMANDS = {
-    "demo": ("demo_command", "an agent that remembers, on this machine, with no key and no server"),
-    "serve": ("serve", "serve conversations, memories and chat over HTTP"),
-    "worker": ("worker", "learn from conversations that other processes have recorded"),
-    "mcp": ("mcp", "give memory to any MCP client: remember, recall, forget, why, list"),
+    "demo": ("demo", "an agent that remembers, on this machine, with no key and no server"),
+    "serve": ("services", "serve conversations, memories and chat over HTTP"),
+    "worker": ("services", "learn from conversations that other processes have recorded"),
+    "mcp": ("services", "give memory to any MCP client: remember, recall, forget, why, list"),
     "sessions": ("sessions", "list, show and delete sessions"),
     "memory": ("memory", "show what is known about users, its history, and why it is known"),
-    "remember": ("remembering", "write down something about a user"),
-    "recall": ("remembering", "find what is known about a user, and what they said"),
-    "forget": ("remembering", "delete an entry for good, with all that it has superseded"),
+    "remember": ("entries", "write down something about a user"),
+    "recall": ("entries", "find what is known about a user, and what they said"),
+    "forget": ("entries", "delete an entry for good, with all that it has superseded"),
     "runs": ("runs", "list, show and retry the runs that learn from conversations"),
-    "import": ("importing", "bring back an export of a user, or move in the sessions of the Agents SDK"),
-    "export": ("moving", "export everything about a user"),
-    "erase": ("moving", "erase everything about a user, for good"),
-    "backup": ("backup", "copy the database to a file while others use it, and check the copy"),
-    "migrate": ("migrate", "bring a database server's schema to the newest revision"),
+    "import": ("user_data", "bring back an export of a user, or move in the sessions of the Agents SDK"),
+    "export": ("user_data", "export everything about a user"),
+    "erase": ("user_data", "erase everything about a user, for good"),
+    "backup": ("maintenance", "copy the database to a file while others use it, and check the copy"),
+    "migrate": ("maintenance", "bring a database server's schema to the newest revision"),
     "keys": ("keys", "make, list and revoke the keys of the service"),
     "doctor": ("doctor", "say what is configured, reachable and migrated, and how to mend what is not"),
-    "repair": ("repair", "find the corrupt rows of long-term memory, and repair them"),
-    "bench": ("bench", "measure how well search finds what it should"),
+    "repair": ("maintenance", "find the corrupt rows of long-term memory, and repair them"),
+    "bench": ("bench", "measure search quality and vector search speed (needs a source checkout)"),
     "completion": ("completion", "print what a shell needs to complete commands and options"),
 }
 _EXAMPLES = """\

@@ -1,196 +1,84 @@
-"""`recollect bench`: how well search finds what it should, on a collection that you have."""
+"""`recollect bench`: measure search. The measurements are in `benchmarks/`, outside the wheel."""
 
 import argparse
-import asyncio
-import json
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import ImportFormatError
-from .parsing import add_command
-from .progress import progress
+from ..errors import RecollectError
+from .arguments import Commands, Run, add_command
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-    from ..memory.search import Corpus, Weights
-    from ..memory.search.embedders import Embedder
-    from ..memory.search.evaluation import Found, Question, Sample
-
-_LONGEST_LIST = 50
+_SOURCES = Path(__file__).resolve().parents[3]  # of a source checkout: src/recollect/cli/bench.py
+_NOT_INSTALLED = (
+    "the benchmarks are not part of the installed package. Run this command from a source checkout: clone the"
+    " repository, run `make install`, then `.venv/bin/recollect bench`"
+)
 
 
-def add_bench_parser(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `bench` to the others."""
+def add_bench_parser(commands: Commands) -> None:
+    """Add the command to the others."""
     bench = add_command(
         commands,
         "bench",
-        "measure how well search finds what it should",
+        "measure search quality and vector search speed (needs a source checkout)",
         "  recollect bench locomo --data locomo10.json\n  recollect bench vectors --sizes 10k\n",
     )
     collections = bench.add_subparsers(title="collections", metavar="COLLECTION", required=True)
-    locomo = add_command(
-        collections,
-        "locomo",
-        "questions about very long conversations (LoCoMo)",
-        "  recollect bench locomo --data locomo10.json\n"
-        "  recollect bench locomo --data locomo10.json --ablate --json\n",
-    )
-    locomo.add_argument("--data", required=True, type=Path, metavar="FILE", help="the collection, as JSON")
-    locomo.add_argument("--json", action="store_true", help="tell the figures as JSON")
-    locomo.add_argument("--ablate", action="store_true", help="also without each part of the ranking")
-    locomo.add_argument(
-        "--embedder", choices=["local", "none"], default="local", help="`none` searches by words alone"
-    )
-    locomo.set_defaults(run=run_locomo)
+    _add_locomo(collections)
     _add_vectors(collections)
 
 
-def _add_vectors(collections: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_locomo(collections: Commands) -> None:
+    locomo = add_command(
+        collections,
+        "locomo",
+        "measure search quality on very long conversations (LoCoMo)",
+        "  recollect bench locomo --data locomo10.json\n"
+        "  recollect bench locomo --data locomo10.json --ablate --json\n",
+        _run_from("locomo"),
+    )
+    locomo.add_argument("--data", required=True, type=Path, metavar="FILE", help="the LoCoMo file, as JSON")
+    locomo.add_argument("--json", action="store_true", help="print the figures as JSON")
+    locomo.add_argument("--ablate", action="store_true", help="also measure without each part of the ranking")
+    locomo.add_argument(
+        "--embedder", choices=["local", "none"], default="local", help="`none` searches by words only"
+    )
+
+
+def _add_vectors(collections: Commands) -> None:
     vectors = add_command(
         collections,
         "vectors",
-        "the nearest vectors in SQLite and PostgreSQL",
+        "measure nearest-neighbour search in SQLite and PostgreSQL",
         "  recollect bench vectors --sizes 10k,100k\n  recollect bench vectors --sizes 1M --json\n",
+        _run_from("vectors"),
     )
-    vectors.add_argument("--sizes", default="10k,100k", help="such as 10k,100k,1M (1M takes some GB)")
-    vectors.add_argument("--dimensions", type=int, default=512, help="of each vector (512)")
-    vectors.add_argument("--users", type=int, help="how many there are; else each has 1,000 vectors")
+    vectors.add_argument("--sizes", default="10k,100k", help="such as 10k,100k,1M (1M needs several GB)")
+    vectors.add_argument("--dimensions", type=int, default=512, help="of each vector (default: 512)")
+    vectors.add_argument("--users", type=int, help="number of users (default: one per 1,000 vectors)")
     vectors.add_argument(
-        "--postgres", metavar="URL", help="where a database may be made; else a server is started"
+        "--postgres", metavar="URL", help="a server where a database may be created (default: start one)"
     )
-    vectors.add_argument("--json", action="store_true", help="tell the figures as JSON")
-    vectors.set_defaults(run=_run_vectors)
+    vectors.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
-def _run_vectors(options: argparse.Namespace) -> int:
-    from .bench_vectors import run_vectors  # with numpy, which other commands do without
+def _run_from(name: str) -> Run:
+    """Run a measurement, which is imported only when it is needed."""
 
-    return run_vectors(options)
+    def run(options: argparse.Namespace) -> int:
+        return int(_load(name).run(options))
 
-
-def run_locomo(options: argparse.Namespace) -> int:
-    """Measure on LoCoMo, and tell the figures."""
-    from ..memory.search import Weights
-    from ..memory.search.evaluation import figures, figures_by_category, read_locomo
-    from ..memory.search.weights import PARTS
-
-    samples = read_locomo(_read_json(options.data))
-    corpora = asyncio.run(_prepare(samples, _embedder(options.embedder)))
-    found = _ask_all(corpora, Weights())
-    if not found:
-        raise ImportFormatError(f"{options.data} holds no questions with their evidence")
-    report: dict[str, Any] = {"questions": len(found), "embedder": options.embedder}
-    report |= {"all": figures(found), "categories": figures_by_category(found)}
-    if options.ablate:
-        report["without"] = {part: figures(_ask_all(corpora, Weights().without(part))) for part in PARTS}
-    print(json.dumps(report, indent=2) if options.json else _table(report))
-    return 0
+    return run
 
 
-def _read_json(path: Path) -> Any:
+def _load(name: str) -> Any:
+    if find_spec("benchmarks") is None and (_SOURCES / "benchmarks" / "search").is_dir():
+        sys.path.append(str(_SOURCES))
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ImportFormatError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ImportFormatError(f"{path} is not JSON") from error
-
-
-def _embedder(name: str) -> "Embedder | None":
-    from ..memory.search.embedders import LocalEmbedder
-
-    return LocalEmbedder() if name == "local" else None
-
-
-class _Prepared:
-    """A conversation that can be searched, and the questions about it with their vectors."""
-
-    def __init__(self, corpus: "Corpus", sample: "Sample") -> None:
-        self.corpus, self.sample = corpus, sample
-        self.vectors: dict[str, Any] = {}
-        self.seconds: dict[str, float] = {}
-
-
-async def _prepare(samples: Sequence["Sample"], embedder: "Embedder | None") -> list[_Prepared]:
-    prepared: list[_Prepared] = []
-    with progress("preparing conversations") as shown:
-        for sample in samples:
-            shown.reach(len(prepared), len(samples))
-            prepared.append(await _prepare_one(sample, embedder))
-    return prepared
-
-
-async def _prepare_one(sample: "Sample", embedder: "Embedder | None") -> _Prepared:
-    from ..memory.search import Corpus
-
-    turns = sample.turns
-    if embedder is not None:
-        vectors = await embedder.embed([_embeddable(turn.text, sample) for turn in turns])
-        turns = tuple(replace(turn, vector=vector) for turn, vector in zip(turns, vectors, strict=True))
-    made = _Prepared(Corpus(turns), sample)
-    if embedder is not None:
-        await _embed_questions(made, embedder)
-    return made
-
-
-def _embeddable(text: str, sample: "Sample") -> str:
-    from ..memory.search import without_names
-
-    return without_names(text, sample.speakers)
-
-
-async def _embed_questions(prepared: _Prepared, embedder: "Embedder") -> None:
-    """One by one, as they come in life; how long each takes is part of its time."""
-    from ..memory.search import understand
-
-    for question in prepared.sample.questions:
-        query = understand(question.text, prepared.corpus.speakers)
-        started = perf_counter()
-        prepared.vectors[question.text] = (await embedder.embed([query.embedding_text]))[0]
-        prepared.seconds[question.text] = perf_counter() - started
-
-
-def _ask_all(prepared: Sequence[_Prepared], weights: "Weights") -> list["Found"]:
-    asked = [(each, question) for each in prepared for question in each.sample.questions]
-    found = []
-    with progress("asking questions") as shown:
-        for each, question in asked:
-            found.append(_ask(each, question, weights))
-            shown.reach(len(found), len(asked))
-    return found
-
-
-def _ask(prepared: _Prepared, question: "Question", weights: "Weights") -> "Found":
-    from ..memory.search import rank, rank_sessions, understand
-    from ..memory.search.evaluation import Found
-
-    vector = prepared.vectors.get(question.text)
-    started = perf_counter()
-    query = understand(question.text, prepared.corpus.speakers)
-    turns = rank(query, prepared.corpus, vector, weights=weights, limit=_LONGEST_LIST)
-    seconds = perf_counter() - started + prepared.seconds.get(question.text, 0.0)
-    sessions = rank_sessions(query, prepared.corpus, vector, weights=weights)
-    return Found(question, [hit.id for hit in turns], [hit.session for hit in sessions], seconds)
-
-
-def _table(report: dict[str, Any]) -> str:
-    rows = {"all": report["all"], **report["categories"]}
-    rows |= {f"without {part}": its for part, its in report.get("without", {}).items()}
-    names = list(report["all"])
-    width = max(map(len, rows))
-    head = " ".join(f"{_short(name):>8}" for name in names)
-    lines = [f"{report['questions']} questions, embedder: {report['embedder']}", f"{'':{width}} {head}"]
-    for row, its in rows.items():
-        lines.append(f"{row:{width}} " + " ".join(f"{its[name]:8.3f}" for name in names))
-    return "\n".join(lines)
-
-
-def _short(name: str) -> str:
-    """A name that fits over its column: R, N and H at a cut, t for turns and s for sessions."""
-    for long, short in (("turn_", "t"), ("session_", "s"), ("recall", "R"), ("ndcg", "N"), ("hit", "H")):
-        name = name.replace(long, short)
-    return name.replace("milliseconds", "ms")
+        return import_module(f"benchmarks.search.{name}")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("benchmarks"):
+            raise
+        raise RecollectError(_NOT_INSTALLED) from error

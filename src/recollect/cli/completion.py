@@ -4,7 +4,7 @@ import argparse
 import shlex
 from collections.abc import Iterable
 
-from .parsing import Commands, add_command, beneath, walk
+from .arguments import Commands, add_command, beneath, walk
 
 _SHELLS = ("bash", "zsh", "fish")
 _GIVEN = '"${COMP_WORDS[$COMP_CWORD]}"'

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .configuration import configured_url
-from .parsing import Commands, add_command
+from .arguments import Commands, add_command
+from .database import configured_url
 
 if TYPE_CHECKING:
     from ..server.access.keys import Key, KeyStore

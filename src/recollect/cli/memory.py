@@ -5,9 +5,9 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from .opening import open_store, owner_of
+from .arguments import Commands, NotThereError, add_command, add_json, add_owner, add_place, count
+from .database import open_store, owner_of
 from .output import indented, one_line, painted, plural, say, table, tell_json
-from .parsing import Commands, NotThereError, add_command, add_json, add_owner, add_place, count
 
 if TYPE_CHECKING:
     from ..memory.entry import Entry

@@ -1,11 +1,13 @@
-"""What commands say: texts that are safe to show, tables, colours where a person looks, and JSON."""
+"""Terminal output: escaped text, tables, colours, progress and JSON."""
 
 import json
 import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
 from typing import IO, Any
 
 _JOINERS = "\u200c\u200d"  # of letters and of emoji: without them some words and pictures fall apart
@@ -130,3 +132,54 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 def describe_partial(count: int) -> str:
     """How many conversations were not read whole, as the end of a line; empty if there are none."""
     return f", {count:,} not read whole" if count else ""
+
+
+_WIDTH = 30  # of the bar
+_REDRAW_SECONDS = 0.1
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """A line that is drawn again and again, and is gone when the work is done."""
+
+    def __init__(self, words: str, is_shown: bool) -> None:
+        self._words = words
+        self._is_shown = is_shown
+        self._drawn_at = -_REDRAW_SECONDS
+        self._count = 0
+
+    def advance(self, by: int = 1) -> None:
+        """So much more is done, of nobody knows how much."""
+        self._count += by
+        self._draw(f"{self._words}: {self._count:,}")
+
+    def reach(self, done: int, total: int) -> None:
+        """So much is done, of so much."""
+        share = min(1.0, done / total) if total else 1.0
+        bar = "█" * int(share * _WIDTH)
+        self._draw(f"{self._words} {bar:·<{_WIDTH}} {share:4.0%}")
+
+    def begin(self) -> None:
+        """It goes on, and tells nothing until it is done."""
+        self._draw(f"{self._words} …")
+
+    def _draw(self, line: str) -> None:
+        if self._is_shown and monotonic() - self._drawn_at >= _REDRAW_SECONDS:
+            self._drawn_at = monotonic()
+            print(f"{_CLEAR}{line}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Leave nothing of the line."""
+        if self._is_shown:
+            print(_CLEAR, end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress(words: str) -> Iterator[Progress]:
+    """Tell how far something has come, where standard error is a terminal; else nothing is written."""
+    made = Progress(words, sys.stderr.isatty())
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.clear()

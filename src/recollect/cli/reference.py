@@ -3,7 +3,7 @@
 import argparse
 
 from . import _parser
-from .parsing import beneath, walk
+from .arguments import beneath, walk
 
 _HEAD = """\
 # The command line

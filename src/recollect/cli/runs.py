@@ -4,9 +4,9 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from .opening import open_store
+from .arguments import Commands, NotThereError, add_command, add_json, add_place, count, refuse
+from .database import open_store
 from .output import describe_partial, one_line, painted, plural, say, table, tell_json
-from .parsing import Commands, NotThereError, add_command, add_json, add_place, count, refuse
 
 if TYPE_CHECKING:
     from ..memory.run import Coverage, Run

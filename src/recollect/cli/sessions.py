@@ -1,16 +1,18 @@
-"""`recollect sessions`: what was said, session by session."""
+"""`recollect sessions`: list, show and delete sessions."""
 
 import argparse
 import asyncio
+import json
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing, closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .opening import confirm, existing_url
-from .output import one_line, painted, plural, say, table, tell_json
-from .parsing import Commands, NotThereError, add_command, add_json, add_place, add_yes, count
-from .session_items import told_items
+from ..items import Item, is_call, is_output, is_reasoning, pair_calls, role_of, text_of, type_of
+from .arguments import Commands, NotThereError, add_command, add_json, add_place, add_yes, count
+from .database import confirm, existing_url
+from .output import indented, one_line, painted, plural, say, table, tell_json
 
 if TYPE_CHECKING:
     from ..sessions.protocol import SessionInfo
@@ -147,7 +149,7 @@ def _delete(options: argparse.Namespace) -> int:
 
 
 async def _read(options: argparse.Namespace) -> list[Any]:
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
     from ..sessions.protocol import Described, SessionMetadata, with_ability
 
     session: Any = open_session(
@@ -167,7 +169,7 @@ async def _read(options: argparse.Namespace) -> list[Any]:
 
 
 async def _clear(options: argparse.Namespace) -> None:
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
 
     session: Any = open_session(existing_url(options), options.session_id, **_tables(options))
     async with aclosing(session):
@@ -207,3 +209,60 @@ def _as_json(info: "SessionInfo") -> dict[str, Any]:
         "title": metadata.title,
         "data": dict(metadata.data),
     }
+
+
+_FOLDED = 100  # characters of arguments, and of an output
+_INDENT = " " * 4
+
+
+def told_items(items: Sequence[Item], *, unfold: bool = False) -> list[str]:
+    """Lines about items, safe to be shown. Reasoning is left out unless all is unfolded."""
+    pairs = pair_calls(items)
+    answered = {place for places in pairs.outputs_of.values() for place in places}
+    lines: list[str] = []
+    for place, item in enumerate(items):
+        if is_call(item):
+            outputs = [items[each] for each in pairs.outputs_of.get(place, [])]
+            lines += _unfolded(item, outputs) if unfold else [_folded(item, outputs)]
+        elif place not in answered and (unfold or not is_reasoning(item)):
+            lines += _message(item) if role_of(item) is not None else [_other(item)]
+    return lines
+
+
+def _message(item: Item) -> Iterator[str]:
+    yield painted(one_line(role_of(item) or ""), "bold")
+    yield indented(text_of(item), _INDENT)
+
+
+def _folded(call: Item, outputs: Sequence[Item]) -> str:
+    answer = " → ".join(_shortened(text_of(output)) for output in outputs) or "no output"
+    return painted(f"{_INDENT}⚙ {_named(call)}({_shortened(_arguments(call))}) → {answer}", "dim")
+
+
+def _unfolded(call: Item, outputs: Sequence[Item]) -> Iterator[str]:
+    yield painted(f"{_INDENT}⚙ {_named(call)}", "dim")
+    yield indented(_arguments(call), _INDENT * 2)
+    for output in outputs:
+        yield painted(f"{_INDENT}→", "dim")
+        yield indented(text_of(output), _INDENT * 2)
+
+
+def _other(item: Item) -> str:
+    kind = "tool output without its call" if is_output(item) else one_line(type_of(item))
+    text = _shortened(text_of(item))
+    return painted(f"{_INDENT}[{kind}{': ' + text if text else ''}]", "dim")
+
+
+def _named(call: Item) -> str:
+    return one_line(str(call.get("name") or type_of(call)))
+
+
+def _arguments(call: Item) -> str:
+    """The arguments of a call, whatever it calls them."""
+    given = next((call[name] for name in ("arguments", "action", "input") if name in call), "")
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _FOLDED else f"{line[:_FOLDED]}…"

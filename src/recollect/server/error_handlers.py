@@ -20,7 +20,7 @@ from ..errors import (
     SchemaMismatchError,
     StorageError,
 )
-from ..providers.openai.failures import ChatFailedError, TurnRunningError, UnknownBranchError
+from ..providers.errors import ChatFailedError, TurnRunningError, UnknownBranchError
 from .problems import CODES, MEDIA_TYPE, Problem
 from .telemetry.logs import current_request_id, log_fault
 

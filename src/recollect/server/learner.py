@@ -18,9 +18,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..memory.models.named import extractor_named
+from ..memory.extraction import build_extractor
 from ..memory.pipeline.stages import Extractor
-from ..memory.search.embedders.named import embedder_named
+from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
 from .access.budget import Budget, TokenLedger
 from .settings import Settings
@@ -52,14 +52,14 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
     """What learns as the settings say, for all tenants or for one."""
     place, url = settings.database.options(), settings.database.url
     whose: dict[str, Any] = {"all_tenants": True} if tenant is None else {"tenant": tenant}
-    extractor = extractor_named(settings.memory.extractor)
+    extractor = build_extractor(settings.memory.extractor)
     try:
         async with TokenLedger(url, **place) as ledger:
             budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day)
             store = MemoryStore(
                 url,
                 extractor=extractor,
-                embedder=embedder_named(settings.memory.embedder),
+                embedder=build_embedder(settings.memory.embedder),
                 workers=settings.memory.workers,
                 meter=budget,
                 **whose,

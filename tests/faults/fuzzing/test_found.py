@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.importing import _left_out, _read_document
+from recollect.cli.user_data import _left_out, _read_document
 from recollect.errors import ImportFormatError
 from recollect.items import group_items, newest_whole
 from recollect.items.codec import decode_item
@@ -16,7 +16,7 @@ from recollect.memory.database.schema import CONVERSATIONS, MESSAGES
 from recollect.memory.rights.imports import read_export
 from recollect.memory.search.dates import NamedDate, named_dates
 from recollect.sessions.in_memory import InMemorySession
-from recollect.sessions.moving import ImportReport, import_sdk_sessions
+from recollect.sessions.sdk_import import ImportReport, import_sdk_sessions
 
 _NOW = "2024-05-07 10:00:00.000000"
 

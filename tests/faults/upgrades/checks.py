@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from recollect.cli.integrity import damage_in
+from recollect.cli.database import damage_in
 from recollect.migrations import current_revision, migrate, newest_revision
 
 from . import contents

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from recollect.cli.backup import dump_command
+from recollect.cli.maintenance import dump_command
 from recollect.testing.servers.postgres import _binary
 
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.bench import add_bench_parser
-from recollect.errors import ImportFormatError
-from recollect.memory.search.evaluation import (
+from benchmarks.search.evaluation import (
     Found,
     Question,
     figures,
@@ -19,6 +17,8 @@ from recollect.memory.search.evaluation import (
     read_locomo,
     recall,
 )
+from recollect.cli.bench import add_bench_parser
+from recollect.errors import ImportFormatError
 
 WANTED = frozenset({"a", "b"})
 

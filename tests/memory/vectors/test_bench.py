@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks.search.vectors import Plan, Truth, id_of, read_sizes
 from recollect.cli import main
-from recollect.cli.bench_vectors import Plan, Truth, id_of, read_sizes
 
 from ...sessions.postgres.database import sql
 

@@ -14,20 +14,20 @@ from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
 from ..database.vectors import Vectors, model_of
-from ..pipeline.embedding import Embedding
-from ..pipeline.metering import TokenMeter
+from ..pipeline.embedding_backfill import Embedding
 from ..pipeline.runner import Runner, RunOptions
 from ..pipeline.stages import Extractor
+from ..pipeline.token_meter import TokenMeter
 from ..pipeline.workers import Workers
 from ..run import Coverage
 from ..search.embedders import CachedEmbedder, Embedder
 from ..search.embedders.local import local_embedder
-from .corpora import Corpora
+from .conversation_writer import Recording, check_seconds
+from .corpus_cache import Corpora
+from .data_rights import Rights
 from .knowledge import Knowledge
-from .recording import Recording, check_seconds
-from .rights import Rights
-from .searching import Rest, Searching
-from .working import Working
+from .runs import Working
+from .search import Rest, Searching
 
 _LOOK = 0.02  # seconds between two looks at whether vectors are made
 _SHORTEST_LOOK = 0.02  # seconds between two looks at whether a memory has learned everything

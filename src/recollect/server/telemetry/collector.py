@@ -9,7 +9,7 @@ from ...errors import RecollectError
 from ...memory.database.access import MemoryDatabase
 from ...memory.database.run_queries import RunQueries
 from ...memory.database.schema import QUEUE, RUNS
-from ...memory.pipeline.embedding import Embedding
+from ...memory.pipeline.embedding_backfill import Embedding
 from ...memory.store import MemoryStore
 from ...sql.scripts import LongQuery
 

@@ -10,10 +10,9 @@ from ...sql.scripts import MakeScript, Row, Script, T
 from ...text_checks import check_text
 from ..protocol import Items
 from ..sql.session import report_corrupt
-from .branching import BranchingSession, as_text, check_branch, check_turn
-from .runs import RunProgress, mark_run, store_or_log
+from .branches import BranchingSession, as_text, check_branch, check_turn
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
-from .usage import COUNTS, TurnUsage
+from .usage import COUNTS, RunProgress, TurnUsage, mark_run, store_or_log
 
 
 class AdvancedSession(BranchingSession):

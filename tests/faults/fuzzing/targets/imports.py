@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from recollect.cli.importing import _left_out, _read_document
+from recollect.cli.user_data import _left_out, _read_document
 from recollect.errors import ConflictError, ImportFormatError, InvalidItemError
 from recollect.memory.rights.imports import read_export
 from recollect.memory.store import MemoryStore
 from recollect.sessions.history import import_session
 from recollect.sessions.in_memory import InMemorySession
-from recollect.sessions.moving import import_sdk_sessions
+from recollect.sessions.sdk_import import import_sdk_sessions
 
 from ..supply import Supply
 from ..target import Check

@@ -1,0 +1,43 @@
+"""The demo's last part: what was learned about the user from what was said, each line with its evidence."""
+
+from pathlib import Path
+
+from ...items import Item
+from ...memory.conversation import Conversation
+from ...memory.entry import Entry
+from ...memory.store import MemoryStore
+from ...sessions.history import items_to_messages
+
+_AGENT, _USER = "assistant", "ada"
+_QUESTION = "Does she have a hobby, such as ceramics?"
+_PATIENCE = 60.0  # seconds
+_ROLES = ("user", "assistant")
+
+
+async def show_learned(path: Path, items: list[Item]) -> None:
+    """Record a session's items as a conversation, learn from it, and tell what is known now."""
+    said = [
+        {"role": message["role"], "content": message["content"]}
+        for message in items_to_messages(items)
+        if message["role"] in _ROLES and message["content"].strip()
+    ]
+    async with MemoryStore(path) as store:
+        conversation = await store.record_conversation(_AGENT, _USER, said)
+        await store.drain(_PATIENCE)
+        entries = await store.list_entries(_AGENT, _USER)
+        await store.embed_pending()
+        found = await store.search_memories(_QUESTION, _AGENT, _USER, limit=1)
+    print("\nLearned about the user, by rule and with no model; each line with what it was learned from:")
+    for entry in entries:
+        print(f"  {entry.content_type:>7}  {entry.text}")
+        for quote in _quotes(entry, conversation):
+            print(f'           because they said: "{quote}"')
+    print(f'\nAsked "{_QUESTION}", search finds, with what the score is made of:')
+    for hit in found.hits:
+        parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items())
+        print(f"  {hit.entry.text}\n           {hit.score:.2f} = {parts}")
+
+
+def _quotes(entry: Entry, conversation: Conversation) -> list[str]:
+    said = {message.message_id: message.content for message in conversation.messages}
+    return [said[each.message_id] for each in entry.evidence if each.message_id in said]

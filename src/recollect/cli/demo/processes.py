@@ -1,0 +1,146 @@
+"""The demo: an agent talks, its process ends, another process goes on where it stopped.
+
+The agent runs in the real Runner of the Agents SDK. Its model is a script that needs no key: it can answer
+only from the history it is shown, so what it knows is what the session remembered.
+"""
+
+import asyncio
+import getpass
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...extras import require_extra
+from ...items import estimate_tokens, split_turns, text_of
+from ...sessions.history import items_to_messages
+from ...sessions.sqlite import SQLiteSession
+from .entries import show_learned
+from .strategies import show_long_conversation
+
+if TYPE_CHECKING:
+    from agents import Agent
+    from agents.testing import ModelCall
+
+_SESSION = "demo"
+_CONVERSATIONS = (
+    ("Hello! My name is Ada and I live in Lisbon.", "What should I wear today?"),
+    ("Do you still know who I am?", "I started a pottery class yesterday, and I love it.", "Thank you!"),
+)
+_NEXT = """
+What to try next
+  In your own app, swap one import; your database file stays as it is:
+      - from agents import SQLiteSession
+      + from recollect import SQLiteSession
+  Let the model see less:
+      session = StrategySession(session, Compact(trigger_turns=8))
+  Let it learn about your users:
+      ConversationManager().record_conversation(agent_id=…, user_id=…, messages=[…])
+  See what sessions do:         docs/tutorial.md
+  Compare with the SDK's own:   make bench
+
+See it in your browser: what was said, what was learned and why, and search
+      {command} serve --url {path}
+      then open http://127.0.0.1:8765/
+"""
+
+
+def run_demo() -> int:
+    """Run both conversations, each in a process of its own, and show what was stored."""
+    require_extra("agents", "agents.testing", "the demo")
+    path = _fresh_file()
+    show_long_conversation()
+    for number in range(len(_CONVERSATIONS)):
+        subprocess.run([sys.executable, "-m", __name__, str(number), str(path)], check=True)
+    asyncio.run(_show_stored(path))
+    command = Path(sys.executable).with_name("recollect")
+    print(_NEXT.format(command=command if command.exists() else "recollect", path=path), end="")
+    return 0
+
+
+def _fresh_file() -> Path:
+    """A database that stays when the demo is over, to be looked at; that of the demo before goes."""
+    folder = Path(tempfile.gettempdir()) / f"recollect-demo-{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for left in folder.glob("demo.db*"):
+        left.unlink()
+    return folder / "demo.db"
+
+
+async def _show_stored(path: Path) -> None:
+    async with SQLiteSession(_SESSION, path) as session:
+        items = await session.get_items()
+    turns = len(split_turns(items)) - 1
+    print(
+        f"\nStored in {path.name}: {len(items)} items, {turns} turns, about {estimate_tokens(items)} tokens"
+    )
+    for message in items_to_messages(items):
+        print(f"  {message['role']:>9}  {message['content']}")
+    await show_learned(path, items)
+
+
+async def _converse(number: int, path: Path) -> None:
+    """One process's part of the conversation."""
+    from agents import Runner, set_tracing_disabled
+
+    set_tracing_disabled(True)
+    agent = _agent()
+    async with SQLiteSession(_SESSION, path) as session:
+        known = len(await session.get_items())
+        print(f"\n--- Process {number + 1} starts; the session holds {known} items ---")
+        for said in _CONVERSATIONS[number]:
+            print(f"you    {said}")
+            result = await Runner.run(agent, said, session=session)
+            print(f"agent  {result.final_output}")
+    print(f"--- Process {number + 1} ends ---")
+
+
+def _agent() -> "Agent":
+    from agents import Agent, function_tool
+    from agents.testing import ModelStep, ScriptedModel
+
+    @function_tool
+    def get_weather(city: str) -> str:
+        """The weather in a city."""
+        return f"{city}: sunny, 24 degrees"
+
+    steps = [ModelStep.respond(_answer) for _ in range(8)]
+    return Agent(name="Assistant", model=ScriptedModel(steps), tools=[get_weather])
+
+
+def _answer(call: "ModelCall") -> list[Any]:
+    """What the scripted model says: decided by the history it is shown, and by nothing else."""
+    from agents.testing import assistant_message, function_call
+
+    items = call.input
+    unique = f"{len(items)}"  # the Runner takes two items of one id for the same
+    output = items[-1].get("output")
+    if output is not None:
+        return [
+            assistant_message(f"It is {output.split(': ')[1]}: something light.", item_id=f"msg_{unique}")
+        ]
+    question = text_of(items[-1])
+    name, city = (_found(pattern, items) for pattern in (r"name is (\w+)", r"live in (\w+)"))
+    if "wear" in question and city:
+        return [function_call("get_weather", {"city": city}, call_id=f"call_{unique}")]
+    reply = _reply_to(question, name, city)
+    return [assistant_message(reply, item_id=f"msg_{unique}")]
+
+
+def _reply_to(question: str, name: str | None, city: str | None) -> str:
+    if "who I am" in question:
+        return f"Of course: you are {name}, and you live in {city}." if name else "No, we have not met."
+    if "pottery" in question:
+        return f"Have fun, {name}!"
+    return f"Nice to meet you, {name}!" if "Hello" in question else f"You are welcome, {name}."
+
+
+def _found(pattern: str, items: list[Any]) -> str | None:
+    matches: list[str] = re.findall(pattern, "\n".join(map(text_of, items)))
+    return matches[0] if matches else None
+
+
+if __name__ == "__main__":
+    asyncio.run(_converse(int(sys.argv[1]), Path(sys.argv[2])))
