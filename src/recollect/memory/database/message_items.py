@@ -6,6 +6,7 @@ found by it. Item ids are never used twice.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...sql.scripts import Script, Statement, insert, run_all
 from .dialect import Dialect
@@ -15,33 +16,36 @@ _READ = f"SELECT items_table, item_id, message_id FROM {MESSAGE_ITEMS.name} WHER
 _DELETE = f"DELETE FROM {MESSAGE_ITEMS.name} WHERE conversation_id = ?1 AND message_id = ?2"
 
 
-def share_conversation(dialect: Dialect, conversation_id: str) -> Script[str | None]:
-    """Keep a conversation from being deleted until the transaction ends; returns its tenant.
+@dataclass(frozen=True)
+class ItemLinks:
+    """Links the items of a session to the messages of its conversation, in the session's transactions.
 
-    Returns `None` if there is no such conversation. Lock order: conversation first, then session. Run this
-    before the session is locked, and `link_items` after it: an erasure holds the conversation while it waits
-    for the session.
+    Lock order: conversation first, then session. An erasure holds the conversation while it waits for the
+    session, so `share_conversation` comes before the session is locked, and `add` after it.
     """
-    sql = f"SELECT tenant FROM {CONVERSATIONS.name} WHERE conversation_id = ?1{dialect.share}"
-    rows = yield Statement(sql, (conversation_id,))
-    return str(rows[0][0]) if rows else None
 
+    dialect: Dialect
+    conversation_id: str
+    items_table: str
 
-def link_items(
-    tenant: str, conversation_id: str, items_table: str, message_ids: Mapping[int, str]
-) -> Script[None]:
-    """Store which message each item is a copy of, by the ids of the items in their table."""
-    rows = [
-        {
-            "conversation_id": conversation_id,
+    def share_conversation(self) -> Script[str | None]:
+        """Keep the conversation from being deleted until the transaction ends; returns its tenant.
+
+        Returns `None` if the conversation does not exist.
+        """
+        sql = f"SELECT tenant FROM {CONVERSATIONS.name} WHERE conversation_id = ?1{self.dialect.share}"
+        rows = yield Statement(sql, (self.conversation_id,))
+        return str(rows[0][0]) if rows else None
+
+    def add(self, tenant: str, message_ids: Mapping[int, str]) -> Script[None]:
+        """Store which message each item is a copy of, by the ids of the items."""
+        own = {
+            "conversation_id": self.conversation_id,
             "tenant": tenant,
-            "items_table": items_table,
-            "item_id": item_id,
-            "message_id": message_id,
+            "items_table": self.items_table,
         }
-        for item_id, message_id in message_ids.items()
-    ]
-    yield from run_all(insert(MESSAGE_ITEMS, rows, or_nothing=True))
+        rows = [{**own, "item_id": item, "message_id": message} for item, message in message_ids.items()]
+        yield from run_all(insert(MESSAGE_ITEMS, rows, or_nothing=True))
 
 
 def read_links(conversation_id: str) -> Script[dict[str, dict[int, str]]]:
