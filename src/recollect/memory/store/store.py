@@ -26,6 +26,7 @@ from .conversation_writer import Recording, check_seconds
 from .corpus_cache import Corpora
 from .data_rights import Rights
 from .knowledge import Knowledge
+from .monitor import StoreMonitor
 from .runs import Working
 from .search import Rest, Searching
 
@@ -114,6 +115,11 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
                 runner = Runner(self._database, extractor, self._options, self._counted_tenant, self._meter)
                 self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
+
+    @property
+    def monitor(self) -> StoreMonitor:
+        """The state of the store for metrics and health checks."""
+        return StoreMonitor(self._database, self._embedding)
 
     @property
     def is_learning(self) -> bool:
