@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeAlias
 
-from recollect.memory.models import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.store import MemoryStore
 
 from ..harness import Measure, Metric, Sample, Sampler

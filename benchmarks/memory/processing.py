@@ -8,7 +8,7 @@ from itertools import count, islice
 from time import perf_counter
 
 from recollect.memory.database.entries import telling_terms
-from recollect.memory.models import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.stages import Extractor
 from recollect.memory.store import MemoryStore

@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import count, islice
 
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.manager import ConversationManager
-from recollect.memory.models import OpenAIExtractor
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.stages import Extractor
 from recollect.memory.store import MemoryStore

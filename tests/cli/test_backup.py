@@ -123,8 +123,8 @@ def test_where_the_tool_is_missing_the_command_is_told(run: Run, monkeypatch: py
     ended = run("backup", "all.dump", "--url", "postgresql://ada:secret@db:5433/memory")
     assert ended.code == 1
     assert (
-        "pg_dump --format=custom --no-password --file=all.dump --host=db --port=5433 --username=ada"
-        " --dbname=memory" in ended.told
+        "installed: pg_dump --format=custom --no-password --file=all.dump --host=db --port=5433"
+        " --username=ada --dbname=memory" in ended.told
     )
     assert "secret" not in ended.told
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from recollect import estimate_tokens, find_orphans
-from recollect.strategies.input_filter import fit_input, strategy_input_filter
 from recollect.strategies.values import Compact, Strategy, Summarize, Trim
-from recollect.strategies.views import view_of
+from recollect.strategies.views import fit_input, strategy_input_filter, view_of
 
 from .generated import history
 from .sessions import turn, turns

@@ -17,11 +17,10 @@ from agents_sdk.scenarios import RUNS, answer, call, hiccup, thought
 from recollect import InMemorySession, SQLiteSession, estimate_tokens, find_orphans
 from recollect.sessions.advanced.sqlite import AdvancedSQLiteSession
 from recollect.sessions.encryption import EncryptedSession
-from recollect.strategies.input_filter import strategy_input_filter
 from recollect.strategies.session import StrategySession
 from recollect.strategies.summarizers import SummaryRequest
 from recollect.strategies.values import Compact, Strategy, Summarize, Trim
-from recollect.strategies.views import view_of
+from recollect.strategies.views import strategy_input_filter, view_of
 from recollect.testing.contract import in_event_loop
 
 from .sessions import turn, turns

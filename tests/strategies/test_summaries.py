@@ -19,7 +19,7 @@ from recollect.strategies.anchors import Anchor, Claim, note_key
 from recollect.strategies.events import StrategyEvent
 from recollect.strategies.session import StrategySession
 from recollect.strategies.summarizers import Summary, SummaryRequest
-from recollect.strategies.summarizing import shorten
+from recollect.strategies.summary_maker import shorten
 from recollect.strategies.values import Summarize, Trim
 from recollect.testing.contract import in_event_loop
 

@@ -69,9 +69,9 @@ def open_store(options: argparse.Namespace, *, makes: bool = False, embeds: bool
         settings = load_configuration(options.config, {"RECOLLECT_DATABASE__URL": options.url})
         place = settings.database.options()
         if embeds:
-            from ..memory.search.embedders.named import embedder_named
+            from ..memory.search.embedders import build_embedder
 
-            embedder = embedder_named(settings.memory.embedder)
+            embedder = build_embedder(settings.memory.embedder)
     return MemoryStore(url, workers=0, embedder=embedder, tenant=options.tenant, **place)
 
 

@@ -140,10 +140,10 @@ async def _open(plan: _Plan, opened: AsyncExitStack) -> "tuple[MemoryStore, Extr
         configure_logging(plan.settings.logging)
         learner = await opened.enter_async_context(open_learner(plan.settings, plan.tenant))
         return learner.store, learner.extractor
-    from ..memory.models.named import extractor_named
+    from ..memory.extraction import build_extractor
     from ..memory.store import MemoryStore
 
-    extractor = extractor_named(plan.model)
+    extractor = build_extractor(plan.model)
     opened.push_async_callback(extractor.aclose)
     whose: dict[str, Any] = {"all_tenants": True} if plan.tenant is None else {"tenant": plan.tenant}
     store = MemoryStore(plan.url, extractor=extractor, workers=plan.workers, **whose)

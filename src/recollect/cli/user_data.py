@@ -190,8 +190,8 @@ def _check_other(url: str, path: Path) -> None:
 
 
 async def _import_sdk(options: argparse.Namespace) -> dict[str, int]:
-    from ..sessions.moving import import_sdk_sessions
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
+    from ..sessions.sdk_import import import_sdk_sessions
 
     url = resolve_url(options)
     with progress("importing sessions") as shown:
@@ -225,7 +225,7 @@ def _skipped_kinds(document: dict[str, Any]) -> list[str]:
 async def _import_session(options: argparse.Namespace, document: dict[str, Any]) -> dict[str, int]:
     """Import a session written by `export_session`. An existing session is not changed."""
     from ..sessions.history import import_session
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
 
     session_id = document.get("session_id")
     if not isinstance(session_id, str) or not session_id:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Self
 
-from ..memory.search.embedders.named import embedder_named
+from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
 from ..server.access.audit import AuditLog
 from ..server.access.authentication import OPEN_TENANT
@@ -24,7 +24,7 @@ class Memories:
         self._tenant = tenant
         self._store = MemoryStore(
             url,
-            embedder=embedder_named(settings.memory.embedder),
+            embedder=build_embedder(settings.memory.embedder),
             workers=0,
             tenant=tenant or OPEN_TENANT,
             all_tenants=tenant is None,

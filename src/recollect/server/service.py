@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..memory.models.named import extractor_named
+from ..memory.extraction import build_extractor
 from ..memory.pipeline.stages import Extractor
+from ..memory.search.embedders import build_embedder
 from ..memory.search.embedders.local import local_embedder
-from ..memory.search.embedders.named import embedder_named
 from ..memory.store import MemoryStore
 from ..providers.openai.registry import AgentRegistry
 from .access.audit import AuditLog
@@ -129,7 +129,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
     budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day, rules=rules)
     budget.on_spent = metrics.count_tokens
     learning = _learning_of(settings, metrics)
-    extractor = extractor_named(settings.memory.extractor)
+    extractor = build_extractor(settings.memory.extractor)
     return Service(
         settings,
         _memory_of(settings, extractor, budget, 0 if learning is not None else settings.memory.workers),
@@ -164,7 +164,7 @@ def _memory_of(settings: Settings, extractor: Extractor, meter: Budget, workers:
     return MemoryStore(
         settings.database.url,
         extractor=extractor,
-        embedder=embedder_named(settings.memory.embedder),
+        embedder=build_embedder(settings.memory.embedder),
         workers=workers,
         all_tenants=True,
         meter=meter,

@@ -9,14 +9,14 @@ from typing import Any
 from ..items import Item, Tokenizer
 from ..sessions.protocol import Items, Rewritable, Session, own_method, require_ability
 from ..sessions.settings import SessionSettings, limit_of
-from ..sessions.wrapper import SessionWrapper
+from ..sessions.wrappers import SessionWrapper
 from .anchors import Anchor
 from .configuration import StrategyConfig, strategy_from_config
 from .events import Callback, View, describe_change, tell
-from .looking import Look, Looker, in_thread_if_long
 from .placeholders import compact_items
+from .reader import Look, Looker, in_thread_if_long
 from .summarizers.protocol import Summarizer
-from .summarizing import SummaryMaker
+from .summary_maker import SummaryMaker
 from .values import Compact, Strategy, Summarize
 from .views import show
 from .windows import Window, split_at

@@ -1,12 +1,15 @@
 """What the model sees, made of what is stored: pure functions over items."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
-from ..items import Item, Tokenizer, estimate_tokens, pair_calls, type_of
-from ..sessions.repair import repair_items
-from .cut import find_cut, limits_of
+from ..items import Item, Tokenizer, estimate_text_tokens, estimate_tokens, is_from_model, pair_calls, type_of
+from ..sessions.history import repair_items
+from .cut import Limits, Size, find_cut, limits_of
 from .placeholders import compact_items
-from .sizes import Sizes
 from .values import Compact, Strategy, Summarize
 from .windows import Window, end_of_head, split_history
 
@@ -63,3 +66,100 @@ def _whole(window: Window) -> list[Item]:
 def _caller_of(item: Item) -> object:
     caller = item.get("caller")
     return caller.get("caller_id") if isinstance(caller, dict) else None
+
+
+def size_of(turn: Sequence[Item], strategy: Strategy, tokenizer: Tokenizer | None = None) -> Size:
+    """What a turn costs, before and after the cut has passed it."""
+    return Size(estimate_tokens(turn, tokenizer), tokens_behind(turn, strategy, tokenizer))
+
+
+def tokens_behind(items: Sequence[Item], strategy: Strategy, tokenizer: Tokenizer | None = None) -> int:
+    """What items cost a view in which they are behind the cut."""
+    if not isinstance(strategy, Compact):
+        return 0
+    return estimate_tokens(compact_items(items, len(items), strategy), tokenizer)
+
+
+class Sizes:
+    """The sizes of turns. Counting takes longer than reading, so it is remembered where positions last."""
+
+    def __init__(self, strategy: Strategy, tokenizer: Tokenizer | None) -> None:
+        self._strategy = strategy
+        self._tokenizer = tokenizer
+        self._known: dict[tuple[int, int], Size] = {}
+
+    def unknown(self, window: Window) -> list[Size]:
+        """One for each turn, where only their number matters."""
+        return [Size()] * len(window.starts)
+
+    def of_turns(self, window: Window) -> list[Size]:
+        """The size of each turn of a window."""
+        if not window.has_positions:
+            return [self._size(turn) for turn in window.turns()]
+        edges = list(pairwise([*window.starts, len(window.items)]))
+        places = [(window.positions.of(start), window.positions.of(end - 1)) for start, end in edges]
+        self._known = {
+            place: self._known.get(place) or self._size(window.items[start:end])
+            for place, (start, end) in zip(places, edges, strict=True)
+        }
+        return list(self._known.values())
+
+    def _size(self, turn: list[Item]) -> Size:
+        return size_of(turn, self._strategy, self._tokenizer)
+
+
+logger = logging.getLogger(__name__)
+
+_EVERY_TOOL = Compact(trigger_turns=1, keep=1)
+
+
+def strategy_input_filter(strategy: Strategy, *, tokenizer: Tokenizer | None = None) -> Callable[[Any], Any]:
+    """A function for `RunConfig(call_model_input_filter=…)` that holds every call within a strategy's limits.
+
+    Turns are trimmed or compacted as in a session. If the input, with the instructions, is still over the
+    budget, the outputs of older tool calls are replaced by placeholders, those of the newest turn too; the
+    last step of the model, and what its tools gave back, always stays. A strategy that summarizes leaves the
+    turns to the session, which has the summary, and does the rest.
+    """
+    has_warned = False
+
+    def filtered(data: Any) -> Any:
+        nonlocal has_warned
+        model_data = data.model_data
+        instructions = (tokenizer or estimate_text_tokens)(model_data.instructions or "")
+        items, fits = fit_input(model_data.input, strategy, beside=instructions, tokenizer=tokenizer)
+        if not fits and not has_warned:
+            has_warned = True
+            logger.warning(
+                "the last step of a run alone is more than the budget of %d tokens", strategy.budget
+            )
+        return replace(model_data, input=items)
+
+    return filtered
+
+
+def fit_input(
+    items: Sequence[Item], strategy: Strategy, *, beside: int = 0, tokenizer: Tokenizer | None = None
+) -> tuple[list[Item], bool]:
+    """The input of one call held within a strategy's limits, and whether that could be done.
+
+    `beside` are the tokens that the call costs besides the items.
+    """
+    shown = list(items) if isinstance(strategy, Summarize) else view_of(items, strategy, tokenizer=tokenizer)
+    budget = strategy.budget
+    if budget is None:
+        return shown, True
+    how = strategy if isinstance(strategy, Compact) else _EVERY_TOOL
+    starts = [0, *_step_starts(shown)]
+    sizes = [size_of(shown[start:end], how, tokenizer) for start, end in pairwise([*starts, len(shown)])]
+    cut = find_cut(sizes, Limits(turns=None, tokens=budget, keep=1), always=beside)
+    return compact_items(shown, starts[cut.turns], how), (cut.tokens or 0) <= budget
+
+
+def _step_starts(items: Sequence[Item]) -> list[int]:
+    """Where the model spoke or called tools anew, after what others said or gave back."""
+    return [
+        index
+        for index, (before, item) in enumerate(pairwise(items), start=1)
+        if is_from_model(item) and not is_from_model(before)
+    ]

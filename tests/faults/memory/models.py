@@ -1,6 +1,6 @@
 """What learns and what embeds in a campaign: by rule and on this machine, or a provider over HTTP."""
 
-from recollect.memory.models import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.search.embedders import CallableEmbedder, OpenAIEmbedder
 from recollect.testing.providers import vector_of
 

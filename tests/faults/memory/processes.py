@@ -22,7 +22,7 @@ import psycopg  # noqa: F401
 import recollect.sql.sqlalchemy.registry  # noqa: F401
 from recollect.errors import ModelUnavailableError
 from recollect.memory.conversation import read_messages
-from recollect.memory.models import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.stages import Excerpt
 from recollect.memory.times import now

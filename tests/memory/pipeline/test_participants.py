@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from recollect.memory.conversation import read_messages
-from recollect.memory.models.grounding import ground
-from recollect.memory.models.parsing import Draft
-from recollect.memory.models.parts import is_user_heard
-from recollect.memory.models.prompting import modification_prompt
+from recollect.memory.extraction.grounding import ground
+from recollect.memory.extraction.responses import Draft
+from recollect.memory.extraction.stage_prompts import is_user_heard, modification_prompt
 from recollect.memory.pipeline.stages import Excerpt
 from recollect.memory.times import now
 from recollect.testing.contract import in_event_loop

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from recollect.memory.models import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.testing.providers import ProviderServer, RecordedRequest, Reply
 
 PATH = "POST /v1/chat/completions"

@@ -15,7 +15,7 @@ import asyncpg  # noqa: F401 - so that no fork has to load it
 import recollect.sql.sqlalchemy.registry  # noqa: F401
 from recollect.errors import ModelUnavailableError
 from recollect.memory.conversation import read_messages
-from recollect.memory.models import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.pipeline.runner import RunOptions
 from recollect.memory.pipeline.stages import Excerpt
 from recollect.memory.store import MemoryStore

@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from recollect.memory.search.embedders.threads import in_embedding_thread
+from recollect.memory.search.embedders.local import in_embedding_thread
 
 _LONGEST = 20  # seconds, until a child that hangs has failed
 

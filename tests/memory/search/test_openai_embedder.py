@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from recollect.memory.search.embedders import EmbeddingError, OpenAIEmbedder
-from recollect.memory.search.embedders.waiting import AtMost
+from recollect.memory.search.embedders.openai import AtMost
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (
     CloseBefore,

@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.items import Item, estimate_text_tokens
-from recollect.strategies.summarizers.parts import halve, split_parts
 from recollect.strategies.summarizers.prompts import OVERHEAD, shortening_prompt, summary_prompt
-from recollect.strategies.summarizers.transcript import Entry, render, turn_entries, words_of
+from recollect.strategies.summarizers.transcript import (
+    Entry,
+    halve,
+    render,
+    split_parts,
+    turn_entries,
+    words_of,
+)
 
 from .kit import thorough
 

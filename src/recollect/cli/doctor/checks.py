@@ -135,7 +135,7 @@ def _clock() -> Finding:
 
 async def _embedder(settings: "Settings | None") -> tuple[Finding, "Embedder | None"]:
     """Embed one word. Return the finding, and the embedder if it works."""
-    from ...memory.search.embedders.named import embedder_named
+    from ...memory.search.embedders import build_embedder
 
     name = "local" if settings is None else settings.memory.embedder
     if name == "none":
@@ -143,7 +143,7 @@ async def _embedder(settings: "Settings | None") -> tuple[Finding, "Embedder | N
     made: list[Embedder] = []
 
     async def embed() -> Finding:
-        embedder: Any = embedder_named(name)
+        embedder: Any = build_embedder(name)
         vectors = await embedder.embed(["hello"])
         made.append(embedder)
         return Finding("embedder", "ok", f"{name} works, with {vectors.shape[1]} dimensions")

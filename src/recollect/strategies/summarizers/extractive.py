@@ -1,14 +1,129 @@
 """Summaries without a model: the sentences and tool results that tell most, as they were said."""
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import fsum, log1p
 
 from ...errors import SummaryFailedError
-from ...items import Item, is_call, is_output, pair_calls, role_of
+from ...items import Item, estimate_text_tokens, is_call, is_output, pair_calls, role_of
 from .protocol import Summary, SummaryRequest
-from .ranking import Fact, choose
 from .sentences import clip, cut_to_fit, split_sentences, well_formed
 from .transcript import tool_names, words_of
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_CHINESE = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]+")
+_STOP_WORDS = frozenset(
+    """
+    a about after all also am an and any are as at be because been but by can could did do does doing
+    don't for from get got had has have he her here him his how i i'm if in into is it it's its just
+    like me more my no not now of oh on one or our out really she so some such than that that's the
+    their them then there these they this those to too up us very was we well were what when where which
+    who why will with would yes you your
+    """.split()  # noqa: SIM905
+)
+# What a user says of themselves, what was decided, what must be kept to.
+_CUE = re.compile(
+    r"\b(?:my name|i am|i'm|i live|i work|i was|i have|i've|i need|i want|i like|i love|i prefer|i hate|"
+    r"my \w+ (?:is|are|was)|remember|important|decid\w+|agreed|must|never|always|deadline|budget|allergic|"
+    r"prefer\w*|born|moved|booked|scheduled|because|instead|changed)\b"
+    r"|我(?:叫|是|住|在|喜欢|爱|讨厌|需要|想|要|有|不)|决定|必须|一定|记住|重要|不要|已经|因为|预算|截止|地址|生日|过敏",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d|[一二三四五六七八九十百千万]+[年月日号点个元块岁]")
+_NAME = re.compile(r"(?<=[a-z,:;] )[A-Z][\w'-]+")
+_QUESTION = re.compile(r"[?？][\"'”’」』)]*$|[吗呢]$")
+
+_COURTESY = re.compile(
+    r"\W*(?:hi|hello|hey|ok|okay|sure|yes|no|thanks|thank you|great|good|fine|bye|please|welcome|"
+    r"you(?:'|’)?re welcome|(?:thanks|thank you) (?:so|very) much|got it|i see|"
+    r"你好|您好|好的?|嗯+|是的?|谢谢你?|多谢|不客气|再见|可以|行)(?: there| again)?\W*",
+    re.IGNORECASE,
+)
+
+# What these are worth was measured: by how many words of the answers a summary of a long conversation keeps.
+_OF_THE_USER, _OF_A_TOOL, _KEPT_BEFORE = 0.2, 0.15, 0.2
+_HAS_CUE, _HAS_NUMBER, _HAS_NAME, _IS_QUESTION = 0.3, 0.35, 0.5, -0.25
+_NEWEST = 0.1
+_ENOUGH_TERMS = 8  # fewer say less
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line that a summary may have."""
+
+    speaker: str
+    text: str
+    is_kept: bool = False
+    """Whether the summary so far has it."""
+
+    @property
+    def line(self) -> str:
+        """The line as it stands in a summary."""
+        return f"- {self.speaker}: {self.text}" if self.speaker else f"- {self.text}"
+
+
+def choose(facts: Sequence[Fact], max_tokens: int) -> list[Fact]:
+    """The facts that tell most within so many tokens, in their order; one at least, though it may not fit."""
+    terms = [terms_of(fact.text) for fact in facts]
+    costs = [estimate_text_tokens(fact.line + "\n") for fact in facts]
+    scores = _scores(facts, terms)
+    candidates = [index for index, its in enumerate(terms) if its and not _is_courtesy(facts[index])]
+    first = max(range(len(facts)), key=lambda index: (scores[index], index))
+    chosen: list[int] = []
+    left = max_tokens
+    while candidates := [index for index in candidates if costs[index] <= left and scores[index] > 0]:
+        best = max(candidates, key=lambda index: (scores[index], index))
+        chosen.append(best)
+        left -= costs[best]
+        _mark_down(scores, terms, best, candidates)
+    return [facts[index] for index in sorted(chosen or [first])]
+
+
+def _is_courtesy(fact: Fact) -> bool:
+    return _COURTESY.fullmatch(fact.text) is not None
+
+
+def terms_of(text: str) -> frozenset[str]:
+    """What a text is about: its words without the commonest, and of Chinese every two characters."""
+    words = {word.lower() for word in _WORD.findall(_CHINESE.sub(" ", text))} - _STOP_WORDS
+    for run in _CHINESE.findall(text):
+        words.update(run[start : start + 2] for start in range(max(1, len(run) - 1)))
+    return frozenset(words)
+
+
+def _scores(facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> list[float]:
+    counts = Counter(term for each in terms for term in each)
+    newest, most = max(1, len(facts) - 1), log1p(len(facts))
+    return [
+        _score(fact, [log1p(len(facts) / counts[term]) / most for term in its]) + _NEWEST * index / newest
+        for index, (fact, its) in enumerate(zip(facts, terms, strict=True))
+    ]
+
+
+def _score(fact: Fact, weights: list[float]) -> float:
+    """How much a fact tells: by how rare the words are that it has, and by what is in it."""
+    score = fsum(weights) / max(1, len(weights))  # exact, and so the same in whatever order they come
+    score += {"User": _OF_THE_USER, "Assistant": 0.0, "": 0.0}.get(fact.speaker, _OF_A_TOOL)
+    score += _KEPT_BEFORE if fact.is_kept else 0.0
+    score += _HAS_CUE if _CUE.search(fact.text) else 0.0
+    score += _HAS_NUMBER if _NUMBER.search(fact.text) else 0.0
+    score += _HAS_NAME if _NAME.search(fact.text) else 0.0
+    score += _IS_QUESTION if _QUESTION.search(fact.text) else 0.0
+    return score * min(1.0, len(weights) / _ENOUGH_TERMS)
+
+
+def _mark_down(
+    scores: list[float], terms: Sequence[frozenset[str]], chosen: int, candidates: Sequence[int]
+) -> None:
+    """Take from the others what they share with a fact that was chosen; nothing is left of itself."""
+    for index in candidates:
+        shared = len(terms[index] & terms[chosen])
+        if shared:
+            scores[index] *= 1 - shared / len(terms[index])
+
 
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 _LONGEST = 60  # tokens of a sentence

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ...errors import SummaryFailedError
 from ...items import ModelUsage, estimate_text_tokens
-from .parts import Part, halve
 from .prompts import Prompt, shortening_prompt, summary_prompt
 from .sentences import cut_to_fit
+from .transcript import Part, halve
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,10 @@ from ...errors import SummaryFailedError
 from ...items import estimate_text_tokens
 from .clients import AsksProvider
 from .making import Answer, Making, TooLongError
-from .parts import Part, split_parts
 from .prompts import OVERHEAD, Prompt
 from .protocol import Summary, SummaryRequest
 from .sentences import well_formed
-from .transcript import Entry
+from .transcript import Entry, Part, split_parts
 
 DEFAULT_MAX_INPUT_TOKENS = 24_000  # what most models take with room to spare, also if the estimate is low
 _LEAST_INPUT_TOKENS = 1_000

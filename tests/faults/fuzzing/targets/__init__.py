@@ -2,10 +2,10 @@
 
 from ..target import Target
 
-_ITEMS = ("recollect.items", "recollect.sessions.history", "recollect.sessions.repair")
+_ITEMS = ("recollect.items", "recollect.sessions.history")
 _VIEWS = ("recollect.items", "recollect.strategies")
 _SEARCH = ("recollect.memory.search", "recollect.memory.texts.terms")
-_IMPORTS = ("recollect.sessions.moving", "recollect.sessions.history", "recollect.memory.rights")
+_IMPORTS = ("recollect.sessions.sdk_import", "recollect.sessions.history", "recollect.memory.rights")
 _SESSIONS = ("recollect.sessions",)
 _SERVICE = ("recollect.server",)
 
@@ -21,7 +21,7 @@ TARGETS = {
         Target("tokens", "encryption:check_tokens", 150_000, ("recollect.sessions.encryption",)),
         Target("headers", "headers:check_headers", 3_311_000, ("recollect.server.cursors",), 256),
         Target("tool-calls", "tools:check_tool_calls", 2_000_000, ("recollect.mcp.arguments",), 128),
-        Target("model-answers", "answers:check_answers", 150_000, ("recollect.memory.models",), 1024),
+        Target("model-answers", "answers:check_answers", 150_000, ("recollect.memory.extraction",), 1024),
         Target("questions", "texts:check_questions", 60_000, _SEARCH),
         Target("learning", "texts:check_learning", 20_000, ("recollect.memory.offline",)),
         Target(

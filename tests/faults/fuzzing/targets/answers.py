@@ -1,8 +1,8 @@
 """What models answer: read forgivingly, and never trusted."""
 
 from recollect.errors import UnusableAnswerError
-from recollect.memory.models.fields import LONGEST_TEXT
-from recollect.memory.models.parsing import Draft, parse_mind, parse_modification, parse_update
+from recollect.memory.extraction.fields import LONGEST_TEXT
+from recollect.memory.extraction.responses import Draft, parse_mind, parse_modification, parse_update
 
 
 def check_answers(data: bytes) -> None:

@@ -1,12 +1,10 @@
-"""Embedders: texts to vectors, on this machine or elsewhere."""
+"""Embedders: texts to vectors, on this machine or through an API."""
 
 from ....errors import EmbeddingError
-from .cached import CachedEmbedder
-from .callables import CallableEmbedder
-from .local import LocalEmbedder
-from .onnx import OnnxEmbedder
+from .local import LocalEmbedder, OnnxEmbedder, local_embedder
 from .openai import OpenAIEmbedder
 from .protocol import Embedder
+from .wrappers import CachedEmbedder, CallableEmbedder
 
 __all__ = [
     "CachedEmbedder",
@@ -16,4 +14,17 @@ __all__ = [
     "LocalEmbedder",
     "OnnxEmbedder",
     "OpenAIEmbedder",
+    "build_embedder",
 ]
+
+
+def build_embedder(name: str) -> Embedder | None:
+    """Build the embedder that a configuration names: `local` or `openai:MODEL`. `none` gives `None`."""
+    if name == "local":
+        return local_embedder()
+    if name == "none":
+        return None
+    kind, _, model = name.partition(":")
+    if kind != "openai" or not model:
+        raise ValueError("an embedder must be local, none or openai:NAME")
+    return OpenAIEmbedder(model)

@@ -1,7 +1,9 @@
 """Vectors by OpenAI's Embeddings API, or any endpoint that speaks it."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -10,7 +12,6 @@ from ....extras import require_extra
 from ....strategies.summarizers.clients import ClientPerLoop, makes_connections_itself
 from ..documents import Vectors
 from .protocol import checked, nothing, readable
-from .waiting import AtMost
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -104,3 +105,17 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
         size += len(cut)
     if batch:
         yield batch
+
+
+class AtMost:
+    """Lets so many in at a time, in each event loop: `async with at_most.turn():`."""
+
+    def __init__(self, most: int) -> None:
+        if most < 1:
+            raise ValueError(f"max_concurrent must be at least 1, and it is {most}")
+        self._most = most
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    def turn(self) -> asyncio.Semaphore:
+        """What is held for a turn: a semaphore works only in the loop that first waited for it."""
+        return self._by_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._most))
