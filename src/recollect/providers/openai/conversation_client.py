@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ExtractionError
 from ...extras import require_extra
-from ...memory.extraction.faults import fault_of_status, seconds_to_wait, unavailable
+from ...models.errors import error_of_status, model_unavailable, retry_after_seconds
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -52,6 +52,6 @@ def fault_of(error: Any) -> ExtractionError:
     """What an error of the client means, in words that quote nothing of the provider's."""
     status = getattr(error, "status_code", None)
     if status is None:
-        return unavailable(f"there is no connection to the provider ({type(error).__name__})")
+        return model_unavailable(f"there is no connection to the provider ({type(error).__name__})")
     headers = getattr(getattr(error, "response", None), "headers", {})
-    return fault_of_status(status, retry_after=seconds_to_wait(headers))
+    return error_of_status(status, retry_after=retry_after_seconds(headers))

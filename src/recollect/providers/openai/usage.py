@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...items import ModelUsage
-from ...memory.run import MOST_TOKENS
+from ...models.values import MOST_TOKENS
 
 
 def usage_of(result: Any) -> ModelUsage:
