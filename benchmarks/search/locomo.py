@@ -24,7 +24,7 @@ _LONGEST_LIST = 50
 def run(options: argparse.Namespace) -> int:
     """Measure on LoCoMo, and print the figures."""
     from recollect.memory.search import Weights
-    from recollect.memory.search.weights import PARTS
+    from recollect.memory.search.ranking import PARTS
 
     from .evaluation import figures, figures_by_category, read_locomo
 

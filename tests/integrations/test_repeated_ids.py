@@ -11,7 +11,7 @@ from recollect.integrations.openai_agents import MemoryHooks, remember_run
 from recollect.testing.contract import in_event_loop
 
 from .runs import run, store_in_memory, whole_and_streamed
-from .test_keeping import both_ways, conversations_of, pay, place, told, with_hooks, with_result
+from .test_run_recorder import both_ways, conversations_of, pay, place, told, with_hooks, with_result
 
 SAME_ID = "resp-789"
 DIALOGUE = [("user", "hi"), ("assistant", "Hello.")]

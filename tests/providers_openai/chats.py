@@ -10,10 +10,9 @@ from typing import Any
 from recollect import MemoryStore
 from recollect.items import find_orphans
 from recollect.memory.conversation import Conversation
-from recollect.providers.openai.options import ChatOptions
+from recollect.providers.openai.options import ChatOptions, ModelEndpoint
 from recollect.providers.openai.provider import OpenAIAgentProvider, build_openai_provider
 from recollect.providers.openai.registry import AgentDescriptor, AgentRegistry
-from recollect.providers.openai.run_config import ModelEndpoint
 from recollect.providers.values import ChatEvent, ChatReply, ChatTurn
 from recollect.testing.providers import ProviderServer
 

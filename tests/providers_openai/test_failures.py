@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import StorageError
-from recollect.providers.openai.failures import ChatFailedError, code_of, told_failure
+from recollect.providers.errors import ChatFailedError, code_of, told_failure
 from recollect.providers.openai.registry import AgentDescriptor
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (

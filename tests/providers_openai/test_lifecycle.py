@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import ConflictError, RunLockTimeoutError
-from recollect.providers.openai.failures import ChatFailedError, ConversationBusyError, TurnRunningError
+from recollect.providers.errors import ChatFailedError, ConversationBusyError, TurnRunningError
 from recollect.providers.openai.registry import AgentDescriptor
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import Hold, ProviderServer, ToolCall

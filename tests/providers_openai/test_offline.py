@@ -7,8 +7,7 @@ import pytest
 from agents import Agent, RunConfig, Runner
 
 from recollect import AdvancedSQLiteSession, EventLog, InMemorySession, MemoryStore, Recalled
-from recollect.providers.openai.offline import OfflineModel
-from recollect.providers.openai.offline_answers import answer_from
+from recollect.providers.openai.offline import OfflineModel, answer_from
 from recollect.testing.contract import in_event_loop
 
 CONFIG = RunConfig(tracing_disabled=True)

@@ -10,7 +10,7 @@ from recollect import AdvancedSQLiteSession, MemoryStore
 from recollect.errors import ConflictError
 from recollect.providers.openai.options import ChatOptions, read_options
 from recollect.providers.openai.provider import build_openai_provider
-from recollect.providers.openai.session_store import OpenAISQLAlchemySessionStore, owner_of
+from recollect.providers.openai.sessions import OpenAISQLAlchemySessionStore, owner_of
 from recollect.providers.values import ChatTurn
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop, message

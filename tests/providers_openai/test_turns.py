@@ -3,7 +3,7 @@
 import pytest
 
 from recollect.errors import ConflictError
-from recollect.providers.openai.failures import ChatFailedError
+from recollect.providers.errors import ChatFailedError
 from recollect.providers.openai.registry import AgentDescriptor
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, Reply, ToolCall, Usage

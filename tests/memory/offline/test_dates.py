@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from recollect.memory.offline.chinese_dates import chinese_moments_in
+from recollect.memory.offline.chinese import chinese_moments_in
 from recollect.memory.offline.dates import moments_in
-from recollect.memory.offline.library import resolve
+from recollect.memory.offline.moments import resolve
 
 from .kit import only
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.memory.facts.stated import facts_of
+from recollect.memory.facts.clauses import facts_of
 
 from .kit import texts
 

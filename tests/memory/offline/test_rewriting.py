@@ -3,7 +3,7 @@
 import pytest
 
 from recollect.memory.offline.chinese import third_person_of as chinese_third_person_of
-from recollect.memory.offline.rewriting import third_person_of
+from recollect.memory.offline.english_rewriter import third_person_of
 
 ENGLISH = {
     "I'm a baker.": "The user is a baker.",

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg  # noqa: F401 - so that no fork has to load it
 
 import recollect.sql.sqlalchemy.registry  # noqa: F401
-from recollect.memory.pipeline.quiet import QuietConversations
+from recollect.memory.pipeline.scheduler import QuietConversations
 from recollect.memory.store import MemoryStore
 from recollect.sql.scripts import Script
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.memory.pipeline.quiet import QuietConversations
+from recollect.memory.pipeline.scheduler import QuietConversations
 from recollect.memory.run import Coverage
 from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recollect.memory.database.entries import Changes
 from recollect.memory.entry import ContentType, Entry
-from recollect.memory.pipeline.settling import settle
+from recollect.memory.pipeline.consolidation import settle
 from recollect.memory.pipeline.stages import Candidate, Decision
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.memory.conversation import Message
-from recollect.memory.pipeline.spans import spans_of
+from recollect.memory.pipeline.scheduler import spans_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

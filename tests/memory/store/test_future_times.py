@@ -7,8 +7,8 @@ import pytest
 
 from recollect.memory.entry import Entry
 from recollect.memory.offline import OfflineExtractor
+from recollect.memory.pipeline.consolidation import settle
 from recollect.memory.pipeline.runner import Runner, RunOptions
-from recollect.memory.pipeline.settling import settle
 from recollect.memory.pipeline.stages import Candidate, Decision
 from recollect.memory.store import MemoryStore
 from recollect.sql.scripts import Script, Statement

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recollect import CallableEmbedder, LocalEmbedder, MemoryStore
-from recollect.memory.store.corpora import _out_of_the_way
+from recollect.memory.store.corpus_cache import _out_of_the_way
 from recollect.memory.texts.terms import terms
 from recollect.testing.contract import in_event_loop
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recollect.memory.database.vectors import model_of
-from recollect.memory.pipeline.embedding import Embedding
+from recollect.memory.pipeline.embedding_backfill import Embedding
 from recollect.memory.search.documents import Vectors as Matrix
 from recollect.memory.search.embedders import CallableEmbedder, Embedder, OpenAIEmbedder
 from recollect.memory.store import MemoryStore

@@ -10,7 +10,7 @@ import httpx2
 import jsonschema_rs
 import pytest
 
-from recollect.providers.openai.failures import DETAILS, ChatFailedError
+from recollect.providers.errors import DETAILS, ChatFailedError
 from recollect.server.error_handlers import problem_of, turn_code
 from recollect.server.schemas.chat import EVENTS, FailedCode
 from recollect.server.settings import Settings

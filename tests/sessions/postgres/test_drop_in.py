@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from recollect import AdvancedSQLAlchemySession, SessionManager, SQLAlchemySession, StorageError
-from recollect.providers.openai.session_store import OpenAISQLAlchemySessionStore
+from recollect.providers.openai.sessions import OpenAISQLAlchemySessionStore
 from recollect.testing.contract import in_event_loop, message, texts
 
 from .database import by, sql

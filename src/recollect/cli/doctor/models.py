@@ -70,7 +70,7 @@ async def _extractor(name: str) -> Finding:
 
 async def _chat(chat: "ChatSettings", registry: "AgentRegistry") -> Finding:
     """The model of the agent that is asked by default: those of the others are at the same endpoint."""
-    from ...providers.openai.run_config import ModelEndpoint
+    from ...providers.openai.options import ModelEndpoint
 
     model = registry.get(chat.default_agent).model or chat.model
     if not model:

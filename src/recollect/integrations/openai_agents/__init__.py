@@ -7,7 +7,7 @@ require_extra("agents", "agents", "recollect.integrations.openai_agents")
 from .agent import with_memory  # noqa: E402
 from .hooks import MemoryHooks  # noqa: E402
 from .instructions import remembering_instructions  # noqa: E402
-from .keeping import remember_run  # noqa: E402
+from .run_recorder import remember_run  # noqa: E402
 from .tools import recall_tool, remember_tool  # noqa: E402
 
 __all__ = [

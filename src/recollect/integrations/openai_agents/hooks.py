@@ -10,8 +10,8 @@ from agents import Agent, AgentsException, ModelResponse, RunHooks
 from ...memory.store import MemoryStore
 from ...sessions.events import EventLog
 from ...sessions.protocol import Session
-from .keeping import Keeper, RunRecord
-from .words import words_of_answer, words_of_user
+from .run_recorder import Keeper, RunRecord
+from .run_texts import words_of_answer, words_of_user
 
 
 @dataclass

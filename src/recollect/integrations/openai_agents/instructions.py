@@ -12,8 +12,8 @@ from ...memory.conversation import check_owner
 from ...memory.hits import Recalled
 from ...memory.store import MemoryStore
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
-from .degrading import DEFAULT_PATIENCE, check_budget, or_nothing
-from .words import words_of_user
+from .fallback import DEFAULT_PATIENCE, check_budget, or_nothing
+from .run_texts import words_of_user
 
 GivenInstructions: TypeAlias = str | Callable[[Any, Any], str | Awaitable[str]] | None
 DynamicInstructions: TypeAlias = Callable[[Any, Any], Awaitable[str]]

@@ -10,7 +10,7 @@ from ...memory.entry import ContentType
 from ...memory.store import MemoryStore
 from ...memory.times import read_date
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
-from .degrading import DEFAULT_PATIENCE, check_budget, or_nothing
+from .fallback import DEFAULT_PATIENCE, check_budget, or_nothing
 
 _LONGEST = 1000  # characters of what is remembered at once
 _CONFIDENCE = 0.8  # a model wrote it down, who may have misunderstood

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from .clauses import Tell
-from .slots import slot_of
+from .slots import Tell, slot_of
 
 _KIN = (
     "(?:妈妈?|爸爸?|父亲|母亲|父母|爸妈|哥哥?|弟弟?|姐姐?|妹妹?|爷爷|奶奶|外公|外婆|姥姥|姥爷|老公|老婆|丈夫|妻子"

@@ -1,7 +1,11 @@
 """What but one thing can hold of at a time, such as a home, and what it is now; read from an entry's text."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+
+Tell = Callable[[str], str | None]
+"""Rewrites a clause in the third person; `None` where that cannot be done."""
 
 _VALUE = r"(?P<value>[^.,;!?()。，；！？（）]{1,60}?)"
 _END = (

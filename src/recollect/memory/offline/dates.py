@@ -9,9 +9,18 @@ from dataclasses import replace
 from datetime import date, timedelta
 from itertools import zip_longest
 
-from .library import Tense, resolve
-from .moments import Moment, Precision, first_of, monday_of, tell, tell_span
-from .numerals import NUMBER, number_of
+from .moments import (
+    NUMBER,
+    Moment,
+    Precision,
+    Tense,
+    first_of,
+    monday_of,
+    number_of,
+    resolve,
+    tell,
+    tell_span,
+)
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"

@@ -10,10 +10,8 @@ from ..entry import Entry
 from ..facts.stances import takes_back
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
 from ..texts.similarity import mean_the_same, meaning_of, says_more
-from .correcting import correction_in
-from .deciding import Held, decide
-from .known import Known
-from .reading import read_message
+from .decisions import Held, Known, decide
+from .messages import correction_in, read_message
 from .sentences import split_sentences
 
 _AT_ONCE = 20  # messages, before others get their turn

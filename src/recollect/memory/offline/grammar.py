@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from . import chinese, rewriting, signs
-from .chinese_dates import chinese_moments_in
+from . import chinese, english_patterns, english_rewriter
+from .chinese import chinese_moments_in
 from .dates import moments_in
 from .moments import Moment
 from .sentences import is_chinese
@@ -40,30 +40,30 @@ class Grammar:
 ENGLISH = Grammar(
     is_chinese=False,
     moments_in=moments_in,
-    third_person_of=rewriting.third_person_of,
-    quoted=rewriting.quoted,
-    is_first_person=rewriting.is_first_person,
-    speaks_to_somebody=rewriting.speaks_to_somebody,
-    injection=signs.INJECTION,
-    order=signs.ORDER,
-    recalled=signs.RECALLED,
-    question=signs.QUESTION,
+    third_person_of=english_rewriter.third_person_of,
+    quoted=english_rewriter.quoted,
+    is_first_person=english_rewriter.is_first_person,
+    speaks_to_somebody=english_rewriter.speaks_to_somebody,
+    injection=english_patterns.INJECTION,
+    order=english_patterns.ORDER,
+    recalled=english_patterns.RECALLED,
+    question=english_patterns.QUESTION,
     junk=(
-        signs.COURTESY,
-        signs.REACTION,
-        signs.TO_THE_OTHER,
-        signs.WORK,
-        signs.HYPOTHETICAL,
-        signs.FLEETING,
+        english_patterns.COURTESY,
+        english_patterns.REACTION,
+        english_patterns.TO_THE_OTHER,
+        english_patterns.WORK,
+        english_patterns.HYPOTHETICAL,
+        english_patterns.FLEETING,
     ),
-    done=signs.DONE,
-    mind=signs.MIND,
-    over=signs.OVER,
-    left=signs.LEFT,
-    wish=signs.WISH,
-    plain=signs.PLAIN,
-    work_below=signs.WORK_BELOW,
-    work_above=signs.WORK_ABOVE,
+    done=english_patterns.DONE,
+    mind=english_patterns.MIND,
+    over=english_patterns.OVER,
+    left=english_patterns.LEFT,
+    wish=english_patterns.WISH,
+    plain=english_patterns.PLAIN,
+    work_below=english_patterns.WORK_BELOW,
+    work_above=english_patterns.WORK_ABOVE,
 )
 CHINESE = Grammar(
     is_chinese=True,

@@ -1,11 +1,67 @@
-"""A moment that a text speaks of, and how it is told: to the day, the week, the month or the year."""
+"""Numbers that are written as words, in English and Chinese."""
 
+import re
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Literal
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any, Literal
 
 from ..texts.synonyms import MONTH_NAMES
-from .numerals import UNITS
+
+UNITS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+"""Whole numbers by their words, from 0 to 19."""
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+WORDS = (
+    {word: number for number, word in enumerate(UNITS)}
+    | {word: 10 * number for number, word in enumerate(_TENS, 2)}
+    | {"a": 1, "an": 1, "couple": 2}
+)
+NUMBER = r"(?:\d{1,3}|a couple(?: of)?|an?|" + "|".join([*UNITS[1:], *_TENS]) + ")"
+"""A pattern for a number of days, weeks or years."""
+CHINESE_NUMBER = "(?:[0-9]{1,3}|[一二两三四五六七八九十]{1,3})"
+
+_DIGITS = {character: number for number, character in enumerate("零一二三四五六七八九")} | {"两": 2}
+_COUPLE = re.compile(r"^a couple(?: of)?$", re.IGNORECASE)
+
+
+def number_of(word: str) -> int:
+    """The number that an English word or digits stand for."""
+    word = word.lower()
+    if word.isdigit():
+        return int(word)
+    return 2 if _COUPLE.match(word) else WORDS[word]
+
+
+def chinese_number_of(word: str) -> int:
+    """The number that Chinese characters or digits stand for, up to ninety-nine."""
+    if word.isdigit():
+        return int(word)
+    tens, ten, units = word.rpartition("十")
+    if not ten:
+        return _DIGITS.get(word[-1], 1)
+    return 10 * _DIGITS.get(tens[-1:], 1) + _DIGITS.get(units[:1], 0)
+
 
 Precision = Literal["day", "weekend", "week", "month", "season", "year"]
 
@@ -95,3 +151,32 @@ def first_of(day: date, precision: Precision) -> date:
 def monday_of(day: date) -> date:
     """The first day of the week of a day."""
     return day - timedelta(days=day.weekday())
+
+
+Tense = Literal["past", "future"]
+_REMEMBERED = 2048  # phrases with their day
+
+
+@lru_cache(_REMEMBERED)
+def resolve(phrase: str, is_chinese: bool, said_on: date, tense: Tense) -> date | None:
+    """The day that a phrase means which was said on a day; `None` where the library does not know."""
+    found = _parser(is_chinese, said_on, tense).get_date_data(phrase).date_obj
+    return None if found is None else found.date()
+
+
+@lru_cache(64)
+def _parser(is_chinese: bool, said_on: date, tense: Tense) -> Any:
+    # Imported when first needed: it takes longer than all else here.
+    from dateparser.date import DateDataParser
+
+    settings = {
+        "RELATIVE_BASE": datetime.combine(said_on, time(12)),
+        "PREFER_DATES_FROM": tense,
+        "PREFER_DAY_OF_MONTH": "first",
+        "TIMEZONE": "UTC",
+        "TO_TIMEZONE": "UTC",
+        "RETURN_AS_TIMEZONE_AWARE": False,
+        "DATE_ORDER": "DMY",
+        "NORMALIZE": False,
+    }
+    return DateDataParser(languages=["zh" if is_chinese else "en"], settings=settings)

@@ -7,7 +7,7 @@ of them once. Those of plain statements and of Chinese are set by hand.
 import re
 
 from .chinese import DONE as DONE_CHINESE
-from .signs import DONE
+from .english_patterns import DONE
 
 LEAST = 1.2
 """What a message must reach for an entry."""

@@ -17,12 +17,11 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
 from ..database.runs import Failure, KeptStage, Task
 from ..entry import Entry
-from ..facts.stated import facts_of
-from .metering import Metered, TokenMeter
+from ..facts.clauses import facts_of
+from .consolidation import known_after, one_fact_each, settle
 from .results import describe_left_out, merged, pipeline_result
-from .settling import known_after, settle
-from .splitting import one_fact_each
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
+from .token_meter import Metered, TokenMeter
 
 T = TypeVar("T")
 

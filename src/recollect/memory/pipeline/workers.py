@@ -11,9 +11,9 @@ from ...errors import StorageError
 from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
-from .embedding import Embedding
-from .quiet import QuietConversations
+from .embedding_backfill import Embedding
 from .runner import Runner
+from .scheduler import QuietConversations
 
 _log = logging.getLogger("recollect.memory")
 _SHORTEST_WAIT = 0.01  # seconds: what is due may be held by a transaction of another for a moment

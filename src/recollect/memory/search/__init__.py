@@ -5,10 +5,9 @@ Pure functions over a corpus in memory: `understand` reads a question, `rank` an
 
 from .corpus import Corpus
 from .documents import Document
-from .finding import Findings, find
+from .lookup import Findings, find
 from .query import Query, understand, without_names
-from .ranking import Hit, SessionHit, rank, rank_sessions
-from .weights import Weights
+from .ranking import Hit, SessionHit, Weights, rank, rank_sessions
 
 __all__ = [
     "Corpus",

@@ -14,11 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..texts.terms import characters, terms
-from .columns import Column
-from .documents import Document, Numbers, Vector, Vectors
-from .layout import Layout, lay_out
-from .postings import Postings
-from .traits import name_share, question_share, substance, tells_time
+from .documents import Document, Numbers, Vector, Vectors, name_share, question_share, substance, tells_time
+from .index import Column, Layout, Postings, lay_out
 
 _COLUMNS: Mapping[str, type] = {
     "session": np.int64,

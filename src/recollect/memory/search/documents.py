@@ -1,5 +1,6 @@
 """What is searched: a turn of a conversation, or an entry of a memory."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,3 +31,42 @@ class Document:
     """When it was said, or when it happened."""
     vector: Vector | Sequence[float] | None = field(default=None, repr=False, compare=False)
     kind: str = "turn"
+
+
+_SENTENCE = re.compile(r"[^.!?。！？]+[.!?。！？]*")
+_ENDS_AS_QUESTION = re.compile(r"[?？][\"'”’」』)\s.!]*$|[吗呢]\s*$")
+_NAME = re.compile(r"(?<=[a-z0-9,:;] )(?!I\b)[A-Z][\w'-]+|\"[^\"]{2,80}\"|[“《「][^”》」]{1,80}[”》」]")
+_TELLS_TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|days?|weeks?|weekends?|months?|years?|hours?|since|"
+    r"recently|morning|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?\b"
+    r"|\b(?:january|february|march|april|june|july|august|september|october|november|december|"
+    r"spring|summer|autumn|fall|winter)\b|\b(?:19|20)\d\d\b|\b\d{1,2}(?:st|nd|rd|th)\b"
+    r"|昨天|今天|明天|前天|后天|上周|上个?月|去年|今年|明年|前年|下周|下个?月|星期|周末|最近|年前|天前|月前"
+    r"|\d+\s*[年月日号]|[一二三四五六七八九十]+月",
+    re.IGNORECASE,
+)
+_ENOUGH_TERMS = 20
+_ENOUGH_NAMES = 2
+
+
+def question_share(text: str) -> float:
+    """How much of a text is questions, from 0 to 1."""
+    sentences = _SENTENCE.findall(text)
+    asked = sum(len(sentence) for sentence in sentences if _ENDS_AS_QUESTION.search(sentence))
+    return asked / max(1, sum(map(len, sentences)))
+
+
+def name_share(text: str, speakers: frozenset[str]) -> float:
+    """Whether a text tells names or titles other than the speakers', from 0 to 1."""
+    found = sum(name.split("'")[0].lower() not in speakers for name in _NAME.findall(text))
+    return min(found, _ENOUGH_NAMES) / _ENOUGH_NAMES
+
+
+def tells_time(text: str) -> bool:
+    """Whether a text says when, or how long."""
+    return _TELLS_TIME.search(text) is not None
+
+
+def substance(terms: int) -> float:
+    """Whether a text of so many terms is long enough to say something, from 0 to 1."""
+    return min(terms, _ENOUGH_TERMS) / _ENOUGH_TERMS

@@ -25,7 +25,7 @@ from ..memory import Memory, MemoryOutline, UserOutline
 from ..metadata import read_metadata
 from ..texts.similarity import say_the_same
 from ..times import read_date, read_time
-from .part import Part, check_after, check_owners
+from .lookup import Part, check_after, check_owners
 
 _EVERYTHING = 2**62  # rows: no limit at all
 _NO_TIME = ""  # compared with no time at all

@@ -14,20 +14,21 @@ from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
 from ..database.vectors import Vectors, model_of
-from ..pipeline.embedding import Embedding
-from ..pipeline.metering import TokenMeter
+from ..pipeline.embedding_backfill import Embedding
 from ..pipeline.runner import Runner, RunOptions
 from ..pipeline.stages import Extractor
+from ..pipeline.token_meter import TokenMeter
 from ..pipeline.workers import Workers
 from ..run import Coverage
 from ..search.embedders import CachedEmbedder, Embedder
 from ..search.embedders.local import local_embedder
-from .corpora import Corpora
+from .conversation_writer import Recording, check_seconds
+from .corpus_cache import Corpora
+from .data_rights import Rights
 from .knowledge import Knowledge
-from .recording import Recording, check_seconds
-from .rights import Rights
-from .searching import Rest, Searching
-from .working import Working
+from .monitor import StoreMonitor
+from .runs import Working
+from .search import Rest, Searching
 
 _LOOK = 0.02  # seconds between two looks at whether vectors are made
 _SHORTEST_LOOK = 0.02  # seconds between two looks at whether a memory has learned everything
@@ -114,6 +115,11 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
                 runner = Runner(self._database, extractor, self._options, self._counted_tenant, self._meter)
                 self._workers = Workers(self._database, runner, self._count, self._embedding)
         self._workers.start()
+
+    @property
+    def monitor(self) -> StoreMonitor:
+        """The state of the store for metrics and health checks."""
+        return StoreMonitor(self._database, self._embedding)
 
     @property
     def is_learning(self) -> bool:

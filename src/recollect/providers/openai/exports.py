@@ -6,7 +6,7 @@ require_extra("agents", "agents", "the provider of agents")
 
 from .context import build_memory_strategy_config, prepare_run_context  # noqa: E402
 from .provider import OpenAIAgentProvider, build_openai_provider  # noqa: E402
-from .session_store import OpenAISQLAlchemySessionStore  # noqa: E402
+from .sessions import OpenAISQLAlchemySessionStore  # noqa: E402
 
 __all__ = [
     "OpenAIAgentProvider",

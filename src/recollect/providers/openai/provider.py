@@ -1,29 +1,26 @@
-"""The provider of agents for the service, on the OpenAI Agents SDK."""
+"""The chat provider on the OpenAI Agents SDK."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ...memory.pipeline.metering import Metered, TokenMeter
+from ...memory.pipeline.token_meter import Metered, TokenMeter
 from ...sessions.events import EventLog
+from ...sql.database import Database, SQLStore
 from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.summarizers.protocol import Summarizer
+from ..errors import ChatFailedError, TurnRunningError
 from ..values import AgentInfo, ChatEvent, ChatReply, ChatTurn
-from . import streaming
+from .active_turn import Parts
 from .database.turns import ChatTurns
-from .failures import ChatFailedError, TurnRunningError
-from .forgetting import Forgetting
-from .lifecycle import RunningTurns
-from .looking import Looking
+from .inspection import Looking
 from .options import ChatOptions, read_options
-from .parts import Parts
 from .registry import AgentRegistry
-from .runtime import AgentRuntime
-from .session_store import OpenAISQLAlchemySessionStore
-from .sessions import ChatSessionManager
-from .sharing import open_on
-from .turns import Tell, TurnRunner
+from .remote_conversations import Forgetting
+from .runtime import AgentRuntime, completed_event, failed_event, started_event
+from .sessions import ChatSessionManager, OpenAISQLAlchemySessionStore
+from .turn_runner import Tell, TurnRunner
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -72,7 +69,7 @@ class OpenAIAgentProvider:
         try:
             events = await self.start(turn)
         except Exception as error:  # noqa: BLE001 - a stream has begun: whatever it is, it is told there
-            yield streaming.failed(turn.turn_id, error)
+            yield failed_event(turn.turn_id, error)
             return
         async for event in events:
             yield event
@@ -164,7 +161,7 @@ class OpenAIAgentProvider:
             except Exception as raised:  # noqa: BLE001 - where the task ends; whoever waits gets it
                 error = raised
             else:
-                tell(streaming.completed(reply, turn.conversation.session_id))
+                tell(completed_event(reply, turn.conversation.session_id))
                 if answer is not None:
                     answer.set_result(reply)
                 return
@@ -177,7 +174,7 @@ async def _release(turn: ChatTurn) -> None:
 
 
 def _tell_failure(turn: ChatTurn, tell: Tell, answer: "Answer | None", error: Exception) -> None:
-    tell(streaming.failed(turn.turn_id, error))
+    tell(failed_event(turn.turn_id, error))
     if answer is not None and not answer.done():
         answer.set_exception(error)
 
@@ -199,9 +196,9 @@ async def _until_the_end(events: "asyncio.Queue[ChatEvent]") -> AsyncIterator[Ch
 def _replayed(reply: ChatReply, turn: ChatTurn) -> list[ChatEvent]:
     """The events of an answer that was recorded."""
     return [
-        streaming.started(reply.turn_id, reply.conversation_id, reply.agent, reply.model),
+        started_event(reply.turn_id, reply.conversation_id, reply.agent, reply.model),
         ChatEvent("text.delta", {"text": reply.text}),
-        streaming.completed(reply, turn.conversation.session_id),
+        completed_event(reply, turn.conversation.session_id),
     ]
 
 
@@ -239,3 +236,66 @@ def build_openai_provider(
             Metered(meter),
         )
     )
+
+
+class RunningTurns:
+    """Starts turns, and at the end waits for them."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_closing = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __contains__(self, turn_id: str) -> bool:
+        return turn_id in self._tasks
+
+    def start(self, turn_id: str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run a turn as a task; one that is running already, or comes too late, is refused."""
+        if turn_id in self._tasks or self._is_closing:
+            work.close()
+            raise ChatFailedError("interrupted") if self._is_closing else TurnRunningError()
+        task = asyncio.create_task(work, name=f"chat turn {turn_id}")
+        self._tasks[turn_id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(turn_id, None))
+        return task
+
+    async def aclose(self, grace: float) -> None:
+        """Wait for running turns, at most `grace` seconds; then interrupt those that are left."""
+        self._is_closing = True
+        tasks = list(self._tasks.values())
+        if tasks and grace > 0:
+            await asyncio.wait(tasks, timeout=grace)
+        left = [task for task in tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+
+
+S = TypeVar("S", bound=SQLStore)
+
+
+def open_on(
+    kind: type[S],
+    url: str | None,
+    engine: "AsyncEngine | None",
+    create_tables: bool,
+    engine_kwargs: Mapping[str, Any] | None,
+) -> S:
+    """A store at a URL, whose engine all there share; or on an engine, which is never disposed of."""
+    if engine is None:
+        assert url is not None
+        return kind(url, create_tables=create_tables, engine_kwargs=engine_kwargs)
+    store = kind.__new__(kind)
+    store._database = _database_on(engine, create_tables)
+    return store
+
+
+def _database_on(engine: "AsyncEngine", create_tables: bool) -> Database:
+    from ...sessions.sqlalchemy import SQLAlchemySession
+
+    # A session on the engine has what runs scripts there, and what all know who use the engine.
+    running = SQLAlchemySession("shared", engine=engine, create_tables=create_tables)._engine
+    return Database(running, engine.dialect.name, lambda: None, lambda: None)

@@ -1,25 +1,23 @@
-"""A thin layer around the SDK's Runner: one way of running, streamed, whoever wants to see the stream."""
+"""Runs of the Agents SDK: how one is started, and the events that it streams."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelRefusedError
 from ...extras import require_extra
 from ...items import ModelUsage
+from ...models.values import MOST_TOKENS
 from ...strategies.session import StrategySession
-from ..values import ChatEvent, ToolCall
+from ..errors import told_failure
+from ..values import ChatEvent, ChatReply, ToolCall
 from .context import RunContext
-from .offline_answers import quoted_in_answer
-from .options import ChatOptions
+from .offline import OfflineModel, quoted_in_answer
+from .options import ChatOptions, make_client, make_model_provider, make_run_config
 from .registry import AgentDescriptor, AgentRegistry
-from .run_config import make_client, make_model_provider, make_run_config
-from .streaming import EventReader
-from .tool_calls import tool_calls_of
-from .turnstile import Turnstile
-from .usage import usage_of
+from .turnstile import Turnstile, paced_http_client
 
 if TYPE_CHECKING:
     from agents import ModelProvider, RunConfig
@@ -138,8 +136,6 @@ class AgentRuntime:
     def client(self) -> "AsyncOpenAI":
         """The client of the endpoint, made when it is first needed."""
         if self._client is None:
-            from .pacing import paced_http_client
-
             self._client = make_client(self._options.endpoint, paced_http_client(self.turnstile))
         return self._client
 
@@ -151,7 +147,7 @@ class AgentRuntime:
         agent = self.registry.build(
             descriptor.name,
             instructions=context.instructions_for,
-            model=self._options.model if offline is None else _offline_model(offline),
+            model=self._options.model if offline is None else OfflineModel(offline),
         )
         limit = {} if descriptor.max_turns is None else {"max_turns": descriptor.max_turns}
         result = self._agents.Runner.run_streamed(
@@ -182,13 +178,95 @@ class AgentRuntime:
         return self._models
 
 
-def _offline_model(recall: CountedRecall) -> Any:
-    from .offline import OfflineModel
-
-    return OfflineModel(recall)
-
-
 async def _ended(task: "asyncio.Task[Any] | None") -> None:
     """Wait for a task, whatever it ends with: the stream has told that."""
     if task is not None:
         await asyncio.wait([task])
+
+
+_TOOL_EVENTS = {"tool_called": "tool.called", "tool_output": "tool.output"}
+
+
+class EventReader:
+    """Reads the events of one run; what nobody needs to know of gives none."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._names: dict[str, str] = {}
+
+    def read(self, event: Any) -> ChatEvent | None:
+        """The event of the turn that an event of the SDK is."""
+        if event.type == "raw_response_event":
+            return _delta_of(event.data)
+        if event.type == "agent_updated_stream_event":
+            return self._changed(event.new_agent.name)
+        return self._tool_event(event)
+
+    def _changed(self, agent: str) -> ChatEvent | None:
+        if agent == self._agent:
+            return None
+        self._agent = agent
+        return ChatEvent("agent.changed", {"agent": agent, "agent_id": agent})
+
+    def _tool_event(self, event: Any) -> ChatEvent | None:
+        call = tool_call_of(event.item) if event.name in _TOOL_EVENTS else None
+        if call is None:
+            return None
+        if event.name == "tool_called":
+            self._names[call.call_id] = call.name
+            return ChatEvent("tool.called", _told(call))
+        named = ToolCall(call.call_id, self._names.get(call.call_id, call.name))
+        return ChatEvent("tool.output", _told(named))
+
+
+def _told(call: ToolCall) -> dict[str, Any]:
+    return {"call_id": call.call_id, "name": call.name}
+
+
+def _delta_of(data: Any) -> ChatEvent | None:
+    if data.type != "response.output_text.delta" or not data.delta:
+        return None
+    return ChatEvent("text.delta", {"text": data.delta})
+
+
+def started_event(turn_id: str, conversation_id: str, agent: str, model: str) -> ChatEvent:
+    """The event of a turn that begins."""
+    about = {"turn_id": turn_id, "conversation_id": conversation_id}
+    return ChatEvent("turn.started", {**about, "agent": agent, "agent_id": agent, "model": model})
+
+
+def completed_event(reply: ChatReply, session_id: str) -> ChatEvent:
+    """The event of a turn that has an answer, with all of it."""
+    return ChatEvent("turn.completed", reply.to_dict(session_id))
+
+
+def failed_event(turn_id: str, error: Exception) -> ChatEvent:
+    """The event of a turn that has no answer."""
+    code, detail = told_failure(error)
+    return ChatEvent("turn.failed", {"turn_id": turn_id, "code": code, "detail": detail})
+
+
+def tool_call_of(item: Any) -> ToolCall | None:
+    """The call that an item of a run is, or answers; `None` where it is neither, or has no id."""
+    call_id = _field(item.raw_item, "call_id") or _field(item.raw_item, "id")
+    if not isinstance(call_id, str):
+        return None
+    name = _field(item.raw_item, "name") or _field(item.raw_item, "type")
+    return ToolCall(call_id, str(name))
+
+
+def tool_calls_of(items: Iterable[Any]) -> tuple[ToolCall, ...]:
+    """The calls of tools in a run, in their order; handing over to another agent is none."""
+    calls = (tool_call_of(item) for item in items if item.type == "tool_call_item")
+    return tuple(call for call in calls if call is not None)
+
+
+def _field(raw: Any, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
+
+
+def usage_of(result: Any) -> ModelUsage:
+    """What a run of the SDK has cost so far."""
+    usage = result.context_wrapper.usage
+    counts = (usage.requests or 0, usage.input_tokens or 0, usage.output_tokens or 0)
+    return ModelUsage(*(min(count, MOST_TOKENS) for count in counts))

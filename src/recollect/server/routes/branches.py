@@ -14,7 +14,7 @@ from ..schemas.problems import problems
 from .shared import ConversationId, allow_only, find_conversation, note_target, refused
 
 if TYPE_CHECKING:
-    from ...providers.openai.looking import Looking
+    from ...providers.openai.inspection import Looking
 
 router = make_router("conversations")
 

@@ -1,12 +1,12 @@
 """The agents that the service knows, by name."""
 
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from ....errors import RecollectError
 from ....extras import require_extra
+from ...errors import UnknownAgentError
 from .descriptor import DEFAULT_AGENT, AgentConfigError, AgentDescriptor, key_of, read_descriptor
 from .tools import find_tools, read_model_settings
 
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 
 Instructions: TypeAlias = "str | Callable[[Any, Any], Any]"
 """What the SDK takes as instructions: a text, or a function of a run's context and an agent."""
-
-
-class UnknownAgentError(RecollectError, LookupError):
-    """There is no agent of this name."""
-
-    def __init__(self, name: object, known: Sequence[str]) -> None:
-        super().__init__(f"there is no agent {str(name)[:64]!r}; there are {', '.join(known)}")
-        self.name = name
 
 
 class AgentRegistry:

@@ -1,0 +1,294 @@
+"""What a stage does to a memory: decided over values.
+
+A model proposes, and this decides. Nothing is lost because a model did not repeat it: entries go only where
+something takes their place, and then only the facts that it replaces. Nothing is stored twice, whatever a
+model says.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+
+from ..database.entries import Changes, NewEntry, Support, telling_terms
+from ..entry import Entry
+from ..facts.clauses import facts_of, slot_in
+from ..facts.stances import contradict, stance_of
+from ..texts.similarity import mean_the_same, meaning_of, says_more
+from ..times import MOST_AHEAD, latest_allowed, now
+from .stages import MOST_EVIDENCE, Candidate, Decision
+
+Cited = tuple[tuple[str, str], ...]
+
+_SHARED = 0.25  # of the words of the shorter of two texts that could say the same
+
+
+def settle(
+    conversation_id: str,
+    candidates: Sequence[Candidate],
+    decisions: Iterable[Decision],
+    known: Sequence[Entry],
+    said_at: Mapping[str, datetime] | None = None,
+) -> Changes:
+    """The changes that candidates lead to. `known` is what the memory holds about the same matters.
+
+    `said_at` has the times of messages: what was said earlier does not take the place of what was said later.
+    """
+    by_candidate = {decision.candidate: decision for decision in decisions}
+    settling = _Settling(known, said_at or {})
+    for number, candidate in enumerate(candidates):
+        decision = by_candidate.get(number) or Decision(number, "add")
+        evidence = tuple((conversation_id, message) for message in candidate.evidence[:MOST_EVIDENCE])
+        settling.take(candidate, decision, evidence)
+    settling.keep_remaining_facts()
+    return Changes(tuple(settling.added), tuple(settling.supported), tuple(settling.superseded))
+
+
+def known_after(known: Sequence[Entry], changes: Changes, memory_id: str) -> list[Entry]:
+    """What is known about the same matters once changes are made."""
+    gone = {target for entry in changes.added for target in entry.supersedes}
+    gone |= {target for target, _ in changes.superseded}
+    learned_at = now()
+    added = [
+        Entry(
+            entry.content_id,
+            memory_id,
+            entry.content_type,
+            entry.text,
+            learned_at,
+            entry.confidence,
+            entry.said_at,
+            entry.valid_from,
+            entry.valid_to,
+            data=entry.data,
+            slot=entry.slot,
+        )
+        for entry in changes.added
+        if entry.superseded_by is None
+    ]
+    return [entry for entry in known if entry.content_id not in gone] + added
+
+
+class _Settling:
+    """The changes as far as they have come."""
+
+    def __init__(self, known: Sequence[Entry], said_at: Mapping[str, datetime]) -> None:
+        self.added: list[NewEntry] = []
+        self.supported: list[Support] = []
+        self.superseded: list[tuple[str, str]] = []
+        self._known = known
+        self._said_at = said_at
+        self._taken: set[str] = set()
+        self._replaced: list[tuple[str, str]] = []
+        """Entries that go, each with the text that takes its place."""
+        self._said: list[str] = []
+        # For as long as this lasts: texts are not to be held longer.
+        self._meaning_of = cache(meaning_of)
+        self._terms_of = cache(lambda text: frozenset(telling_terms(text)))
+
+    def take(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
+        """Decide what becomes of one candidate."""
+        self._said.append(candidate.text)
+        same = self._same(candidate, decision)
+        said_at = self._time_of(candidate)
+        if same is not None:
+            self.supported.append(Support(same.content_id, candidate.text, evidence, said_at))
+            targets = self._targets(candidate, decision, but=same.content_id)
+            self.superseded += [(target, same.content_id) for target in targets]
+        elif decision.action != "none":
+            later = self._later(candidate, decision)
+            targets = self._targets(candidate, decision)
+            if not self._merge(candidate, evidence, targets):
+                self.added.append(_new_entry(candidate, evidence, targets, said_at, later))
+
+    def _time_of(self, candidate: Candidate) -> datetime | None:
+        times = [self._said_at[each] for each in candidate.evidence if each in self._said_at]
+        return min(max(times), latest_allowed()) if times else None
+
+    def _later(self, candidate: Candidate, decision: Decision) -> str | None:
+        """What it would take the place of but was said later: that stays, and this was true before."""
+        later = [
+            entry
+            for entry in self._known
+            if decision.action == "supersede"
+            and entry.content_id in decision.targets
+            and self._is_open_to(candidate, entry)
+            and self._is_later(entry, candidate)
+        ]
+        return max(later, key=lambda entry: entry.said_at or entry.learned_at).content_id if later else None
+
+    def _is_later(self, entry: Entry, candidate: Candidate) -> bool:
+        said_at = self._time_of(candidate)
+        if entry.said_at is None or said_at is None:
+            return False
+        # Nothing is learned before it is said: a time in the future was wrong when it was stored.
+        is_possible = entry.said_at <= entry.learned_at + MOST_AHEAD
+        return (entry.said_at if is_possible else entry.learned_at) > said_at
+
+    def _same(self, candidate: Candidate, decision: Decision) -> Entry | None:
+        """The entry that says what a candidate says: by its words, or because it was decided so."""
+        alike = [
+            entry
+            for entry in self._known
+            if self._is_open_to(candidate, entry) and self._says(entry.text, candidate.text)
+        ]
+        if not alike and decision.action == "none":
+            alike = [entry for entry in self._known if entry.content_id in decision.targets]
+        return alike[0] if alike else None
+
+    def _says(self, held: str, text: str) -> bool:
+        if held == text:
+            return True
+        # To look at words is cheap, and most share few; what means the same shares far more than this.
+        ours, theirs = self._terms_of(text), self._terms_of(held)
+        if len(ours & theirs) < _SHARED * min(len(ours), len(theirs)):
+            return False
+        return mean_the_same(self._meaning_of(held), self._meaning_of(text))
+
+    def _is_open_to(self, said: Candidate | Entry, entry: Entry) -> bool:
+        return entry.content_type == said.content_type and entry.content_id not in self._taken
+
+    def _merge(self, candidate: Candidate, evidence: Cited, targets: tuple[str, ...]) -> bool:
+        """Give what a candidate brings to an entry about to be added that says the same, if there is one."""
+        for place, entry in enumerate(self.added):
+            if entry.content_type == candidate.content_type and self._says(entry.text, candidate.text):
+                together = tuple(dict.fromkeys((*entry.evidence, *evidence)))[:MOST_EVIDENCE]
+                supersedes = (*entry.supersedes, *targets)
+                self.added[place] = replace(entry, evidence=together, supersedes=supersedes)
+                return True
+        return False
+
+    def _targets(self, candidate: Candidate, decision: Decision, but: str | None = None) -> tuple[str, ...]:
+        """What the candidate supersedes: of what it was shown, and of its own kind, alone; each goes once."""
+        if decision.action != "supersede":
+            return ()
+        wanted = set(decision.targets) - {but}
+        targets = [
+            entry.content_id
+            for entry in self._known
+            if entry.content_id in wanted
+            and self._is_open_to(candidate, entry)
+            and not self._is_later(entry, candidate)
+        ]
+        self._taken.update(targets)
+        self._replaced += [(target, candidate.text) for target in targets]
+        return tuple(targets)
+
+    def keep_remaining_facts(self) -> None:
+        """Add the facts that only entries stated which have gone for the sake of another fact."""
+        by_id = {entry.content_id: entry for entry in self._known}
+        for target, successor in self._replaced:
+            for fact in remaining_facts(by_id[target].text, successor):
+                if not self._is_told(fact, by_id[target]):
+                    self._keep_fact(fact, by_id[target])
+
+    def _is_told(self, fact: str, of: Entry) -> bool:
+        """Whether something said now replaces a fact, or an entry that stays states it."""
+        staying = [entry.text for entry in self._known if self._is_open_to(of, entry)]
+        return any(replaces(text, fact) for text in self._said) or any(
+            self._says(text, fact) for text in staying
+        )
+
+    def _keep_fact(self, fact: str, of: Entry) -> None:
+        """Add a fact of an entry, learned when and from what that was."""
+        slot = slot_in(fact)
+        groups = _groups_of(of) or [("", ())]
+        kept = NewEntry(
+            of.content_type,
+            fact,
+            of.confidence,
+            slot=slot.name if slot else None,
+            data={"slot": slot.name, "value": slot.value} if slot else {},
+            evidence=groups[0][1],
+            said_at=of.said_at,
+            learned_by=groups[0][0],
+            remains_of=of.content_id,
+        )
+        self.added.append(kept)
+        self.supported += [
+            Support(kept.content_id, fact, cited, learned_by=source) for source, cited in groups[1:]
+        ]
+
+
+def _groups_of(entry: Entry) -> list[tuple[str, Cited]]:
+    """The evidence of an entry by the run that read it."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for each in entry.evidence:
+        groups.setdefault(each.run_id or "", []).append((each.conversation_id, each.message_id))
+    return [(source, tuple(cited)) for source, cited in groups.items()]
+
+
+def _new_entry(
+    candidate: Candidate,
+    evidence: Cited,
+    targets: tuple[str, ...],
+    said_at: datetime | None,
+    later: str | None,
+) -> NewEntry:
+    return NewEntry(
+        candidate.content_type,
+        candidate.text,
+        candidate.confidence,
+        candidate.valid_from,
+        candidate.valid_to,
+        candidate.slot,
+        candidate.data,
+        evidence,
+        targets,
+        said_at,
+        later,
+    )
+
+
+def remaining_facts(text: str, successor: str) -> list[str]:
+    """The facts of a text that its successor does not replace; none where it states one fact."""
+    facts = facts_of(text)
+    if len(facts) == 1:
+        return []
+    replaced = [fact for fact in facts if replaces(successor, fact)] or [_nearest(facts, successor)]
+    return [fact for fact in facts if fact not in replaced]
+
+
+def replaces(text: str, fact: str) -> bool:
+    """Whether a text states the same as a fact, another value of it, or its contrary."""
+    if any(_is_about_the_same(stated, fact) for stated in facts_of(text)):
+        return True
+    meaning, of_fact = meaning_of(text), meaning_of(fact)
+    is_said = mean_the_same(meaning, of_fact) or says_more(meaning, of_fact)
+    return is_said or contradict(stance_of(text), stance_of(fact))
+
+
+def _is_about_the_same(one: str, other: str) -> bool:
+    slot, known = slot_in(one), slot_in(other)
+    return slot is not None and known is not None and slot.name == known.name
+
+
+def _nearest(facts: list[str], text: str) -> str:
+    """The fact that shares most words with a text; the first where none shares any."""
+    words = set(telling_terms(text))
+    return max(facts, key=lambda fact: len(words & set(telling_terms(fact))))
+
+
+def one_fact_each(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, with one for each fact in place of any that states several."""
+    return tuple(part for candidate in candidates for part in _parts(candidate))
+
+
+def _parts(candidate: Candidate) -> Iterator[Candidate]:
+    facts = facts_of(candidate.text)
+    if len(facts) == 1:
+        yield candidate
+        return
+    dated = _dated_fact(facts, candidate.valid_from)
+    for place, fact in enumerate(facts):
+        slot = slot_in(fact)
+        part = replace(
+            candidate, text=fact, slot=slot.name if slot else candidate.slot if not place else None
+        )
+        yield part if fact == dated else replace(part, valid_from=None, valid_to=None, data={})
+
+
+def _dated_fact(facts: list[str], valid_from: str | None) -> str:
+    """The fact that the date of a candidate is about: the one that names the year, or else the first."""
+    year = valid_from[:4] if valid_from else None
+    return next((fact for fact in facts if year and year in fact), facts[0])

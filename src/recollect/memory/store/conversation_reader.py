@@ -1,0 +1,198 @@
+"""Reading conversations: one with all that was said, or many without."""
+
+import json
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ...errors import InvalidTypeError, InvalidValueError
+from ...sessions.settings import check_limit
+from ...sql.columns import check_id
+from ...sql.scripts import Row
+from ..conversation import Conversation, Message, summarize_words
+from ..database import conversations, memories, pages
+from ..database.conversations import ConversationRow
+from ..database.corruption import Page, fill_page, page_from
+from ..database.pages import Edge
+from ..hits import ConversationsFound
+from ..times import tell_time
+from .lookup import Part, check_owners
+
+_LAST = 2**62  # no message has an index as high
+_LONGEST_WORDS = 1000
+
+
+class Reading(Part):
+    """Conversations as they are stored."""
+
+    async def get_conversation(self, conversation_id: str) -> Conversation | None:
+        """A conversation with its messages; `None` if there is none."""
+        row = await self._conversation(conversation_id)
+        if row is None:
+            return None
+        said = await self._database.fetch(
+            conversations.READ_MESSAGES, (conversation_id, 0, _LAST), conversations.messages_from
+        )
+        return row.with_messages(said)
+
+    async def get_conversation_outline(self, conversation_id: str) -> dict[str, Any] | None:
+        """What is told about a conversation without its messages; `None` if there is none."""
+        row = await self._conversation(conversation_id)
+        return None if row is None else (await self._outlines([row]))[0]
+
+    async def list_conversations(
+        self,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        *,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[dict[str, Any]]:
+        """A page of what is told about conversations without their messages, the newest first.
+
+        Without `agent_id` and `user_id` they are those of the whole tenant. `before` is the `position` of the
+        last on the page before, which may have been erased since.
+        """
+        edge, most = pages.read_position(before), check_limit(limit) or 0
+        session = None if session_id is None else check_id("session_id", session_id)
+        scope = self._tenant
+        if check_owners(agent_id, user_id):
+            memory = await self._owned(str(agent_id), str(user_id))
+            if memory is None:
+                return []
+            scope = memory.memory_id
+        is_memory = agent_id is not None
+
+        decode = partial(page_from, conversations.rows_from, pages.edge_of)
+
+        async def fetch(edge: Edge | None, limit: int) -> Page[ConversationRow, Edge | None]:
+            sql, key = pages.page_of(
+                scope, is_memory=is_memory, session_id=session, has_edge=edge is not None
+            )
+            return await self._database.fetch(sql, (*key, *(edge or ()), limit), decode)
+
+        return await self._outlines(await fill_page(fetch, edge, most))
+
+    async def find_conversations(
+        self,
+        words: str | None = None,
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        look_through: int = pages.LOOKED_THROUGH,
+    ) -> ConversationsFound:
+        """A page of the conversations that hold some words, or are of one user or one agent, newest first.
+
+        Words are found as they stand in what was said and in the names of who said it; an id that was made
+        here finds its conversation. A page looks through so many conversations at most: it may not be full,
+        or be empty, and have a `position` to go on from all the same.
+        """
+        if words is not None and len(words) > _LONGEST_WORDS:
+            raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
+        edge, most = pages.read_position(before), check_limit(limit) or 0
+        scope, key = self._scope(agent_id, user_id)
+        wanted = pages.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
+        named = await self._named(words, wanted) if words is not None and _is_made_id(words) else None
+        if named is not None:
+            return ConversationsFound(await self._outlines([named]) if edge is None else [], None)
+        sql, parameters = pages.statement_for(self._database.dialect, wanted, most + 1)
+        rows = await self._database.fetch(sql, parameters, list[Row])
+        shown = rows[:most]
+        if shown and len(rows) > most:
+            position: str | None = pages.tell_position(ConversationRow(*shown[-1]))
+        else:
+            position = await self._database.fetch(*pages.last_looked_at(wanted), pages.position_from)
+        return ConversationsFound(await self._outlines(conversations.rows_from(shown)), position)
+
+    async def list_messages(
+        self, conversation_id: str, *, after: int | None = None, around: str | None = None, limit: int = 100
+    ) -> list[Message] | None:
+        """A page of a conversation's messages, from after a `message_index` on; `None` if there is none.
+
+        With `around`, the id of a message, that stands in its middle; without such a message it is empty.
+        """
+        if after is not None and (isinstance(after, bool) or not isinstance(after, int)):
+            raise InvalidTypeError(f"after must be a whole number, not {type(after).__name__}")
+        if await self._conversation(conversation_id) is None:
+            return None
+        most = check_limit(limit) or 0
+        if around is not None:
+            after = await self._half_a_page_before(conversation_id, around, most)
+        first = 0 if after is None else min(max(after, -1), _LAST) + 1
+
+        decode = partial(page_from, conversations.messages_from, conversations.index_after)
+
+        async def fetch(first: int, limit: int) -> Page[Message, int]:
+            page = (conversation_id, first, limit)
+            return await self._database.fetch(conversations.LIST_MESSAGES, page, decode)
+
+        return await fill_page(fetch, first, most)
+
+    async def _half_a_page_before(self, conversation_id: str, message_id: str, limit: int) -> int:
+        key = (conversation_id, json.dumps([check_id("around", message_id)]))
+        found = await self._database.fetch(self._database.messages_by_id, key, conversations.messages_from)
+        return found[0].message_index - (limit - 1) // 2 - 1 if found else _LAST
+
+    def _scope(self, agent_id: str | None, user_id: str | None) -> tuple[pages.Scope, str]:
+        """Within what conversations of an agent, of a user, or of both are looked for."""
+        agent = None if agent_id is None else check_id("agent_id", agent_id)
+        user = None if user_id is None else check_id("user_id", user_id)
+        if user is None:
+            return "tenant", self._tenant
+        if agent is None:
+            return "user", memories.user_key(self._tenant, user)
+        return "owner", memories.owner_key(self._tenant, agent, user)
+
+    async def _named(self, words: str, wanted: pages.Wanted) -> ConversationRow | None:
+        """The conversation of this very id, if it is among those that are looked for."""
+        row = await self._conversation(check_id("words", words))
+        if row is None:
+            return None
+        owned = self._scope(
+            row.agent_id if wanted.scope == "owner" else None,
+            row.user_id if wanted.scope != "tenant" else None,
+        )
+        fits = owned == (wanted.scope, wanted.key)
+        fits &= wanted.agent_id in (None, row.agent_id) and wanted.session_id in (None, row.session_id)
+        return row if fits else None
+
+    async def _conversation(self, conversation_id: str) -> ConversationRow | None:
+        owned = (check_id("conversation_id", conversation_id), self._tenant)
+        return await self._database.fetch(conversations.READ, owned, conversations.row_from)
+
+    async def _outlines(self, rows: Sequence[ConversationRow]) -> list[dict[str, Any]]:
+        """Conversations, told by their first words, which are read together."""
+        if not rows:
+            return []
+        ids, queries = (json.dumps([row.conversation_id for row in rows]),), self._database.outlines
+        counts = await self._database.fetch(queries.counts, ids, pages.counts_from)
+        words = await self._database.fetch(queries.first_words, ids, pages.words_from)
+        return [
+            _outline(row, counts.get(row.conversation_id, 0), words.get(row.conversation_id)) for row in rows
+        ]
+
+
+def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, Any]:
+    told = row.with_messages(()).to_dict()
+    del told["messages"], told["conversation_data"]
+    return {
+        **told,
+        "turn_count": count,
+        "summary": summarize_words(count, words),
+        "updated_at": tell_time(row.changed),
+        "closed_at": row.closed and tell_time(row.closed),
+        "position": pages.tell_position(row),
+    }
+
+
+def _is_made_id(words: str) -> bool:
+    """Whether it is an id that we would make: any other may be a word that is looked for."""
+    try:
+        return str(uuid.UUID(words)) == words
+    except ValueError:
+        return False

@@ -1,0 +1,207 @@
+"""Rights over the data: why, export, import, erasure."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from ...errors import InvalidValueError
+from ...private_files import replace_privately
+from ...sessions.settings import check_limit
+from ...sql.columns import check_id, time_to_column
+from ...sql.scripts import MakeScript, Row
+from ..database import conversations
+from ..database.access import column_now
+from ..database.removal import OvertakenError
+from ..rights import erasure
+from ..rights.erasure import Erased, ErasedPart
+from ..rights.exports import FORMAT, KINDS, export_records
+from ..rights.imports import read_export, write_export
+from ..rights.ownership import Whose
+from ..rights.personal_data import vacuum
+from ..rights.receipt import Receipt, check_receipt_key, kept_key, subject_of
+from ..rights.why import Why, explain
+from ..search.embedders import CachedEmbedder, Embedder
+from ..texts import terms
+from ..times import now, read_time
+from .corpus_cache import Corpora
+from .lookup import Part
+
+_TRIES = 100  # of an erasure that others overtake
+_LONGEST_PAUSE = 0.05  # seconds
+
+
+class Rights(Part):
+    """What people may ask about their data, and have done with it."""
+
+    _corpora: Corpora
+    _embedder: Embedder | None
+
+    async def why(self, content_id: str) -> Why | None:
+        """Why something is known: the messages that say so, quoted, and its history; `None` if it is not."""
+        return await explain(self._database, self._tenant, check_id("content_id", content_id))
+
+    async def export_user(self, user_id: str, *, agent_id: str | None = None) -> dict[str, Any]:
+        """Everything about a user as JSON, with all agents or with one."""
+        lines = self.export_user_lines(user_id, agent_id=agent_id)
+        exported = {**await anext(lines), **{kind: [] for kind in KINDS}}
+        async for line in lines:
+            exported[line["kind"]].append(line["data"])
+        return exported
+
+    async def export_user_lines(
+        self, user_id: str, *, agent_id: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Everything about a user, thing by thing: what `export_user_to` writes, for whoever takes it slowly.
+
+        The first tells whose data it is; each other has the `kind` and the `data` of one thing.
+        """
+        whose = self._whose(user_id, agent_id)
+        yield {"format": FORMAT, "user_id": user_id, "agent_id": agent_id}
+        async for record in export_records(self._database, whose):
+            yield {"kind": record.kind, "data": record.data}
+
+    async def export_user_to(
+        self, path_or_file: str | Path | IO[str], user_id: str, *, agent_id: str | None = None
+    ) -> int:
+        """Write everything about a user as JSON Lines, a page at a time; returns how many lines.
+
+        The first line tells whose data it is; each other has the `kind` and the `data` of one thing. A file
+        appears whole or not at all, with mode 0600.
+        """
+        if not isinstance(path_or_file, str | Path):
+            return await self._write_lines(path_or_file, user_id, agent_id)
+        with (
+            replace_privately(path_or_file) as temporary,
+            temporary.open("w", encoding="utf-8") as file,
+        ):
+            return await self._write_lines(file, user_id, agent_id)
+
+    async def import_user(self, exported: Mapping[str, Any]) -> dict[str, int]:
+        """Bring memories, entries with evidence, conversations and runs back; returns how many of each.
+
+        Nothing is learned again. All of it is written or nothing: an `ImportFormatError` says what is wrong
+        with the export, and a `ConflictError` that some of it is here already.
+        """
+        reading = read_export(exported, self._tenant, column_now())
+        counts = await self._database.write(partial(write_export, self._database, reading))
+        self._on_work()
+        return counts
+
+    async def erase_user(
+        self, user_id: str, *, agent_id: str | None = None, key: bytes | str | None = None
+    ) -> Receipt:
+        """Erase all that is stored about a user, with all agents or with one.
+
+        That is their memories, conversations, runs, and their sessions, events and summaries in this
+        database. A run that is being done writes nothing more. `vacuum` then clears the files.
+        """
+        _check_key(key)
+        whose = self._whose(user_id, agent_id)
+        erased = await self._write(partial(erasure.erase_user, self._database, whose))
+        return await self._receipt(erased, key)
+
+    async def erase_conversation(self, conversation_id: str, *, key: bytes | str | None = None) -> Receipt:
+        """Erase a conversation and everything that was learned from it."""
+        _check_key(key)
+        return await self._erase_whole(
+            ErasedPart(self._tenant, check_id("conversation_id", conversation_id)), key
+        )
+
+    async def erase_conversations_before(self, time: datetime | str, *, limit: int = 100) -> int:
+        """Erase conversations that nothing was added to since a time, the oldest first; returns how many.
+
+        At most `limit` of them go, each as by `erase_conversation`. One that goes on meanwhile stays.
+        """
+        until = read_time("time", time)
+        if until is None:
+            raise InvalidValueError("time must be given")
+        edge = time_to_column(until)
+        page = (self._tenant, edge, check_limit(limit))
+        found = await self._database.fetch(conversations.INACTIVE, page, list[Row])
+        parts = [ErasedPart(self._tenant, conversation_id, unless_since=edge) for (conversation_id,) in found]
+        receipts = [await self._erase_whole(part, None) for part in parts]
+        return sum(receipt.counts.get("conversations", 0) for receipt in receipts)
+
+    async def erase_message(
+        self, conversation_id: str, message_id: str, *, key: bytes | str | None = None
+    ) -> Receipt:
+        """Erase a message and everything that was learned from it. What it had superseded comes back."""
+        _check_key(key)
+        check_id("conversation_id", conversation_id)
+        part = ErasedPart(self._tenant, conversation_id, check_id("message_id", message_id))
+        looked = await erasure.look_ahead(self._database, part)
+        erase = partial(erasure.erase_message, self._database, part, column_now(), looked)
+        return await self._erase(erase, key)
+
+    async def delete_memory(self, memory_id: str, *, key: bytes | str | None = None) -> Receipt:
+        """Delete what a memory holds, for good. Conversations stay, and are not learned from again."""
+        _check_key(key)
+        check_id("memory_id", memory_id)
+        delete = partial(erasure.delete_memory, self._database, self._tenant, memory_id, column_now())
+        return await self._erase(delete, key)
+
+    async def vacuum(self, *, full: bool = False) -> None:
+        """Leave nothing of what was erased in the files of the database.
+
+        SQLite writes its file anew. PostgreSQL lets the space be used again; `full` has it write the tables
+        anew too, and nobody can use them meanwhile.
+        """
+        await vacuum(self._database, full)
+
+    async def _erase_whole(self, part: ErasedPart, key: bytes | str | None) -> Receipt:
+        looked = await erasure.look_ahead(self._database, part)
+        erase = partial(erasure.erase_conversation, self._database, part, column_now(), looked)
+        return await self._erase(erase, key)
+
+    async def _erase(self, erase: MakeScript[Erased], key: bytes | str | None) -> Receipt:
+        erased = await self._write(erase)
+        self._on_work()  # a run that was interrupted is due again
+        return await self._receipt(erased, key)
+
+    async def _write(self, erase: MakeScript[Erased]) -> Erased:
+        """Erase, after others who were about to do something with the same."""
+        for attempt in range(1, _TRIES):
+            try:
+                return await self._database.write(erase)
+            except OvertakenError:
+                await asyncio.sleep(random.uniform(0, min(0.002 * attempt, _LONGEST_PAUSE)))
+        return await self._database.write(erase)
+
+    async def receipt_subject(self, user_id: str, *, key: bytes | str | None = None) -> str:
+        """What the receipts of a user name as their subject, to find out whose data one was about."""
+        _check_key(key)
+        return subject_of(check_id("user_id", user_id), key or await self._receipt_key())
+
+    async def _receipt_key(self) -> str:
+        return await self._database.write(partial(kept_key, self._tenant))
+
+    async def _receipt(self, erased: Erased, key: bytes | str | None) -> Receipt:
+        """The receipt, after all that this process holds of what is gone has been let go of."""
+        for memory_id in erased.memory_ids:
+            self._corpora.forget(memory_id)
+        if isinstance(self._embedder, CachedEmbedder):
+            self._embedder.clear()
+        terms.stem.cache_clear()
+        subject = subject_of(erased.user_id, key or await self._receipt_key())
+        return Receipt(now(), erased.counts, subject)
+
+    async def _write_lines(self, file: IO[str], user_id: str, agent_id: str | None) -> int:
+        count = 0
+        async for line in self.export_user_lines(user_id, agent_id=agent_id):
+            file.write(json.dumps(line) + "\n")
+            count += 1
+        return count
+
+    def _whose(self, user_id: str, agent_id: str | None) -> Whose:
+        check_id("user_id", user_id)
+        return Whose(self._tenant, user_id, None if agent_id is None else check_id("agent_id", agent_id))
+
+
+def _check_key(key: bytes | str | None) -> None:
+    if key is not None:
+        check_receipt_key(key)
