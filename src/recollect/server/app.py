@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 
-from ..providers.openai.registry import AgentRegistry
+from ..providers.factory import AgentRegistry
 from .error_handlers import install_fault_handlers
 from .maintenance import Upkeep
 from .openapi import describe_api

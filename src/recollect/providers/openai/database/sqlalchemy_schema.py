@@ -1,4 +1,4 @@
-"""The turns of chats, for SQLAlchemy to make: they refer to conversations, which are another schema's."""
+"""The table of turns for SQLAlchemy, with its foreign key to the conversations of the memory schema."""
 
 import sqlalchemy as sa
 
@@ -8,7 +8,7 @@ from .schema import CHAT_TURNS
 
 
 def describe() -> sa.MetaData:
-    """What the migrations lead to, and what `create_tables=True` makes."""
+    """The tables that the migrations end with, and that `create_tables=True` creates."""
     metadata = sa.MetaData()
     parent = MemorySchema().describe().tables["conversations"].columns["conversation_id"]
     columns = [
