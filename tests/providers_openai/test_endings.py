@@ -365,5 +365,5 @@ async def test_conversations_at_the_provider_are_deleted_as_far_as_it_does(
         server.fail_next("DELETE /v1/conversations/*", Refuse(500, "secret words"))
         assert await chat.provider.forget(ids[1:]) == 0
         assert await chat.provider.forget(ids[1:]) == 1
-    assert "did not delete conv_" in caplog.text
+    assert "provider conversation not deleted: conv_" in caplog.text
     assert "secret" not in caplog.text

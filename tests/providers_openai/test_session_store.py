@@ -169,7 +169,7 @@ async def test_a_conversation_erased_while_a_turn_runs_leaves_nothing(
         assert (last.kind, last.data["code"]) == ("turn.failed", "interrupted")
         async with OpenAISQLAlchemySessionStore(place.url).open(conversation.conversation_id) as session:
             assert await session.get_items() == []
-            assert await session.known() == {}
+            assert (await session.get_metadata()).data == {}
         assert await chat.provider.inspector.events_of(conversation) == []
 
 
