@@ -9,7 +9,7 @@ from ...errors import RecollectError
 from ...memory.database.access import MemoryDatabase
 from ...memory.database.run_queries import RunQueries
 from ...memory.database.schema import QUEUE, RUNS
-from ...memory.pipeline.embedding_backfill import Embedding
+from ...memory.pipeline.embedding_backfill import EmbeddingBackfill
 from ...memory.store import MemoryStore
 from ...sql.scripts import LongQuery
 
@@ -78,7 +78,7 @@ def database_of(memory: MemoryStore) -> MemoryDatabase:
     return memory._database
 
 
-def embedding_of(memory: MemoryStore) -> Embedding | None:
+def embedding_of(memory: MemoryStore) -> EmbeddingBackfill | None:
     """What gives vectors to texts; `None` if nothing does."""
     return memory._embedding
 
