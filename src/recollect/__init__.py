@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from .providers.openai.exports import build_memory_strategy_config as build_memory_strategy_config
     from .providers.openai.exports import build_openai_provider as build_openai_provider
     from .providers.openai.exports import prepare_run_context as prepare_run_context
-    from .sessions.advanced.branching import BranchDiff as BranchDiff
+    from .sessions.advanced.branches import BranchDiff as BranchDiff
     from .sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession as AdvancedSQLAlchemySession
     from .sessions.advanced.sqlite import AdvancedSQLiteSession as AdvancedSQLiteSession
     from .sessions.advanced.turns import UserTurn as UserTurn
@@ -98,9 +98,9 @@ if TYPE_CHECKING:
     from .sessions.callbacks import limit_history as limit_history
     from .sessions.callbacks import mask_sensitive as mask_sensitive
     from .sessions.callbacks import summarize_head as summarize_head
-    from .sessions.changing import HistoryCounts as HistoryCounts
-    from .sessions.changing import ItemCount as ItemCount
-    from .sessions.changing import RemovedItems as RemovedItems
+    from .sessions.changes import HistoryCounts as HistoryCounts
+    from .sessions.changes import ItemCount as ItemCount
+    from .sessions.changes import RemovedItems as RemovedItems
     from .sessions.conversations import OpenAIConversationsSession as OpenAIConversationsSession
     from .sessions.conversations import (
         start_openai_conversations_session as start_openai_conversations_session,
@@ -110,18 +110,18 @@ if TYPE_CHECKING:
     from .sessions.events import EventLog as EventLog
     from .sessions.events import event_of as event_of
     from .sessions.events import project_new_session_items as project_new_session_items
+    from .sessions.history import RepairReport as RepairReport
     from .sessions.history import compress_history as compress_history
     from .sessions.history import export_session as export_session
     from .sessions.history import import_session as import_session
     from .sessions.history import items_to_messages as items_to_messages
+    from .sessions.history import repair as repair
     from .sessions.history import reset_session as reset_session
     from .sessions.history import undo_items as undo_items
     from .sessions.history import undo_turn as undo_turn
     from .sessions.in_memory import InMemorySession as InMemorySession
     from .sessions.manager import SessionManager as SessionManager
-    from .sessions.moving import ImportReport as ImportReport
-    from .sessions.moving import import_sdk_sessions as import_sdk_sessions
-    from .sessions.opening import open_session as open_session
+    from .sessions.manager import open_session as open_session
     from .sessions.protocol import AppendsOnce as AppendsOnce
     from .sessions.protocol import Described as Described
     from .sessions.protocol import Leasable as Leasable
@@ -139,14 +139,14 @@ if TYPE_CHECKING:
     from .sessions.protocol import SessionPage as SessionPage
     from .sessions.protocol import TResponseInputItem as TResponseInputItem
     from .sessions.redis import RedisSession as RedisSession
-    from .sessions.repair import RepairReport as RepairReport
-    from .sessions.repair import repair as repair
-    from .sessions.retry import RetryingSession as RetryingSession
     from .sessions.run_lock import run_lock as run_lock
+    from .sessions.sdk_import import ImportReport as ImportReport
+    from .sessions.sdk_import import import_sdk_sessions as import_sdk_sessions
     from .sessions.settings import SessionSettings as SessionSettings
     from .sessions.sqlalchemy import SQLAlchemySession as SQLAlchemySession
     from .sessions.sqlite import AsyncSQLiteSession as AsyncSQLiteSession
     from .sessions.sqlite import SQLiteSession as SQLiteSession
+    from .sessions.wrappers import RetryingSession as RetryingSession
     from .strategies.anchors import StoredSummary as StoredSummary
     from .strategies.configuration import resolve_memory_injection as resolve_memory_injection
     from .strategies.configuration import resolve_memory_strategy as resolve_memory_strategy
@@ -218,7 +218,7 @@ _PUBLIC = {
         "split_turns",
         "text_of",
     ),
-    "sessions.advanced.branching": ("BranchDiff",),
+    "sessions.advanced.branches": ("BranchDiff",),
     "sessions.advanced.sqlalchemy": ("AdvancedSQLAlchemySession",),
     "sessions.advanced.sqlite": ("AdvancedSQLiteSession",),
     "sessions.advanced.turns": ("UserTurn",),
@@ -229,19 +229,21 @@ _PUBLIC = {
         "mask_sensitive",
         "summarize_head",
     ),
-    "sessions.changing": ("HistoryCounts", "ItemCount", "RemovedItems"),
+    "sessions.changes": ("HistoryCounts", "ItemCount", "RemovedItems"),
     "sessions.history": (
+        "RepairReport",
         "compress_history",
         "export_session",
         "import_session",
         "items_to_messages",
+        "repair",
         "reset_session",
         "undo_items",
         "undo_turn",
     ),
     "sessions.in_memory": ("InMemorySession",),
-    "sessions.manager": ("SessionManager",),
-    "sessions.moving": ("ImportReport", "import_sdk_sessions"),
+    "sessions.manager": ("SessionManager", "open_session"),
+    "sessions.sdk_import": ("ImportReport", "import_sdk_sessions"),
     "sessions.protocol": (
         "AppendsOnce",
         "Described",
@@ -260,15 +262,13 @@ _PUBLIC = {
         "SessionPage",
         "TResponseInputItem",
     ),
-    "sessions.repair": ("RepairReport", "repair"),
-    "sessions.retry": ("RetryingSession",),
+    "sessions.wrappers": ("RetryingSession",),
     "sessions.run_lock": ("run_lock",),
     "sessions.settings": ("SessionSettings",),
     "sessions.conversations": (
         "OpenAIConversationsSession",
         "start_openai_conversations_session",
     ),
-    "sessions.opening": ("open_session",),
     "sessions.redis": ("RedisSession",),
     "sessions.sqlalchemy": ("SQLAlchemySession",),
     "sessions.sqlite": ("AsyncSQLiteSession", "SQLiteSession"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import SessionManager, SQLiteSession
-from recollect.sessions.ids import SessionIds
+from recollect.sessions.manager import SessionIds
 from recollect.testing.contract import in_event_loop, message, texts
 
 from ..histories import quick

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recollect import InMemorySession, Session, SessionClosedError, SessionSettings
-from recollect.sessions.wrapper import SessionWrapper
+from recollect.sessions.wrappers import SessionWrapper
 from recollect.testing.contract import in_event_loop, message, texts
 
 

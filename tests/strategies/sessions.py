@@ -3,7 +3,7 @@
 from typing import Any
 
 from recollect import InMemorySession, PositionedItem, Session
-from recollect.sessions.wrapper import SessionWrapper
+from recollect.sessions.wrappers import SessionWrapper
 
 Item = dict[str, Any]
 

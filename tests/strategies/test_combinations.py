@@ -30,7 +30,7 @@ from recollect import (
     undo_turn,
     view_of,
 )
-from recollect.sessions.encryption.keys import derive_key
+from recollect.sessions.encryption.ciphers import derive_key
 from recollect.testing.contract import in_event_loop, message, texts
 
 KEY = "a key of some length"

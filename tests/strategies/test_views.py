@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from histories import broken_histories, histories, odd_items, quick
 from recollect import estimate_tokens, find_orphans, split_turns
 from recollect.items import pair_calls
-from recollect.sessions.repair import repair_items
+from recollect.sessions.history import repair_items
 from recollect.strategies.values import Compact, Strategy, Summarize, Trim
 from recollect.strategies.views import view_of
 

@@ -149,7 +149,7 @@ def _delete(options: argparse.Namespace) -> int:
 
 
 async def _read(options: argparse.Namespace) -> list[Any]:
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
     from ..sessions.protocol import Described, SessionMetadata, with_ability
 
     session: Any = open_session(
@@ -169,7 +169,7 @@ async def _read(options: argparse.Namespace) -> list[Any]:
 
 
 async def _clear(options: argparse.Namespace) -> None:
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
 
     session: Any = open_session(existing_url(options), options.session_id, **_tables(options))
     async with aclosing(session):

@@ -179,8 +179,8 @@ def _check_other(url: str, path: Path) -> None:
 
 
 async def _import_sdk(options: argparse.Namespace) -> dict[str, int]:
-    from ..sessions.moving import import_sdk_sessions
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
+    from ..sessions.sdk_import import import_sdk_sessions
 
     url = url_of(options)
     with progress("moving in sessions") as shown:
@@ -214,7 +214,7 @@ def _left_out(document: dict[str, Any]) -> list[str]:
 async def _import_session(options: argparse.Namespace, document: dict[str, Any]) -> dict[str, int]:
     """A session as `export_session` writes it; one that is there already is left as it is."""
     from ..sessions.history import import_session
-    from ..sessions.opening import open_session
+    from ..sessions.manager import open_session
 
     session_id = document.get("session_id")
     if not isinstance(session_id, str) or not session_id:

@@ -5,7 +5,6 @@ pass through unchanged.
 """
 
 from .codec import decode_item, decode_joined, encode_items, escape_non_ascii
-from .fingerprint import fingerprint
 from .pairs import (
     Pairs,
     find_orphans,
@@ -17,18 +16,19 @@ from .pairs import (
 )
 from .shapes import (
     Item,
+    fingerprint,
     is_call,
     is_from_model,
     is_output,
     is_reasoning,
     is_user_message,
     role_of,
+    split_turns,
     text_of,
+    turn_starts,
     type_of,
 )
-from .tokens import Tokenizer, estimate_text_tokens, estimate_tokens
-from .turns import split_turns, turn_starts
-from .usage import ModelUsage
+from .tokens import ModelUsage, Tokenizer, estimate_text_tokens, estimate_tokens
 
 __all__ = [
     "Item",

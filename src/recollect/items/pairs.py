@@ -16,9 +16,9 @@ from .shapes import (
     is_output,
     is_reasoning,
     is_user_message,
+    turn_starts,
     type_of,
 )
-from .turns import turn_starts
 
 _NAMED_OTHERWISE = {"mcp_approval_request": "id", "mcp_approval_response": "approval_request_id"}
 

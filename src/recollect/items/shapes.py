@@ -1,6 +1,12 @@
-"""What an item is: its type, its role, its text."""
+"""The shape of an item: its type, role, text and fingerprint, and the turns that items form.
 
-from collections.abc import Iterator
+A turn starts at a user message and ends before the next one. Items before the first user message are turn 0.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 Item: TypeAlias = dict[str, Any]
@@ -121,3 +127,28 @@ def _texts_in_part(part: object) -> Iterator[str]:
         for field in ("text", "refusal", "transcript"):
             if isinstance(part.get(field), str):
                 yield part[field]
+
+
+# Models without ids of their own get this one from the Agents SDK: it names nothing.
+PLACEHOLDER_IDS = ("", "__fake_id__")
+
+
+def fingerprint(item: Item) -> str:
+    """Type and id where the item has a stable id, else a hash of its canonical JSON."""
+    for field in ("id", "call_id"):
+        stable = item.get(field)
+        if isinstance(stable, str) and stable not in PLACEHOLDER_IDS:
+            return f"{type_of(item)}:{stable}"
+    canonical = json.dumps({**item, "type": type_of(item)}, sort_keys=True, separators=(",", ":"))
+    return f"{type_of(item)}#{hashlib.sha256(canonical.encode()).hexdigest()}"
+
+
+def turn_starts(items: Sequence[Item]) -> list[int]:
+    """The positions of the user messages: where turn 1, 2, … start."""
+    return [index for index, item in enumerate(items) if is_user_message(item)]
+
+
+def split_turns(items: Sequence[Item]) -> list[list[Item]]:
+    """The items of each turn; index 0 holds what stands before the first user message, perhaps nothing."""
+    edges = [0, *turn_starts(items), len(items)]
+    return [list(items[start:end]) for start, end in pairwise(edges)]

@@ -1,7 +1,8 @@
-"""An estimate of how many tokens a history costs, for those who have no tokenizer at hand."""
+"""Token counts: an estimate for callers without a tokenizer, and the usage that a model reports."""
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 
 from .shapes import Item, role_of, text_of
 
@@ -41,3 +42,28 @@ def _images_in(item: Item) -> int:
     content = item.get("content") if role_of(item) else item.get("output")
     parts = content if isinstance(content, list) else [content]
     return sum(isinstance(part, dict) and part.get("type") in _IMAGES for part in parts)
+
+
+@dataclass(frozen=True)
+class ModelUsage:
+    """Requests to a model, and the tokens that went in and out."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens in and out."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "ModelUsage") -> "ModelUsage":
+        return ModelUsage(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+    def to_dict(self) -> dict[str, int]:
+        """The numbers as JSON tells them."""
+        return {**asdict(self), "total_tokens": self.total_tokens}

@@ -88,7 +88,6 @@ class ConversationManager:
     coverage = _blocking(MemoryStore.coverage)
     drain = _blocking(MemoryStore.drain)
     wait_until_learned = _blocking(MemoryStore.wait_until_learned)
-    seconds_behind = _blocking(MemoryStore.seconds_behind)
 
     def start(self) -> None:
         """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..items import Item, decode_item, encode_items
 from ..text_checks import check_text
+from .changes import revise
 from .protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata, check_metadata
-from .revising import revise
-from .sdk_compaction import SDKCompaction
+from .sdk_hooks import SDKCompaction
 from .settings import check_limit
 
 

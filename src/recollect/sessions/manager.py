@@ -1,4 +1,4 @@
-"""Many users' sessions in one place."""
+"""Open one session by its URL, and manage the sessions of many users in one store."""
 
 import math
 import threading
@@ -7,11 +7,111 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..sql.urls import is_in_memory, sqlite_path
-from .ids import SessionIds
-from .opening import open_session
-from .protocol import SessionMetadata, SessionPage
+from .in_memory import InMemorySession
+from .protocol import Session, SessionMetadata, SessionPage
 from .settings import check_limit
 from .sql.tables import Tables
+from .sqlite import SQLiteSession
+
+_NOT_SQL = ("memory", "openai", "redis", "unix")
+
+
+def open_session(url: str, session_id: str, *, advanced: bool = False, **options: Any) -> Session:
+    """A session at a URL; `options` are those of the class that serves it.
+
+    `advanced` gives one with branches and usage, on SQLite and PostgreSQL.
+
+    | URL | session |
+    |---|---|
+    | a path, or `sqlite:///path` | `SQLiteSession` |
+    | `postgresql://user@host/name`, `sqlite+aiosqlite:///path`, … | `SQLAlchemySession` |
+    | `redis://host`, `rediss://host`, `redis+cluster://host` | `RedisSession` |
+    | `openai://` | `OpenAIConversationsSession`, whose conversation is `session_id` |
+    | `memory://` | `InMemorySession` |
+    """
+    path = sqlite_path(url)
+    if path is not None:
+        return _open_file(session_id, path, advanced, options)
+    scheme = url.split("://", 1)[0]
+    if advanced and scheme.startswith(_NOT_SQL):
+        raise ValueError(f"branches and usage are kept on SQLite and PostgreSQL, not at {scheme}://")
+    if scheme == "memory":
+        return InMemorySession(session_id, **options)
+    if scheme == "openai":
+        from .conversations import OpenAIConversationsSession
+
+        return OpenAIConversationsSession(conversation_id=session_id, **options)
+    if scheme.startswith("redis") or scheme == "unix":
+        from .redis import RedisSession
+
+        return RedisSession.from_url(session_id, url=url, **options)
+    return _open_server(session_id, url, advanced, options)
+
+
+def _open_file(session_id: str, path: str, advanced: bool, options: dict[str, Any]) -> Session:
+    if not advanced:
+        return SQLiteSession(session_id, path, **options)
+    from .advanced.sqlite import AdvancedSQLiteSession
+
+    return AdvancedSQLiteSession(session_id=session_id, db_path=path, **options)
+
+
+def _open_server(session_id: str, url: str, advanced: bool, options: dict[str, Any]) -> Session:
+    if advanced:
+        from .advanced.sqlalchemy import AdvancedSQLAlchemySession
+
+        return AdvancedSQLAlchemySession.from_url(session_id, url=url, **options)
+    from .sqlalchemy import SQLAlchemySession
+
+    return SQLAlchemySession.from_url(session_id, url=url, **options)
+
+
+class SessionIds:
+    """Makes ids of the form `user_type`, and escapes where that form could be read as another pair.
+
+    `a_b_c` may be user `a` with type `b_c`, or user `a_b` with type `c`. Without declared types it is the
+    latter, and underscores of a type are escaped. A declared type keeps its underscores: an id that ends with
+    declared types belongs to the longest of them, and every other pair with that id is marked by `%%`.
+    """
+
+    def __init__(self, types: Collection[str] = ()) -> None:
+        if isinstance(types, str) or not all(isinstance(each, str) and each for each in types):
+            raise ValueError("session_types must be a collection of non-empty strings")
+        if any("%" in each for each in types):
+            raise ValueError("session_types must not contain '%'")
+        self._types = sorted(types, key=len, reverse=True)
+
+    def id_of(self, user_id: str, session_type: str) -> str:
+        """The id of a pair."""
+        _check(user_id, session_type)
+        seed_form, escaped = f"{user_id}_{session_type}", f"{user_id}_{_escaped(session_type)}"
+        if self._type_in(seed_form) == session_type:
+            return seed_form
+        return escaped if self._type_in(escaped) is None else f"{user_id}_%%{_escaped(session_type)}"
+
+    def forms_of(self, user_id: str, session_type: str) -> list[str]:
+        """The id of a pair, and then the ids that it has with other declared types, or in other software."""
+        own = self.id_of(user_id, session_type)
+        escaped = _escaped(session_type)
+        # With a percent sign, the plain form could be the escaped form of another type of the same user.
+        plain = [] if "%" in session_type else [f"{user_id}_{session_type}"]
+        others = [f"{user_id}_{escaped}", *plain, f"{user_id}_%%{escaped}"]
+        return list(dict.fromkeys([own, *others]))
+
+    def _type_in(self, session_id: str) -> str | None:
+        """The longest declared type that an id ends with, after a user that is not empty."""
+        ends = (each for each in self._types if session_id.endswith(f"_{each}"))
+        return next((each for each in ends if len(session_id) > len(each) + 1), None)
+
+
+def _escaped(session_type: str) -> str:
+    return session_type.replace("%", "%25").replace("_", "%5F")
+
+
+def _check(user_id: object, session_type: object) -> None:
+    for name, value in (("user_id", user_id), ("session_type", session_type)):
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{name} must be a non-empty string, not {value!r}")
 
 
 class Catalog(Protocol):

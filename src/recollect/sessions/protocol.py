@@ -1,16 +1,58 @@
-"""What every session can do, and, as protocols of their own, what only some can."""
+"""The contract of every session, and the abilities that only some sessions have.
+
+Each ability is a small protocol. An ability such as `add_batch` stores items without calling `add_items`. A
+subclass that masks or encrypts items in its own `add_items` inherits that shortcut, and the shortcut would
+store them in plain text. So an ability counts only if the class that defines it is at least as derived as the
+classes that override the methods it bypasses (`bypassed_override`).
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
 from ..errors import InvalidValueError, MissingAbilityError, SessionClosedError
 from ..items import Item
 from ..text_checks import check_text
-from .overrides import bypassed_override
 from .settings import SessionSettings, check_limit, limit_of, settings_of
+
+_TEXTS = ("_serialize_item", "_deserialize_item")
+_WRITING = ("add_items", *_TEXTS)
+_READING = ("get_items", *_TEXTS)
+_BYPASSED_BY: dict[str, Sequence[str]] = {
+    "transform_items": _WRITING,
+    "replace_items": _WRITING,
+    "revise_items": _WRITING,
+    "add_batch": ("add_items",),
+    "pop_checked": ("pop_item", *_TEXTS),
+    "read_after": _READING,
+    "read_before": _READING,
+    # Notes hold summaries of what was read.
+    "get_note": _READING,
+    "set_note": _READING,
+}
+
+
+def bypassed_override(session: object, ability: str) -> str | None:
+    """The overridden method that an ability of the session would bypass, `None` if there is none.
+
+    A class that sets `keeps_abilities = True` in its own body states that its overrides may be bypassed.
+    """
+    overriding = _defined_above(session, ability)
+    methods = _BYPASSED_BY.get(ability, ())
+    return next((method for method in methods if any(method in names for names in overriding)), None)
+
+
+def _defined_above(session: object, name: str) -> list[Mapping[str, object]]:
+    """The attributes of the object and of its classes, up to the class that defines a name."""
+    own = getattr(session, "__dict__", {})
+    if name in own:
+        return []
+    classes = takewhile(lambda each: name not in vars(each), type(session).__mro__)
+    return [own, *(vars(each) for each in classes if not vars(each).get("keeps_abilities", False))]
+
 
 # Items are plain dicts. In signatures they are `Any`, so that type checkers take our sessions where the
 # Agents SDK asks for one of its own.

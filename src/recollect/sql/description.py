@@ -138,3 +138,19 @@ def describe(tables: Iterable[Table]) -> "MetaData":
     from .sqlalchemy.metadata import to_metadata
 
     return to_metadata(tables)
+
+
+# Steps from one tenant to the next by the index, so its cost does not depend on the rows of each.
+_TENANTS = """SELECT tenant FROM (
+  WITH RECURSIVE found (tenant) AS (
+    SELECT min(tenant) FROM {table}
+    UNION ALL
+    SELECT (SELECT min(tenant) FROM {table} WHERE tenant > found.tenant)
+    FROM found WHERE found.tenant IS NOT NULL
+  ) SELECT tenant FROM found
+) AS tenants WHERE tenant IS NOT NULL"""
+
+
+def tenants_in(table: Table) -> str:
+    """A query for all tenants with rows in a table, which needs an index that begins with `tenant`."""
+    return _TENANTS.format(table=table.name)

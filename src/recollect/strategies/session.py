@@ -9,7 +9,7 @@ from typing import Any
 from ..items import Item, Tokenizer
 from ..sessions.protocol import Items, Rewritable, Session, own_method, require_ability
 from ..sessions.settings import SessionSettings, limit_of
-from ..sessions.wrapper import SessionWrapper
+from ..sessions.wrappers import SessionWrapper
 from .anchors import Anchor
 from .configuration import StrategyConfig, strategy_from_config
 from .events import Callback, View, describe_change, tell

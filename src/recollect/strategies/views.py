@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..items import Item, Tokenizer, estimate_text_tokens, estimate_tokens, is_from_model, pair_calls, type_of
-from ..sessions.repair import repair_items
+from ..sessions.history import repair_items
 from .cut import Limits, Size, find_cut, limits_of
 from .placeholders import compact_items
 from .values import Compact, Strategy, Summarize

@@ -16,7 +16,7 @@ from recollect.memory.database.schema import CONVERSATIONS, MESSAGES
 from recollect.memory.rights.imports import read_export
 from recollect.memory.search.dates import NamedDate, named_dates
 from recollect.sessions.in_memory import InMemorySession
-from recollect.sessions.moving import ImportReport, import_sdk_sessions
+from recollect.sessions.sdk_import import ImportReport, import_sdk_sessions
 
 _NOW = "2024-05-07 10:00:00.000000"
 

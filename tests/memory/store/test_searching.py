@@ -396,7 +396,7 @@ async def test_an_entry_stands_where_it_was_first_said(shared_place: Place) -> N
             await store.drain(20)
         (hit,) = (await store.search_memories("Lisbon", AGENT, USER)).hits
         assert [each.conversation_id for each in hit.entry.evidence] == ["early", "middle", "late"]
-        held = await store._corpora.get("entry", hit.entry.memory_id)
+        held = await store._shared.corpora.get("entry", hit.entry.memory_id)
         assert [document.session for document in held.corpus.documents] == ["early"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from recollect import Item, Session
 from recollect.sessions.conversations import OpenAIConversationsSession
 from recollect.sessions.protocol import Items
-from recollect.sessions.wrapper import SessionWrapper
+from recollect.sessions.wrappers import SessionWrapper
 from recollect.testing import SessionContract
 from recollect.testing.contract import ODD_ITEMS, in_event_loop
 from recollect.testing.providers import ProviderServer

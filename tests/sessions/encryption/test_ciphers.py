@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from histories import quick
-from recollect.sessions.encryption.aes_gcm import AesGcm
-from recollect.sessions.encryption.ciphers import STAMP_BYTES, ItemCipher, stamp_of
-from recollect.sessions.encryption.fernet import Fernet
+from recollect.sessions.encryption.ciphers import STAMP_BYTES, AesGcm, Fernet, ItemCipher, stamp_of
 
 KEY = bytes(range(32))
 LIBRARY = LibraryFernet(base64.urlsafe_b64encode(KEY))

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from histories import quick
 from recollect import InMemorySession
 from recollect.sessions.encryption import EncryptedSession
-from recollect.sessions.encryption.aes_gcm import AesGcm
-from recollect.sessions.encryption.fernet import Fernet as OurFernet
-from recollect.sessions.encryption.keys import derive_key, master_keys
+from recollect.sessions.encryption.ciphers import AesGcm, derive_key, master_keys
+from recollect.sessions.encryption.ciphers import Fernet as OurFernet
 
 
 @quick

@@ -10,7 +10,7 @@ import pytest
 
 from recollect import InMemorySession, RecollectError, SessionSettings, SQLiteSession
 from recollect.errors import WrongKeyError
-from recollect.sessions.encryption import reading
+from recollect.sessions.encryption import reader as reader_module
 from recollect.sessions.encryption.vault import BLOCK
 from recollect.testing.contract import ODD_ITEMS, in_event_loop, message, texts
 
@@ -278,7 +278,7 @@ async def _count_turns(work: Any) -> int:
 async def test_others_have_their_turn_during_long_reads_and_writes(
     cipher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_PATIENCE", 0.0)
+    monkeypatch.setattr(reader_module, "_PATIENCE", 0.0)
     session = encrypted(InMemorySession("s"), cipher=cipher)
     items = [message(n) for n in range(20 * BLOCK)]
     assert await _count_turns(session.add_items(items)) >= 20

@@ -7,7 +7,7 @@ import pytest
 from agents.extensions.memory import RedisSession as SDKSession
 
 from recollect import SessionManager, SessionMetadata
-from recollect.sessions.opening import open_session
+from recollect.sessions.manager import open_session
 from recollect.sessions.redis import RedisCatalog, RedisSession
 from recollect.testing.contract import close, in_event_loop, message
 

@@ -7,7 +7,7 @@ import pytest
 from recollect import AppendsOnce, Described, Leasable, Positioned, RetryingSession, Rewritable, Session
 from recollect.sessions.protocol import Noted, PopsChecked
 from recollect.sessions.redis import RedisSession
-from recollect.sessions.redis.keys import layout_of
+from recollect.sessions.redis.layout import layout_of
 from recollect.testing import SessionContract
 
 from .clients import make_client

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recollect import InMemorySession, PositionedItem, SessionMetadata
 from recollect.sessions.redis import RedisSession
-from recollect.sessions.redis.reading import positions_of, positions_without
+from recollect.sessions.redis.windows import positions_of, positions_without
 from recollect.testing.contract import assert_whole_and_ordered, in_event_loop, message, texts
 from recollect.testing.servers.redis import RedisServer
 

@@ -7,7 +7,7 @@ import pytest
 from agents.extensions.memory import AsyncSQLiteSession as TheirSession
 
 from recollect import AsyncSQLiteSession, SessionClosedError, SQLiteSession, run_lock
-from recollect.sessions.wrapper import SessionWrapper
+from recollect.sessions.wrappers import SessionWrapper
 from recollect.testing.contract import in_event_loop, message, texts
 
 

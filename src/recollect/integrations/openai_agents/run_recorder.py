@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import ConflictError
 from ...memory.conversation import check_owner
 from ...memory.store import MemoryStore
-from ...sessions.advanced.runs import run_key
+from ...sessions.advanced.usage import run_key
 from ...sessions.events import EventLog
 from ...sessions.protocol import Session, own_method
 from .fallback import DEFAULT_PATIENCE, or_nothing

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,18 +24,6 @@ _LONGEST_PAUSE = 300.0
 _MOST_ROUNDS = 10  # without a new vector: the texts were deleted, embedded by others, or cannot be embedded
 _NOT_CHOSEN = "another process makes the vectors with another model: this one leaves them alone"
 _PROBE = "hello"  # a text that every working embedder can embed
-
-
-@dataclass(frozen=True)
-class EmbedderStatus:
-    """How the embedder of a process has fared."""
-
-    failures: int
-    """How often it has failed."""
-    unusable_texts: int
-    """How many texts it could not embed."""
-    last_error: str | None
-    """The last error; `None` once it works again."""
 
 
 class EmbeddingBackfill:
@@ -70,11 +57,6 @@ class EmbeddingBackfill:
         """How many texts it could not embed."""
         self.last_error: str | None = None
         """The last error of the embedder; `None` once it works again."""
-
-    @property
-    def status(self) -> EmbedderStatus:
-        """The counts and the last error, as of now."""
-        return EmbedderStatus(self.failures, self.unusable, self.last_error)
 
     @property
     def pause(self) -> float:

@@ -56,7 +56,7 @@ class DataRights:
         self._on_work = on_work
 
     async def why(self, content_id: str) -> Why | None:
-        """Why an entry is known: the quoted messages that say so, and its history; `None` without an entry."""
+        """Why an entry is known: the messages that say so, and its history; `None` if there is no entry."""
         return await explain(self._database, self._tenant, check_id("content_id", content_id))
 
     async def export_user(self, user_id: str, *, agent_id: str | None = None) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from .data_rights import DataRights
 from .entries import EntryRepository
 from .lookup import MemoryLookup
 from .memories import MemoryRepository
-from .progress import LearningProgress
-from .runs import RunRepository
+from .runs import LearningProgress, RunRepository
 from .search import EmbedderPause, MemorySearcher
 
 

@@ -1,17 +1,19 @@
-"""Reads runs with their stages and failures, retries failed runs, and reports their cost."""
+"""Runs and the progress of learning: reading runs, retrying them, their cost, coverage, and waiting."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
+from time import monotonic
 from typing import cast
 
 from ...errors import ConflictError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sql.columns import check_id, time_from_column
 from ...sql.scripts import Row, Script
-from ..database import pages, removal, runs
+from ..database import memories, pages, removal, runs
 from ..database.access import MemoryDatabase
 from ..database.corruption import (
     Page,
@@ -23,16 +25,24 @@ from ..database.corruption import (
     stored_text,
     stored_time,
 )
+from ..database.memories import MemoryRow
 from ..database.pages import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import KeptStage, RunRow
 from ..database.schema import FAILURES, RUNS
+from ..pipeline.embedding_backfill import EmbeddingBackfill
 from ..pipeline.results import count_left_out
 from ..pipeline.stages import STAGES
-from ..run import Days, Run, RunFailure, RunStage, RunStatus, Spent, SpentBy, spent_from
-from .lookup import check_after
+from ..run import Coverage, Days, Run, RunFailure, RunStage, RunStatus, Spent, SpentBy, spent_from
+from .lookup import MemoryLookup, check_after, check_seconds
 
 _ORDER: dict[str, int] = {stage: place for place, stage in enumerate(STAGES)}
+# Seconds between two polls. Other processes may do the work, so nothing here is notified of its end.
+_SHORTEST_POLL_OF_RUNS = 0.005
+_LONGEST_POLL_OF_RUNS = 0.1
+_SHORTEST_POLL_OF_MEMORY = 0.02
+_LONGEST_POLL_OF_MEMORY = 0.25
+_POLL_OF_VECTORS = 0.02
 
 
 class RunRepository:
@@ -124,6 +134,119 @@ class RunRepository:
         ]
 
 
+class LearningProgress:
+    """Counts, and waits for, the work of one tenant, or of all tenants if `counted_tenant` is `None`.
+
+    `on_work` wakes the workers. `waits_for_vectors` says whether workers of this process make vectors.
+    """
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        lookup: MemoryLookup,
+        counted_tenant: str | None,
+        backfill: EmbeddingBackfill | None,
+        on_work: Callable[[], None],
+        *,
+        waits_for_vectors: bool,
+    ) -> None:
+        self._database = database
+        self._lookup = lookup
+        self._tenant = lookup.tenant
+        self._counted_tenant = counted_tenant
+        self._backfill = backfill
+        self._on_work = on_work
+        self._waits_for_vectors = waits_for_vectors
+
+    async def coverage(self, agent_id: str | None = None, user_id: str | None = None) -> Coverage:
+        """The number of conversations that are remembered, pending, failed, and remembered in part.
+
+        Count all of them, or those of one user, of one agent, or of one agent and user. A conversation that
+        has not been quiet for long enough is pending.
+        """
+        if user_id is not None or agent_id is not None:
+            return await self._coverage_of(agent_id, user_id)
+        tenant = self._counted_tenant
+        return await self._database.fetch(self._database.runs.coverage(tenant), (tenant,), _coverage_from)
+
+    async def _coverage_of(self, agent_id: str | None, user_id: str | None) -> Coverage:
+        agent = None if agent_id is None else check_id("agent_id", agent_id)
+        user = None if user_id is None else check_id("user_id", user_id)
+        condition = "agent_id = ?1 AND tenant = ?2"
+        key: tuple[object, ...] = (agent, self._tenant)
+        if user is not None and agent is None:
+            condition, key = "user_key = ?1", (memories.user_key(self._tenant, user),)
+        elif user is not None and agent is not None:
+            condition, key = "owner_key = ?1", (memories.owner_key(self._tenant, agent, user),)
+        return await self._database.fetch(self._database.runs.coverage_of(condition), key, _coverage_from)
+
+    async def drain(self, timeout: float | None = None) -> Coverage:
+        """Wait until nothing is pending, neither runs nor vectors, and return the coverage.
+
+        Vectors are not waited for while the embedder fails. Conversations that must be quiet first are not
+        waited for. A `TimeoutError` if it takes longer than `timeout` seconds.
+        """
+        async with asyncio.timeout(timeout):
+            coverage = await self._drain_runs()
+            while await self._has_to_embed():  # noqa: ASYNC110 - other processes may make the vectors
+                await asyncio.sleep(_POLL_OF_VECTORS)
+        return coverage
+
+    async def _drain_runs(self) -> Coverage:
+        self._on_work()
+        tenant = self._counted_tenant
+        any_open = self._database.runs.any_open(tenant)
+        wait = _SHORTEST_POLL_OF_RUNS
+        while await self._database.fetch(any_open, (tenant,), bool):
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, _LONGEST_POLL_OF_RUNS)
+        return await self.coverage()
+
+    async def wait_until_learned(self, agent_id: str | None, user_id: str, *, timeout: float = 30.0) -> bool:
+        """Wait until all recorded messages of an agent and a user are learned from and have vectors.
+
+        Without an `agent_id`, it waits for all agents of the user. The result is `False` if it takes longer
+        than `timeout` seconds. Failed runs, and conversations that must be quiet first, are not waited for.
+        """
+        waited = await self._lookup.find_all(agent_id, user_id)
+        ends = monotonic() + check_seconds("timeout", timeout)
+        wait = _SHORTEST_POLL_OF_MEMORY
+        while await self._is_pending_in(waited):
+            self._on_work()
+            if monotonic() >= ends:
+                return False
+            await asyncio.sleep(min(wait, max(ends - monotonic(), 0)))
+            wait = min(wait * 1.5, _LONGEST_POLL_OF_MEMORY)
+        return True
+
+    async def embed_pending(self) -> int:
+        """Embed all texts that have no vector, here and now; returns the number of vectors made.
+
+        Workers do this on their own.
+        """
+        count = 0
+        while self._backfill is not None and (some := await self._backfill.step()):
+            count += some
+        return count
+
+    async def _is_pending_in(self, waited: Sequence[MemoryRow]) -> bool:
+        open_now = self._database.runs.open_in_memory
+        for memory in waited:
+            key = (memory.memory_id,)
+            if await self._database.fetch(open_now, key, lambda rows: bool(rows[0][0])):
+                return True
+            if self._backfill is not None and await self._backfill.is_pending_in(memory.memory_id):
+                return True
+        return False
+
+    async def _has_to_embed(self) -> bool:
+        """Whether workers of this process still have vectors to make. A failing embedder has none to make."""
+        backfill = self._backfill
+        if not self._waits_for_vectors or backfill is None or backfill.last_error is not None:
+            return False
+        return await backfill.is_pending(self._counted_tenant)
+
+
 # --- transactions ---
 
 
@@ -192,3 +315,7 @@ def _failure_from(row: Row) -> RunFailure:
     _, attempt, stage, at, error, raw, *tokens = row
     details = (stored_time(at), stored_text(error), stored_text(raw))
     return RunFailure(attempt, stage, *details, *map(stored_count, tokens))
+
+
+def _coverage_from(rows: list[Row]) -> Coverage:
+    return Coverage(**dict(rows))

@@ -9,7 +9,6 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 from ...errors import InvalidValueError
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
-from ..pipeline.embedding_backfill import EmbedderStatus
 from ..pipeline.runner import RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
@@ -20,9 +19,9 @@ from .conversation_writer import ConversationWriter
 from .data_rights import DataRights
 from .entries import EntryRepository
 from .memories import MemoryRepository
+from .monitor import StoreMonitor
 from .parts import StoreResources, TenantParts
-from .progress import LearningProgress
-from .runs import RunRepository
+from .runs import LearningProgress, RunRepository
 from .search import MemorySearcher
 
 P = ParamSpec("P")
@@ -72,8 +71,8 @@ class MemoryStore:
     download; `None` turns it off. A `meter` is consulted before each run, and informed of the tokens spent.
 
     A store sees only the data of its `tenant`. A store for `all_tenants` gives a view of each tenant by
-    `for_tenant`. Its workers do the work of all tenants, and `coverage`, `drain`, `embed_pending` and
-    `seconds_behind` cover all of them.
+    `for_tenant`. Its workers do the work of all tenants, and `coverage`, `drain` and `embed_pending`
+    cover all of them.
     """
 
     def __init__(
@@ -170,7 +169,6 @@ class MemoryStore:
     drain = _progress(LearningProgress.drain)
     wait_until_learned = _progress(LearningProgress.wait_until_learned)
     embed_pending = _progress(LearningProgress.embed_pending)
-    seconds_behind = _progress(LearningProgress.seconds_behind)
 
     def export_user_lines(
         self, user_id: str, *, agent_id: str | None = None
@@ -187,14 +185,9 @@ class MemoryStore:
         return self._parts.tenant
 
     @property
-    def database(self) -> MemoryDatabase:
-        """The database, for parts of a service that keep their own tables in it."""
-        return self._shared.database
-
-    @property
-    def embedder_status(self) -> EmbedderStatus | None:
-        """Failures of the embedder in this process; `None` without an embedder."""
-        return None if self._shared.backfill is None else self._shared.backfill.status
+    def monitor(self) -> StoreMonitor:
+        """The state of the store for metrics and health checks, over all tenants."""
+        return StoreMonitor(self._shared.database, self._shared.backfill)
 
     def for_tenant(self, tenant: str) -> "MemoryStore":
         """A view of another tenant's data through the same database, caches and workers.

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...errors import ConflictError
 from ...items import Item
-from ...items.fingerprint import PLACEHOLDER_IDS
+from ...items.shapes import PLACEHOLDER_IDS
 from ...memory.conversation import Conversation
 from ...memory.run import Days, Spent, SpentBy
 from ...memory.times import tell_time

@@ -14,9 +14,9 @@ from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
 from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
-from ...sessions.item_texts import encode_batch
 from ...sessions.protocol import Items, SessionMetadata
 from ...sessions.run_lock import run_lock
+from ...sessions.sdk_hooks import encode_batch
 from ...sessions.sql.dialects import queries_for
 from ...sql.scripts import MakeScript, Row, Script, Statement
 from ...sql.urls import is_in_memory, sqlite_path

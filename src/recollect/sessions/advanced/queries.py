@@ -7,7 +7,7 @@ items; an item goes when no branch shows it any more. The first parameter is the
 from functools import lru_cache
 
 from ..sql.queries import Queries
-from .outline import TOOL_CALLS
+from .turns import TOOL_CALLS
 
 _COPIED = "message_type, sequence_number, user_turn_number, branch_turn_number, tool_name, created_at"
 _CALLS = ", ".join(f"'{kind}'" for kind in TOOL_CALLS)

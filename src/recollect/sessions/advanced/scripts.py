@@ -11,10 +11,9 @@ from ...items import Item, is_user_message
 from ...sql.scripts import Row, Script, Statement
 from ..sql.queries import Queries, Reads
 from ..sql.session import SQLSession
-from .outline import outline_of
 from .queries import BranchQueries, UsageQueries, branch_queries_for
-from .runs import RunProgress
-from .usage import TurnUsage
+from .turns import outline_of
+from .usage import RunProgress, TurnUsage
 
 MAIN = "main"
 

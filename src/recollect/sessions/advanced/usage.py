@@ -1,8 +1,19 @@
-"""The cost of a run, in requests and tokens."""
+"""The cost of a run in requests and tokens, and the identity of a run.
 
+The identity is an id of our own, attached to the context of the run. Response ids do not identify a run:
+gateways and test models repeat them, and some models have none. A run that is resumed from a saved state has
+a new context. It is identified by its turn and the tokens of each request.
+"""
+
+import hashlib
 import json
-from collections.abc import Mapping
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias
+
+from ...errors import RecollectError
 
 COUNTS = ("requests", "input_tokens", "output_tokens", "total_tokens")
 DETAILS = ("input_tokens_details", "output_tokens_details")
@@ -102,3 +113,136 @@ def _negated(details: Details) -> Details:
 
 
 NOTHING = TurnUsage([0] * len(COUNTS), [None] * len(DETAILS))
+
+
+_RUN_ATTRIBUTE = "_recollect_run"
+_RESPONSE_ATTRIBUTE = "_recollect_response"
+
+
+@dataclass(frozen=True)
+class RunMark:
+    """The identity of a run, attached to its context."""
+
+    run_id: str
+    counter: object
+    """The usage object of the context. A copy of a context, as in a saved state, has another one."""
+    before: TurnUsage
+    """The usage when the run was first seen. A resumed run has a past."""
+
+
+def mark_run(*holders: object) -> RunMark | None:
+    """The mark of a run, attached to the first of these objects that takes attributes; `None` if none does.
+
+    The first one is the context of the run.
+    """
+    context = holders[0]
+    counter = getattr(context, "usage", None)
+    for holder in holders:
+        mark = getattr(holder, _RUN_ATTRIBUTE, None)
+        if isinstance(mark, RunMark) and mark.counter is counter:
+            return mark
+    mark = RunMark(uuid.uuid4().hex, counter, TurnUsage.of_run(context))
+    return mark if any(_attach(holder, _RUN_ATTRIBUTE, mark) for holder in holders) else None
+
+
+def run_key(result: Any) -> tuple[str, str]:
+    """Ids for a run and for its last response. Runs that share one context differ in the second."""
+    mark = mark_run(result.context_wrapper, result)
+    responses = getattr(result, "raw_responses", None)
+    last = responses[-1] if isinstance(responses, Sequence) and responses else None
+    return mark.run_id if mark else "", "" if last is None else _response_id(last)
+
+
+def _response_id(response: object) -> str:
+    known = getattr(response, _RESPONSE_ATTRIBUTE, None)
+    if isinstance(known, str):
+        return known
+    made = uuid.uuid4().hex
+    return made if _attach(response, _RESPONSE_ATTRIBUTE, made) else ""
+
+
+def _attach(holder: object, name: str, value: object) -> bool:
+    """Set an attribute; `False` for objects that take none, such as those with slots."""
+    try:
+        setattr(holder, name, value)
+    except (AttributeError, TypeError):
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """The cost of a run so far, and everything by which the run is recognised."""
+
+    usage: TurnUsage
+    run_id: str | None
+    """`None` where nothing takes a mark: such a run is known by its turn."""
+    before: TurnUsage = NOTHING
+    """The part of the usage that is not counted: the cost when the run was first seen."""
+    requests: tuple[tuple[int, ...], ...] = ()
+    """The tokens of each request."""
+    is_new: bool = False
+    """Whether the run was seen before its first request, so that no saved state precedes it."""
+    is_interrupted: bool = False
+    """Whether the run waits for approval, so that it may go on from a saved state."""
+
+    @classmethod
+    def of_result(cls, result: Any) -> Self:
+        """The progress of a finished or interrupted run; `ValueError` where the result has no usage."""
+        context = getattr(result, "context_wrapper", None)
+        usage = TurnUsage.of_run(context)
+        mark = mark_run(context, result)
+        interruptions = getattr(result, "interruptions", None)
+        return cls(
+            usage,
+            run_id=mark.run_id if mark else None,
+            requests=_tokens_by_request(context),
+            is_new=mark is not None and not any(mark.before.counts),
+            is_interrupted=isinstance(interruptions, Sequence) and bool(interruptions),
+        )
+
+    @classmethod
+    def of_context(cls, context: Any) -> Self:
+        """The progress of a run that is under way, without its cost before it was first seen."""
+        mark = mark_run(context)
+        usage = TurnUsage.of_run(context)
+        return cls(usage, mark.run_id, mark.before, is_new=True) if mark else cls(usage, None)
+
+    def state_id(self, turn: int) -> str:
+        """The name under which an interrupted run is found again, in the turn that starts at this item."""
+        return _state_id(turn, self.requests)
+
+    def earlier_state_ids(self, turn: int) -> Iterator[str]:
+        """The names under which an earlier part of this run may be found, the longest part first."""
+        if self.is_new:
+            return
+        for length in range(len(self.requests), 0, -1):
+            yield _state_id(turn, self.requests[:length])
+        if not self.requests:
+            yield _state_id(turn, ())
+
+
+def _tokens_by_request(context: Any) -> tuple[tuple[int, ...], ...]:
+    entries = getattr(context.usage, "request_usage_entries", None)
+    names = ("input_tokens", "output_tokens", "total_tokens")
+    known = entries if isinstance(entries, Sequence) else ()
+    counts = (tuple(getattr(entry, name, None) for name in names) for entry in known)
+    return tuple(tuple(value if isinstance(value, int) else 0 for value in each) for each in counts)
+
+
+def _state_id(turn: int, requests: tuple[tuple[int, ...], ...]) -> str:
+    digest = hashlib.sha256(json.dumps(requests).encode()).hexdigest()
+    return f"state:{turn}:{digest[:32]}"
+
+
+async def store_or_log(
+    count_run: Callable[[Any], Awaitable[None]], result: Any, logger: logging.Logger
+) -> None:
+    """Count a run. As in the Agents SDK, nothing happens without usage, and a failure is only logged."""
+    context = getattr(result, "context_wrapper", None)
+    if context is not None and getattr(context, "usage", context) is None:
+        return
+    try:
+        await count_run(result)
+    except (RecollectError, OSError, ValueError) as error:
+        logger.error("the usage of a run is not stored (%s)", type(error).__name__)

@@ -8,11 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
 from ...items import Item
-from ..revising import revise
-from ..rewriting import as_stored, rewrite
-from .envelopes import is_envelope, structure_shown_by
-from .expiry import now
-from .vault import SHUT, Opened, Vault
+from ..changes import as_stored, revise, rewrite
+from .reader import now
+from .vault import SHUT, Opened, Vault, is_envelope, structure_shown_by
 
 Revised: TypeAlias = list[Item | None]
 

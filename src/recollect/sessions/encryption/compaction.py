@@ -13,13 +13,12 @@ from typing import Any
 
 from ...errors import MissingAbilityError
 from ...items import Item
-from ..overrides import bypassed_override
-from ..protocol import Items, PositionedItem, Session, own_method
-from ..sdk_compaction import SDKCompaction, Snapshot
-from ..wrapper import SessionWrapper, takes_context
+from ..protocol import Items, PositionedItem, Session, bypassed_override, own_method
+from ..sdk_hooks import SDKCompaction, Snapshot
+from ..wrappers import SessionWrapper, takes_context
 from . import abilities
-from .reading import EVERYTHING, LOCKED, PLAIN, Reader
-from .through import Handed
+from .abilities import Handed
+from .reader import EVERYTHING, LOCKED, PLAIN, Reader
 
 
 class Compactable(SessionWrapper):

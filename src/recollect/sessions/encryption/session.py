@@ -5,15 +5,14 @@ from functools import partial
 from typing import Any, Literal
 
 from ...items import Item
+from ..history import repair_items
 from ..protocol import Items, Rewritable, Session, SessionABC, require_ability
-from ..repair import repair_items
 from ..settings import limit_of
-from . import abilities, advanced, changes, popping
+from . import abilities, changes
+from .abilities import Through
+from .ciphers import master_keys
 from .compaction import Compactable
-from .expiry import check_ttl, earliest
-from .keys import master_keys
-from .reading import Reader
-from .through import Through
+from .reader import Reader, check_ttl, earliest
 from .vault import Vault
 
 CipherName = Literal["fernet", "aes-gcm"]
@@ -138,7 +137,7 @@ class EncryptedSession(Compactable):
         Where no key opens the newest item, or it is not encrypted, nothing is removed: `WrongKeyError`.
         """
         self._check_open()
-        return await popping.pop_item(self._reader, **self._context(wrapper))
+        return await abilities.pop_item(self._reader, **self._context(wrapper))
 
     async def clear_session(self, *, wrapper: Any = None, **options: Any) -> None:
         """Remove all items and the session itself, also what no key opens."""
@@ -189,7 +188,7 @@ class EncryptedSession(Compactable):
     transform_items = Through(abilities.transform_items)
     replace_items = Through(abilities.replace_items, needs="transform_items")
     revise_items = Through(abilities.revise_items)
-    pop_checked = Through(popping.pop_checked)
+    pop_checked = Through(abilities.pop_checked)
     read_after = Through(abilities.read_after)
     read_before = Through(abilities.read_before)
     add_batch = Through(abilities.add_batch)
@@ -201,12 +200,12 @@ class EncryptedSession(Compactable):
     drop_lease = Through()
     ping = Through()
 
-    read_turns = Through(advanced.read_turns)
+    read_turns = Through(abilities.read_turns)
     # The wrapped session's own would look for texts in envelopes.
-    get_conversation_turns = Through(advanced.get_conversation_turns, needs="read_turns")
-    find_turns_by_content = Through(advanced.find_turns_by_content, needs="read_turns")
-    create_branch_from_content = Through(advanced.create_branch_from_content, needs="read_turns")
-    diff_branches = Through(advanced.diff_branches)
+    get_conversation_turns = Through(abilities.get_conversation_turns, needs="read_turns")
+    find_turns_by_content = Through(abilities.find_turns_by_content, needs="read_turns")
+    create_branch_from_content = Through(abilities.create_branch_from_content, needs="read_turns")
+    diff_branches = Through(abilities.diff_branches)
     current_branch = Through()
     create_branch_from_turn = Through()
     switch_to_branch = Through()

@@ -13,13 +13,12 @@ from ...items import Item
 from ...sql.columns import check_count, check_id, check_label, check_time
 from ...sql.database import SQLStore
 from ...sql.scripts import Row, Script, Statement, run_all
-from ..item_texts import encode_batch
 from ..protocol import Items, Session
+from ..sdk_hooks import encode_batch
 from ..settings import check_limit
 from . import queries
 from .event import ConversationEvent, Origin, events_of, has_foreign_outputs, numbered
-from .projection import Difference, Place, compare
-from .reading import Reading, read_session, tail_of
+from .projection import Difference, Place, Reading, compare, read_session, tail_of
 from .schema import EventSchema
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ from ..protocol import SessionInfo, SessionPage
 from ..settings import check_limit
 from . import lua
 from .connections import Connections, connections_of, connections_to
-from .keys import layout_of
-from .metadata import decode_metadata
+from .layout import decode_metadata, layout_of
 from .wire import Wire
 
 _FEWEST = 50  # keys to look at in a step

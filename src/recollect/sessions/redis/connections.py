@@ -1,20 +1,169 @@
-"""Connections that sessions share: one set for each URL or client, and in it a wire for each event loop.
+"""Connections that sessions share: one set for each URL or client, and in it one wire for each event loop.
 
-Connections of asyncio belong to the event loop they were opened in. A wire ends with its loop, or some time
-after the last session was closed.
+A connection of asyncio belongs to the event loop that opened it. A wire is closed when its loop ends, or a
+short time after the last session was closed.
 """
 
 import asyncio
+import inspect
 import os
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from .sources import ClientSource, Source, URLSource
-from .wire import Wire
+from ...extras import require_extra
+from .wire import ClusterWire, ServerWire, Wire
+
+_CLUSTER = "+cluster"
+_MOST = 32  # connections, for each event loop and, in a cluster, for each node
+_PATIENCE = 20.0  # seconds to wait for one of them to be free
+_DEFAULTS = {"socket_timeout": 30.0, "socket_connect_timeout": 10.0}
+_OF_CLIENTS = ("single_connection_client", "auto_close_connection_pool")
+
+
+class Source(Protocol):
+    """Makes the connections of one event loop."""
+
+    is_cluster: bool
+
+    def open(self) -> tuple[Wire, bool]:
+        """A wire for the running event loop, and whether it is ours to close."""
+        ...
+
+
+def _redis(module: str = "redis.asyncio") -> Any:
+    return require_extra("redis", module, "RedisSession")
+
+
+class URLSource:
+    """Connections to where a URL points."""
+
+    def __init__(self, url: str, redis_kwargs: Mapping[str, Any]) -> None:
+        scheme, separator, rest = url.partition("://")
+        self.is_cluster = scheme.endswith(_CLUSTER)
+        options = {**_DEFAULTS, "max_connections": _MOST, "retry": _never_again(), **redis_kwargs}
+        options |= _parse(f"{scheme.removesuffix(_CLUSTER)}{separator}{rest}")
+        self._patience = options.pop("timeout", _PATIENCE)
+        self._options = {name: value for name, value in options.items() if name not in _OF_CLIENTS}
+        self._server = _name_of(self._options, self.is_cluster)
+        self._check_options()
+
+    def open(self) -> tuple[Wire, bool]:
+        """A wire for the running event loop."""
+        if self.is_cluster:
+            return ClusterWire(self._make_cluster(), self._server, self._patience), True
+        return ServerWire(self._make_pool(), self._server, self._patience), True
+
+    def _check_options(self) -> None:
+        """Make what calls will make, without connecting: options that nobody knows come out here."""
+        try:
+            if self.is_cluster:
+                self._make_cluster()
+            else:
+                self._make_pool().make_connection()
+        except (TypeError, _redis("redis.exceptions").RedisClusterException) as error:
+            raise ValueError(
+                f"an option of the Redis URL or of redis_kwargs is unsuitable: {error}"
+            ) from None
+
+    def _make_pool(self) -> Any:
+        return _redis().ConnectionPool(**self._options)
+
+    def _make_cluster(self) -> Any:
+        options = dict(self._options)
+        options["ssl"] = options.pop("connection_class", None) is not None or options.get("ssl", False)
+        return _redis().RedisCluster(**options)
+
+
+def _never_again() -> Any:
+    """Connecting fails at once and clearly; who wants to try again wraps the session."""
+    return _redis("redis.asyncio.retry").Retry(_redis("redis.backoff").NoBackoff(), 0)
+
+
+def _parse(url: str) -> dict[str, Any]:
+    """The options in a URL. What is wrong with it is said without quoting it: it may hold a password."""
+    try:
+        options: dict[str, Any] = _redis("redis.asyncio.connection").parse_url(url)
+    except ValueError:
+        pass
+    else:
+        if options.get("host") or options.get("path") or url.split("://")[0] in ("redis", "rediss"):
+            return options
+    raise ValueError(
+        "not a Redis URL: it should look like redis://host:6379/0, rediss://…, unix://… or redis+cluster://…"
+    )
+
+
+class ClientSource:
+    """Connections of a client that was passed in.
+
+    They belong to the event loop they were made in. That loop uses the client itself, which is never closed;
+    any other gets connections of its own, made with the same options.
+    """
+
+    def __init__(self, client: Any) -> None:
+        redis = _redis()
+        if not isinstance(client, redis.Redis | redis.RedisCluster):
+            kind = f"{type(client).__module__}.{type(client).__name__}"
+            raise TypeError(f"redis_client must be a redis.asyncio.Redis or RedisCluster, not {kind}")
+        self.is_cluster = isinstance(client, redis.RedisCluster)
+        self.client = client
+        self._home: weakref.ref[asyncio.AbstractEventLoop] | None = None
+
+    def open(self) -> tuple[Wire, bool]:
+        """The client, in the event loop that comes first; in others a copy."""
+        loop = asyncio.get_running_loop()
+        if self._home is None:
+            self._home = weakref.ref(loop)
+        at_home = self._home() is loop
+        make = self._wire_to_cluster if self.is_cluster else self._wire_to_server
+        return make(at_home), not at_home
+
+    def _wire_to_server(self, at_home: bool) -> Wire:
+        pool = self.client.connection_pool
+        server = _name_of(pool.connection_kwargs, False)
+        return ServerWire(pool if at_home else _copy_pool(pool), server, getattr(pool, "timeout", _PATIENCE))
+
+    def _wire_to_cluster(self, at_home: bool) -> Wire:
+        client = self.client if at_home else _copy_cluster(self.client)
+        first = client.startup_nodes[0]
+        return ClusterWire(client, _name_of({"host": first.host, "port": first.port}, True), _PATIENCE)
+
+
+def _copy_pool(pool: Any) -> Any:
+    redis = _redis()
+    if type(pool) not in (redis.ConnectionPool, redis.BlockingConnectionPool):
+        kind = type(pool).__name__
+        raise RuntimeError(f"a Redis client with a {kind} works in one event loop only: make one for each")
+    return redis.ConnectionPool(
+        connection_class=pool.connection_class, max_connections=pool.max_connections, **pool.connection_kwargs
+    )
+
+
+def _copy_cluster(client: Any) -> Any:
+    redis = _redis()
+    known = inspect.signature(redis.RedisCluster.__init__).parameters
+    options = {name: value for name, value in client.connection_kwargs.items() if name in known}
+    return redis.RedisCluster(
+        **options,
+        startup_nodes=client.startup_nodes,
+        ssl=client.connection_kwargs["connection_class"] is redis.SSLConnection,
+        retry=client.retry,
+        require_full_coverage=client.nodes_manager.require_full_coverage,
+        address_remap=client.nodes_manager.address_remap,
+    )
+
+
+def _name_of(options: Mapping[str, Any], cluster: bool) -> str:
+    """What to call the server in messages, without user and password."""
+    if options.get("path"):
+        return f"Redis at {options['path']}"
+    kind = "Redis Cluster" if cluster else "Redis"
+    return f"{kind} at {options.get('host', 'localhost')}:{options.get('port', 6379)}"
+
 
 _LINGER = 0.5  # seconds: a request that makes a session, uses and closes it must not connect anew each time
 

@@ -6,8 +6,8 @@ from typing import Any
 from ...errors import SessionClosedError
 from . import lua
 from .connections import Connections
-from .keys import layout_of
-from .reading import EVERYTHING, Window, read_window
+from .layout import layout_of
+from .windows import EVERYTHING, Window, read_window
 from .wire import Argument, Wire
 
 _MOST_ARGUMENTS = 1_000_000  # of one command

@@ -6,17 +6,15 @@ from typing import Any, Self
 from ...errors import StorageError
 from ...items import Item, decode_item
 from ...text_checks import check_text
-from ..item_texts import ItemTexts, encode_batch
 from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata
-from ..sdk_compaction import SDKCompaction
+from ..sdk_hooks import ItemTexts, SDKCompaction, encode_batch
 from ..settings import check_limit
 from . import lua
+from .changes import pop_checked, pop_entry, revise_in_place, transform
 from .connections import Connections, connections_of, connections_to
 from .handle import Handle
-from .metadata import decode_metadata, encode_metadata
-from .notes import decode_note, encode_note, field_of
-from .reading import report_corrupt
-from .rewriting import pop_checked, pop_entry, revise_in_place, transform
+from .layout import decode_metadata, decode_note, encode_metadata, encode_note, field_of
+from .windows import report_corrupt
 
 _LONGEST_TTL = 10**10  # seconds
 

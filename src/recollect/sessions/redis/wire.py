@@ -12,14 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ...errors import StorageError, UnreachableError
-from .faults import (
-    busy_fault,
-    call_fault,
-    connecting_fault,
-    exceptions,
-    is_for_another_node,
-    redis_errors,
-)
+from .errors import busy_fault, call_fault, connecting_fault, exceptions, is_for_another_node, redis_errors
 from .lua import Script
 
 T = TypeVar("T")

@@ -9,11 +9,9 @@ from typing import Any
 from ...items import Item, decode_item, decode_joined, encode_items
 from ...sql.scripts import Engine, MakeScript, Row, Script, Statement, T, run_all
 from ...text_checks import check_text
-from ..item_texts import ItemTexts, encode_batch
+from ..changes import revise, rewrite
 from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata, check_metadata
-from ..revising import revise
-from ..rewriting import rewrite
-from ..sdk_compaction import SDKCompaction
+from ..sdk_hooks import ItemTexts, SDKCompaction, encode_batch
 from ..settings import check_limit
 from .queries import Queries, Reads
 

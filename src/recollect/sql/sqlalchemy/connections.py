@@ -47,6 +47,9 @@ class EngineState:
         self.turn = LockOfLoop()
 
 
+_states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
+
+
 class LockOfLoop:
     """A lock of its own for each event loop."""
 
@@ -176,6 +179,11 @@ class Connections:
                 async with asyncio.timeout(self._longest_call):
                     rows = await self._speak(driver, statement, values) or rows
         return rows
+
+
+def connections_on(engine: AsyncEngine) -> Connections:
+    """The connections of an engine that the caller opened. All users of one engine share its state."""
+    return Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
 
 
 async def settled(call: Coroutine[Any, Any, T]) -> T:

@@ -2,10 +2,10 @@
 
 from ..target import Target
 
-_ITEMS = ("recollect.items", "recollect.sessions.history", "recollect.sessions.repair")
+_ITEMS = ("recollect.items", "recollect.sessions.history")
 _VIEWS = ("recollect.items", "recollect.strategies")
 _SEARCH = ("recollect.memory.search", "recollect.memory.texts.terms")
-_IMPORTS = ("recollect.sessions.moving", "recollect.sessions.history", "recollect.memory.rights")
+_IMPORTS = ("recollect.sessions.sdk_import", "recollect.sessions.history", "recollect.memory.rights")
 _SESSIONS = ("recollect.sessions",)
 _SERVICE = ("recollect.server",)
 

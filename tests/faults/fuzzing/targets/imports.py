@@ -16,7 +16,7 @@ from recollect.memory.rights.imports import read_export
 from recollect.memory.store import MemoryStore
 from recollect.sessions.history import import_session
 from recollect.sessions.in_memory import InMemorySession
-from recollect.sessions.moving import import_sdk_sessions
+from recollect.sessions.sdk_import import import_sdk_sessions
 
 from ..supply import Supply
 from ..target import Check

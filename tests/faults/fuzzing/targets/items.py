@@ -19,10 +19,9 @@ from recollect.items import (
     split_turns,
     text_of,
 )
+from recollect.sessions.changes import as_stored
 from recollect.sessions.events.projection import project_new_session_items
-from recollect.sessions.history import _compressed, items_to_messages
-from recollect.sessions.repair import repair_items
-from recollect.sessions.rewriting import as_stored
+from recollect.sessions.history import _compressed, items_to_messages, repair_items
 
 from ..supply import Item, Supply
 

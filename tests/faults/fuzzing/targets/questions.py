@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from recollect.memory.store import MemoryStore
-from recollect.sessions.opening import open_session
+from recollect.sessions.manager import open_session
 
 from ..supply import Supply
 from ..target import Check, check_told

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from recollect.items import encode_items, estimate_tokens, find_orphans, type_of
 from recollect.server.schemas.strategies import MemoryStrategy
-from recollect.sessions.repair import repair_items
+from recollect.sessions.history import repair_items
 from recollect.strategies.configuration import strategy_from_config, strategy_to_config
 from recollect.strategies.values import Compact, Strategy, Summarize, Trim
 from recollect.strategies.views import fit_input, view_of

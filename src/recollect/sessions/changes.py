@@ -1,20 +1,99 @@
-"""Changing a whole history: atomically where the session can, else by clearing it and adding to it again.
+"""Changes to a whole history.
 
-A session of the Agents SDK, or of a user, has four methods and none that replaces a history. The fallback on
-those four is weaker: an item that another writer adds in between may be lost, and so is an item that the
-session stores but does not show. A lock keeps these tools from interfering with each other in one event loop.
+`rewrite` and `revise` are pure: they compute what a change does to the stored texts, and a backend applies
+the result. `change_history` changes a history through a session: in one atomic step if the session is
+`Rewritable`, else by clearing it and adding the items again.
+
+A session of the Agents SDK, or of a user, may have only the four methods of the contract. The fallback on
+those four is weaker: an item that another writer adds in between can be lost, and so can an item that the
+session stores but does not return. A lock keeps these functions from interfering with each other in one event
+loop.
 """
 
 import asyncio
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from ..cancellation import finish_despite_cancellation
-from ..errors import HistoryLostError
-from ..items import Item
+from ..errors import HistoryLostError, InvalidItemError
+from ..items import Item, encode_items
 from .protocol import Items, Rewritable, Session, with_ability
-from .rewriting import rewrite
+
+
+def rewrite(items: list[Item], change: Callable[[list[Item]], list[Item]]) -> tuple[int, list[str]]:
+    """How many items stay as they are, and the texts of those that come after them."""
+    old = [as_stored(item) for item in items]
+    known = {id(item): text for item, text in zip(items, old, strict=True)}
+    new = list(_encode_again(change(list(items)), known))
+    pairs = enumerate(zip(old, new, strict=False))
+    same = next((index for index, (before, after) in pairs if before != after), min(len(old), len(new)))
+    return same, new[same:]
+
+
+def as_stored(item: Item) -> str:
+    """An item that was read, as text; others may have stored what we would refuse, such as NaN."""
+    try:
+        return encode_items([item])[0]
+    except InvalidItemError:
+        return json.dumps(item)
+
+
+def _encode_again(items: list[Item], known: dict[int, str]) -> Iterator[str]:
+    """The texts of a new history: an item that was there before and has not changed is not refused."""
+    for index, item in enumerate(items):
+        before = known.get(id(item))
+        if before is not None and as_stored(item) == before:
+            yield before
+            continue
+        try:
+            yield encode_items([item])[0]
+        except InvalidItemError as error:
+            raise InvalidItemError(error.reason, index) from error
+
+
+class Revision(NamedTuple):
+    """What becomes of items, which are named by their numbers in the history."""
+
+    texts: dict[int, str]
+    """The new texts of those that change."""
+
+    removed: list[int]
+    """Those that go."""
+
+
+def revise(items: list[Item], change: Callable[[list[Item]], list[Item | None]]) -> Revision:
+    """What `change` makes of items. It may change them in place: they are compared with what was stored."""
+    before = [as_stored(item) for item in items]
+    after = change(list(items))
+    if len(after) != len(before):
+        raise ValueError(f"a revision gave {len(after)} items for {len(before)}: None stands for what goes")
+    texts = {
+        number: text
+        for number, (item, stored) in enumerate(zip(after, before, strict=True))
+        if item is not None and (text := _text_of(item, number, stored)) != stored
+    }
+    return Revision(texts, [number for number, item in enumerate(after) if item is None])
+
+
+def _text_of(item: Item, number: int, stored: str) -> str:
+    """The text of an item; one that others stored and we would refuse, such as NaN, may stay as it is."""
+    try:
+        return encode_items([item])[0]
+    except InvalidItemError as error:
+        if _is_still(item, stored):
+            return stored
+        raise InvalidItemError(error.reason, number) from error
+
+
+def _is_still(item: Item, stored: str) -> bool:
+    try:
+        return as_stored(item) == stored
+    except (TypeError, ValueError, RecursionError):  # never was JSON
+        return False
+
 
 _locks: WeakValueDictionary[tuple[int, type, str], asyncio.Lock] = WeakValueDictionary()
 

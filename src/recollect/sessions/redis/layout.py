@@ -1,19 +1,28 @@
-"""Where a session's parts lie in Redis.
+"""Where a session's parts are stored in Redis.
 
     agents:session:ID             hash    session_id, created_at, updated_at; ours: recollect:…, also notes
     agents:session:ID:messages    list    an entry for each item, as JSON
     agents:session:ID:counter     string  reserved by the Agents SDK, not used by us
     agents:session:ID<NUL>batches zset    the ids of batches that were added with one
-    agents:session:ID<NUL>lease   string  who runs on the session now
+    agents:session:ID<NUL>lease   string  the owner of the lease on the session
 
-The first three are the Agents SDK's. The others have a NUL in their names, which no session id can have, so
-they can be no other session's. In a cluster the id is a hash tag, `agents:session:{ID}`, so that all keys of
-a session are in one slot; the SDK, which does not write to clusters, has no layout of its own for them. Where
-the prefix has a hash tag, its sessions are all in one slot already, and the layout stays the SDK's.
+The first three are the Agents SDK's. The others have a NUL in their names. No session id can contain a NUL,
+so these keys cannot belong to another session. In a cluster the id is a hash tag, `agents:session:{ID}`, so
+that all keys of a session are in one slot. The SDK does not write to clusters and has no layout of its own
+for them. If the prefix has a hash tag, all its sessions are in one slot already, and the layout stays the
+SDK's.
+
+Metadata and notes are fields of the session's hash. So they are in its slot, expire with it, and are deleted
+with it.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ...items import decode_item, encode_items
+from ...text_checks import check_text
+from ..protocol import Note, SessionMetadata, check_metadata
 
 _RESERVED = (":messages", ":counter")
 
@@ -87,3 +96,37 @@ def _hash_tag(text: str) -> str | None:
     _, opening, rest = text.partition("{")
     tag, closing, _ = rest.partition("}")
     return tag if opening and closing else None
+
+
+_TEXTS = ("user_id", "agent_id", "title")
+
+
+def encode_metadata(metadata: SessionMetadata) -> str:
+    """The JSON of metadata; `TypeError` or `ValueError` for what cannot be stored."""
+    check_metadata(metadata)
+    texts: dict[str, Any] = {name: getattr(metadata, name) for name in _TEXTS}
+    return encode_items([{**texts, "data": dict(metadata.data)}])[0]
+
+
+def decode_metadata(stored: bytes | None) -> SessionMetadata:
+    """The metadata; empty where there is none, or what is there is none of ours."""
+    fields = decode_item(stored) if stored else None
+    if fields is None or set(fields) != {*_TEXTS, "data"} or type(fields["data"]) is not dict:
+        return SessionMetadata()
+    return SessionMetadata(**fields)
+
+
+def field_of(key: str) -> str:
+    """The field that holds the note of a key."""
+    return f"recollect:note:{check_text('key', key)}"
+
+
+def encode_note(data: Mapping[str, Any]) -> str:
+    """The JSON of a note; `TypeError` for what cannot be stored. The script puts its version before it."""
+    return encode_items([dict(data)])[0]
+
+
+def decode_note(stored: bytes | None) -> Note | None:
+    """A note from `version JSON`; `None` where there is none, or what is there is none of ours."""
+    version, between, text = (stored or b"").partition(b" ")
+    return Note(int(version), decode_item(text) or {}) if version.isdigit() and between else None

@@ -13,11 +13,10 @@ from typing import TypeAlias, TypeVar
 
 from ...errors import DatabaseBusyError
 from ...items import Item
-from ..revising import revise
-from ..rewriting import rewrite
+from ..changes import revise, rewrite
 from . import lua
 from .handle import Handle, is_empty, length_of
-from .reading import Window, positions_without
+from .windows import Window, positions_without
 
 T = TypeVar("T")
 Attempt: TypeAlias = Callable[[], Awaitable[tuple[bool, T]]]

@@ -11,7 +11,7 @@ from ..errors import ImportFormatError, InvalidItemError
 from ..items import Item, decode_item, encode_items
 from ..sql.sqlite.connection import connect_reader, quote_nothing
 from ..text_checks import check_text
-from .changing import change_history
+from .changes import change_history
 from .protocol import Session
 from .sql.tables import Tables
 

@@ -1,12 +1,14 @@
-"""Reading what is encrypted: what may be read, what is left out, and how nobody waits for it.
+"""Read and write encrypted items: which items are readable, which are left out, and when they expire.
 
-Decrypting is work for the interpreter alone: on another thread it takes longer, and holds up the event loop
-for as long as Python lets a thread run. It is done in small blocks instead, and every two milliseconds others
-get their turn. Only a block of very large items goes to a thread.
+Decrypting needs the interpreter lock: on another thread it takes longer, and blocks the event loop for as
+long as Python lets a thread run. It is done in small blocks instead, and the event loop runs other tasks
+every two milliseconds. Only a block of very large items goes to a thread.
 """
 
 import asyncio
 import logging
+import math
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +20,32 @@ from ...errors import InvalidItemError, ScanLimitError, WrongKeyError
 from ...items import Item, encode_items
 from ...sql.garbage import collector_held_off
 from ..protocol import Items, Session
-from .envelopes import is_envelope
-from .expiry import earliest, now
-from .vault import BLOCK, SHUT, Opened, Vault
+from .ciphers import STAMP_BYTES, stamp_of
+from .vault import BLOCK, SHUT, Opened, Vault, is_envelope
+
+_ANY_TIME = bytes(STAMP_BYTES)
+
+
+def check_ttl(ttl: float | None) -> float | None:
+    """The time to live if it makes sense: more than 0 seconds, or `None` for ever."""
+    if ttl is None:
+        return None
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < math.inf:
+        raise ValueError(f"ttl must be more than 0 seconds, or None for ever, and it is {ttl!r}")
+    return ttl
+
+
+def now() -> bytes:
+    """The time, as tokens hold it."""
+    return stamp_of(time.time())
+
+
+def earliest(ttl: float | None) -> bytes:
+    """The stamp from which on an item may be read. One from the future, by a clock that went back, may."""
+    if ttl is None:
+        return _ANY_TIME
+    return stamp_of(max(0, math.ceil(int(time.time()) - ttl)))
+
 
 logger = logging.getLogger(__name__)
 
