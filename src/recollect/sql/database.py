@@ -42,6 +42,12 @@ class Database:
         self._release = release
         self._drop = drop
 
+    def connection_counts(self) -> Mapping[str, int]:
+        """Connections of the pool by state (`used`, `idle`, `most`); empty for a file, which has no pool."""
+        count = getattr(self.engine, "connection_counts", dict)
+        counts: Mapping[str, int] = count()
+        return counts
+
     def close(self) -> None:
         """Let go of the engine without waiting; the last to do so closes it soon after."""
         self._let_go()
@@ -145,6 +151,10 @@ class SQLStore:
     def forget_full(self) -> None:
         """Note that there is space again."""
         _full.discard(self._database.engine)
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Connections of the pool by state (`used`, `idle`, `most`); empty for a file, which has no pool."""
+        return self._database.connection_counts()
 
     async def _fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         with self._noting_full():

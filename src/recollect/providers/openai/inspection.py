@@ -122,7 +122,7 @@ class OpenAIChatInspector:
         async with self._open(conversation) as chat:
             missing, _ = await self._missing_items(chat, conversation)
             if missing or memory_strategy is not None:
-                items = [*await chat.session.get_items(_EVERYTHING), *missing]
+                items = [*await chat.session.get_items(_EVERYTHING), *missing.values()]
                 return await _compute_view(items, conversation.conversation_id, strategy)
             async with self._parts.view(chat, strategy) as view:
                 return list(await view.get_items())
@@ -168,12 +168,14 @@ class OpenAIChatInspector:
             given, (await self._find_place(conversation)).memory_strategy, defaults
         )
 
-    async def _missing_items(self, chat: ChatSession, conversation: Conversation) -> tuple[list[Item], range]:
-        """The messages that the session does not have yet as items, and the range of their indexes."""
+    async def _missing_items(
+        self, chat: ChatSession, conversation: Conversation
+    ) -> tuple[dict[str, Item], range]:
+        """The items of the messages that the session does not have yet, by message id, and their indexes."""
         turns, first = self._parts.turns, await chat.read_mirrored()
         later = await turns.list_messages(conversation.conversation_id, first)
         if not later:
-            return [], range(first, first)
+            return {}, range(first, first)
         answers = await turns.answers_among(conversation.conversation_id, later)
         items = await in_thread_if_long(len(later), lambda: items_to_mirror(later, answers))
         return items, range(first, later[-1].message_index + 1)
@@ -181,7 +183,8 @@ class OpenAIChatInspector:
     async def _mirror(self, chat: ChatSession, conversation: Conversation) -> None:
         missing, indexes = await self._missing_items(chat, conversation)
         if missing:
-            await chat.mirror(missing, indexes.start, indexes.stop)
+            links = self._parts.turns.item_links(conversation.conversation_id)
+            await chat.mirror(missing, indexes.start, indexes.stop, links)
 
     async def _find_branch(self, conversation: Conversation, name: str) -> dict[str, Any]:
         for branch in await self.branches_of(conversation):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ExtractionError, ModelRefusedError
 from ...extras import require_extra
-from ...memory.extraction.faults import fault_of_status, seconds_to_wait, unavailable
+from ...models.errors import error_of_status, model_unavailable, retry_after_seconds
 from ..values import ChatTurn
 from .database.turns import ChatTurns
 from .options import ChatOptions
@@ -59,9 +59,9 @@ def extraction_error(error: Any) -> ExtractionError:
     """The error of ours for an error of the client. Its message quotes nothing from the provider."""
     status = getattr(error, "status_code", None)
     if status is None:
-        return unavailable(f"there is no connection to the provider ({type(error).__name__})")
+        return model_unavailable(f"there is no connection to the provider ({type(error).__name__})")
     headers = getattr(getattr(error, "response", None), "headers", {})
-    return fault_of_status(status, retry_after=seconds_to_wait(headers))
+    return error_of_status(status, retry_after=retry_after_seconds(headers))
 
 
 class RemoteConversations:

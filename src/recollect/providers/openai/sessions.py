@@ -6,15 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import ConflictError, RunLockTimeoutError
-from ...items import Item
+from ...items import Item, decode_item, role_of
 from ...memory.conversation import Conversation, Message
+from ...memory.database.message_items import ItemLinks
 from ...memory.store import MemoryStore
 from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
 from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
 from ...sessions.advanced.transaction import SessionTransaction
-from ...sessions.protocol import Items, SessionMetadata
+from ...sessions.protocol import SessionMetadata
 from ...sessions.run_lock import run_lock
 from ...sessions.sdk_hooks import encode_batch
 from ...sql.scripts import MakeScript, Script
@@ -56,9 +57,17 @@ class ChatSession:
         """The current branch with its newest user turn, and the id of its newest item."""
         return await self._transaction.read_place()
 
-    async def mirror(self, items: Items, first: int, after: int) -> bool:
-        """Append the messages from index `first` up to `after` as items; `False` if another call did it."""
-        return await self._transaction.run(partial(self._mirror, await encode_batch(items), first, after))
+    async def mirror(self, copies: Mapping[str, Item], first: int, after: int, links: ItemLinks) -> bool:
+        """Append the messages from index `first` up to `after`: their items, by the ids of the messages.
+
+        Returns `False` if another call did it, or if the conversation no longer exists.
+        """
+        encoded = await encode_batch(list(copies.values()))
+        return await self._transaction.run(partial(self._mirror, list(copies), encoded, first, after, links))
+
+    async def link_answer(self, message_id: str, after: int, links: ItemLinks) -> None:
+        """Store that the newest assistant message after a position is a copy of this message."""
+        await self._transaction.run(partial(self._link_answer, message_id, after, links))
 
     async def create_branch(self, turn: int, name: str | None) -> str:
         """Make a branch of all items before a user turn, make it current, and store where it came from."""
@@ -81,16 +90,36 @@ class ChatSession:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _mirror(self, encoded: list[str], first: int, after: int) -> Script[bool]:
+    def _mirror(
+        self, message_ids: list[str], encoded: list[str], first: int, after: int, links: ItemLinks
+    ) -> Script[bool]:
+        # Lock order: the conversation before the session.
+        tenant = yield from links.share_conversation()
+        if tenant is None:
+            return False
         steps = self._transaction
         yield from steps.lock(make=True)
         data = yield from steps.read_data()
         if data.get(_MIRRORED, 0) != first:
             return False
         if encoded:
+            last = yield from steps.last_item_id()
             yield from steps.append(encoded)
+            item_ids = [item_id for item_id, _ in (yield from steps.items_after(last))]
+            yield from links.add(tenant, dict(zip(item_ids, message_ids, strict=True)))
         yield from steps.write_data({**data, _MIRRORED: after})
         return True
+
+    def _link_answer(self, message_id: str, after: int, links: ItemLinks) -> Script[None]:
+        tenant = yield from links.share_conversation()
+        if tenant is None:
+            return
+        yield from self._transaction.lock()
+        for item_id, stored in reversed((yield from self._transaction.items_after(after))):
+            item = decode_item(stored)
+            if item is not None and role_of(item) == "assistant":
+                yield from links.add(tenant, {item_id: message_id})
+                return
 
     def _create_branch(self, turn: int, name: str | None) -> Script[str]:
         steps = self._transaction
@@ -220,9 +249,9 @@ def item_from_message(message: Message) -> Item:
     return {"role": message.role, "content": message.content.encode("utf-8", "replace").decode()}
 
 
-def items_to_mirror(messages: Sequence[Message], answers: Set[str]) -> list[Item]:
-    """The messages as items, without the answers of turns: a run stores its answer itself."""
-    return [item_from_message(message) for message in messages if message.message_id not in answers]
+def items_to_mirror(messages: Sequence[Message], answers: Set[str]) -> dict[str, Item]:
+    """The items of messages by their ids, without the answers of turns: a run stores its answer itself."""
+    return {each.message_id: item_from_message(each) for each in messages if each.message_id not in answers}
 
 
 async def mirror_messages(
@@ -237,5 +266,6 @@ async def mirror_messages(
         if not found:
             return
         answers = await turns.answers_among(conversation_id, found)
-        is_ours = await chat.mirror(items_to_mirror(found, answers), first, found[-1].message_index + 1)
+        copies, links = items_to_mirror(found, answers), turns.item_links(conversation_id)
+        is_ours = await chat.mirror(copies, first, found[-1].message_index + 1, links)
         is_complete = is_ours and len(found) < _BATCH

@@ -129,12 +129,24 @@ class TurnFinisher:
         if not await self._parts.turns.change(active.record):
             raise TurnLostError
         await self._meter(active)
+        await self._link_answer(active)
         # A conversation that was closed after the question still gets the answer.
         quiet = self._parts.options.quiet_seconds
         answer = await append_message(active.turn, "assistant", run.text, quiet, even_if_closed=True)
         done = replace(active.record, status="done", finished_at=now(), answer_index=answer.message_index)
         await self._record_done(active, done)
         return reply_from(done, run.text)
+
+    async def _link_answer(self, active: ActiveTurn) -> None:
+        """Store which session item is the answer. Without it, erasing finds the item by its words."""
+        record = active.record
+        if active.chat is None or record.begins_after is None:
+            return
+        links = self._parts.turns.item_links(record.conversation_id)
+        try:
+            await active.chat.link_answer(record.assistant_message_id, record.begins_after, links)
+        except StorageError as error:
+            logger.warning("turn %s: answer not linked (%s)", record.turn_id, type(error).__name__)
 
     async def _record_done(self, active: ActiveTurn, done: TurnRecord) -> None:
         """Record the end of a turn. If the database fails, the next turn finds the answer and records it."""
