@@ -236,7 +236,7 @@ def test_the_structure_of_other_tables_is_refused(connection: sqlite3.Connection
         run_script(connection, migrate(session_schema(Tables("my_sessions", "my_messages", advanced=True))))
     connection.execute("DROP TABLE message_structure")
     connection.execute("CREATE TABLE message_structure (id INTEGER PRIMARY KEY)")
-    with pytest.raises(SchemaMismatchError, match=r"message_structure.*lacks branch_id"):
+    with pytest.raises(SchemaMismatchError, match=r"message_structure.*lacks the columns branch_id"):
         run_script(connection, migrate(session_schema(Tables(advanced=True))))
 
 
