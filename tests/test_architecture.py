@@ -13,7 +13,7 @@ SOURCE = Path(recollect.__file__).parent
 
 # A module imports only from its own line or from lines above.
 LAYERS = (
-    {"cancellation", "errors", "extras", "items", "private_files", "text_checks"},
+    {"cancellation", "errors", "event_loops", "extras", "items", "private_files", "text_checks"},
     {"sql"},
     {"sessions", "strategies", "memory"},
     {"integrations", "extensions"},

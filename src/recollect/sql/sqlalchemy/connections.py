@@ -7,8 +7,7 @@ than PostgreSQL does, and would prepare named statements, which PgBouncer loses.
 import asyncio
 import re
 import select
-import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -18,7 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import Pool, PoolProxiedConnection, StaticPool
 from sqlalchemy.util import greenlet_spawn
 
+from ...cancellation import finish_despite_cancellation
 from ...errors import ConnectionLostError, StorageError
+from ...event_loops import PerLoop
 from ..schema import Schema
 from ..scripts import Row
 from .errors import explain, explain_connecting, explained
@@ -43,20 +44,8 @@ class EngineState:
 
     def __init__(self) -> None:
         self.prepared: set[Schema] = set()
-        self.preparing = LockOfLoop()
-        self.turn = LockOfLoop()
-
-
-class LockOfLoop:
-    """A lock of its own for each event loop."""
-
-    def __init__(self) -> None:
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
-        self._locks = weakref.WeakKeyDictionary()
-
-    def here(self) -> asyncio.Lock:
-        """That of the running loop."""
-        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        self.preparing = PerLoop(asyncio.Lock)
+        self.turn = PerLoop(asyncio.Lock)
 
 
 class Connections:
@@ -91,7 +80,7 @@ class Connections:
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[Run]:
         """From a pool that gives the same connection to all."""
-        async with self.state.turn.here(), self._one() as run:
+        async with self.state.turn.get(), self._one() as run:
             yield run
 
     @asynccontextmanager
@@ -106,7 +95,7 @@ class Connections:
             yield partial(self._run, connection.driver_connection)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ConnectionLostError | asyncio.CancelledError):
-                await settled(_close(connection))
+                await finish_despite_cancellation(_close(connection))
             else:
                 await self._give_back(connection, pool)
             raise
@@ -122,11 +111,12 @@ class Connections:
                     await connection.run_sync(change)
 
         try:
-            await settled(attempt())
+            await finish_despite_cancellation(attempt())
         except StorageError as error:
             if type(error) is not StorageError:
                 raise
-            await settled(attempt())  # somebody else, who does not know our lock, was making them too
+            # Another process, which does not know our lock, may have created the same tables: try once more.
+            await finish_despite_cancellation(attempt())
 
     async def _take(self) -> PoolProxiedConnection:
         """A connection from the pool, and not one that the server has closed while it lay there."""
@@ -176,21 +166,6 @@ class Connections:
                 async with asyncio.timeout(self._longest_call):
                     rows = await self._speak(driver, statement, values) or rows
         return rows
-
-
-async def settled(call: Coroutine[Any, Any, T]) -> T:
-    """Run a call to its end even if the caller is cancelled, who hears of that afterwards."""
-    task = asyncio.ensure_future(call)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        task.exception()  # marks it as seen
-        raise asyncio.CancelledError
-    return task.result()
 
 
 def name_of(url: URL) -> str:
