@@ -52,7 +52,7 @@ async def create(body: NewConversation) -> dict[str, Any]:
 @app.get("/metrics")
 async def metrics() -> Response:
     """How late the event loop was."""
-    return Response(_metrics.text())
+    return Response(_metrics.render())
 
 
 def main() -> None:

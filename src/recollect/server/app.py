@@ -1,4 +1,4 @@
-"""The application: its parts, what a request passes, and its routes."""
+"""The ASGI application: its parts, middleware and routes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,8 +9,8 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 
 from ..providers.openai.registry import AgentRegistry
-from .error_handlers import install_fault_handlers
-from .maintenance import Upkeep
+from .error_handlers import install_error_handlers
+from .maintenance import Maintenance
 from .openapi import describe_api
 from .routes import ROUTERS
 from .service import Service, open_service
@@ -18,36 +18,36 @@ from .settings import Settings
 from .telemetry.middleware import TelemetryMiddleware
 from .transport.gate import Gate
 
-# The framework's own would tell query strings, and what is wrong with a request in words that may quote it.
-_NO_OTHER_TELEMETRY: TelemetryConfig = {
+# The framework's own telemetry would record query strings, and validation errors that quote the request.
+_NO_FRAMEWORK_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
     "logs": False,
     "operation_spans": False,
     "auto_configure": False,
 }
-# What a page may read of an answer, besides what it always may.
+# Response headers that a page of an allowed origin may read, besides the safelisted ones.
 _EXPOSED = ("ETag", "Location", "Retry-After", "Idempotency-Replayed", "X-Request-Id")
 
 
 def create_app(settings: Settings | None = None, registry: AgentRegistry | None = None) -> FastAPI:
-    """The service as an ASGI application; its parts are opened when it starts, and closed when it ends.
+    """Create the service as an ASGI application. Its lifespan starts and closes the parts.
 
-    Agents are those of the file that the settings name, or of a `registry` that is made in code.
+    Agents come from `registry`, or from the file that `chat.agents_file` names.
     """
     settings = settings or Settings()
     app = FastAPI(
         title="Recollect",
         version=version("recollect"),
         lifespan=_lifespan,
-        docs_url=None,  # its pages load scripts from elsewhere
+        docs_url=None,  # its pages load scripts from other hosts
         redoc_url=None,
         redirect_slashes=False,
-        telemetry=_NO_OTHER_TELEMETRY,
+        telemetry=_NO_FRAMEWORK_TELEMETRY,
     )
     app.state.settings = settings
     app.state.service = service = open_service(settings, registry)
-    install_fault_handlers(app)
+    install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     describe_api(app)
@@ -67,12 +67,12 @@ def create_app(settings: Settings | None = None, registry: AgentRegistry | None 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
-    upkeep = Upkeep(service)
+    maintenance = Maintenance(service)
     try:
         await service.warm_up()
         service.start()
-        upkeep.start()
+        maintenance.start()
         yield
     finally:
-        await upkeep.stop()
+        await maintenance.stop()
         await service.aclose()

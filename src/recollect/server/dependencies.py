@@ -14,7 +14,7 @@ from .error_handlers import status_of
 from .idempotency import Ids
 from .problems import Problem
 from .service import Service
-from .telemetry.logs import current_request_id, log_fault
+from .telemetry.logs import current_request_id, log_unexpected
 
 _READ_METHODS = {"GET", "HEAD"}
 _TARGETS = {
@@ -137,7 +137,7 @@ async def _audit_failure(request: Request, action: str, error: Exception) -> Non
         await _audit(request, action, status_of(error))
     except RecollectError as unwritten:
         if not isinstance(error, StorageError):
-            log_fault(unwritten)
+            log_unexpected(unwritten)
 
 
 def make_router(tag: str) -> APIRouter:

@@ -1,4 +1,4 @@
-"""Whatever goes wrong in a request, as a problem document."""
+"""Exception handlers: every error of a request becomes a problem document."""
 
 import json
 from collections.abc import Sequence
@@ -21,131 +21,143 @@ from ..errors import (
     StorageError,
 )
 from ..providers.errors import ChatFailedError, TurnRunningError, UnknownBranchError
-from .problems import CODES, MEDIA_TYPE, Problem
-from .telemetry.logs import current_request_id, log_fault
+from .problems import CODES, IN_PROGRESS, INTERNAL_ERROR, MEDIA_TYPE, Problem
+from .telemetry.logs import current_request_id, log_unexpected
 
-_LONGEST_MESSAGE = 300  # characters
+_MAX_MESSAGE = 300  # characters
 _RETRY_AFTER = {"Retry-After": "1"}
-# The first that fits counts.
-_OF_ERRORS: tuple[tuple[type[RecollectError], str, str | None], ...] = (
+# The first match counts. Without a detail, the error's own message is sent.
+_BY_ERROR: tuple[tuple[type[RecollectError], str, str | None], ...] = (
     (UnknownBranchError, "not_found", None),
-    (RunLockTimeoutError, "conversation_busy", "another turn of this conversation is still running"),
-    (TurnRunningError, "idempotency_in_progress", "send the request again a little later"),
+    (
+        RunLockTimeoutError,
+        "conversation_busy",
+        "Another turn of this conversation is running. Retry later.",
+    ),
+    (TurnRunningError, "idempotency_in_progress", IN_PROGRESS),
     (ConflictError, "conflict", None),
     (InvalidItemError, "validation_failed", None),
     (ImportFormatError, "validation_failed", None),
-    (ExtractionError, "model_failed", "the model did not give an answer that can be used"),
-    (MissingTablesError, "not_ready", "the database has no tables yet: run `recollect migrate`"),
-    (SchemaMismatchError, "not_ready", "the tables of the database are of another version"),
-    (DiskFullError, "storage_full", "the disk of the database is full; nothing of the request was stored"),
-    (StorageError, "storage_unavailable", "the database does not answer now; nothing is lost, try again"),
+    (ExtractionError, "model_failed", "The model returned no usable response."),
+    (MissingTablesError, "not_ready", "The database has no tables: run `recollect migrate`."),
+    (
+        SchemaMismatchError,
+        "not_ready",
+        "The database schema has another version than the service.",
+    ),
+    (DiskFullError, "storage_full", "The disk of the database is full. Nothing was stored."),
+    (
+        StorageError,
+        "storage_unavailable",
+        "The database is unavailable. No data is lost; retry later.",
+    ),
 )
-_OF_TURNS = {"storage_failed": "storage_unavailable", "interrupted": "not_ready"}
-_AGAIN_SOON = {"idempotency_in_progress", "not_ready", "storage_full", "storage_unavailable"}
-# Where the words of pydantic repeat what was sent, these stand in their place.
-_WORDS = {"union_tag_invalid": "{discriminator} must be one of {expected_tags}"}
-_OF_STATUS = {kind.status: code for code, kind in reversed(CODES.items())} | {409: "conflict"}
+_BY_TURN_CODE = {"storage_failed": "storage_unavailable", "interrupted": "not_ready"}
+_RETRYABLE = {"idempotency_in_progress", "not_ready", "storage_full", "storage_unavailable"}
+# Replacements for pydantic's messages that would repeat the input.
+_MESSAGES = {"union_tag_invalid": "{discriminator} must be one of {expected_tags}"}
+_BY_STATUS = {kind.status: code for code, kind in reversed(CODES.items())} | {409: "conflict"}
 
 
-def answer_problem(problem: Problem) -> Response:
-    """The answer that tells a problem."""
-    told = json.dumps(problem.document(current_request_id()))
-    return Response(told, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+def problem_response(problem: Problem) -> Response:
+    """The response that carries a problem document."""
+    body = json.dumps(problem.document(current_request_id()))
+    return Response(body, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
-def problem_of(error: RecollectError) -> Problem:
-    """The problem that an error of the library is to a caller."""
+def problem_from(error: RecollectError) -> Problem:
+    """The problem that a library error becomes."""
     if isinstance(error, ChatFailedError):
         return _problem(turn_code(error.code), str(error))
-    for kind, code, detail in _OF_ERRORS:
+    for kind, code, detail in _BY_ERROR:
         if isinstance(error, kind):
             return _problem(code, str(error) if detail is None else detail)
-    return Problem("internal_error", "the request could not be served")
+    return Problem("internal_error", INTERNAL_ERROR)
 
 
 def turn_code(code: str) -> str:
-    """The code by which callers know why a turn has no answer: the same in a stream and in a problem."""
-    return _OF_TURNS.get(code, code if code in CODES else "model_failed")
+    """The problem code of a failed turn, the same in a stream and in a problem document."""
+    return _BY_TURN_CODE.get(code, code if code in CODES else "model_failed")
 
 
 def _problem(code: str, detail: str) -> Problem:
-    return Problem(code, detail, headers=_RETRY_AFTER if code in _AGAIN_SOON else None)
+    return Problem(code, detail, headers=_RETRY_AFTER if code in _RETRYABLE else None)
 
 
 def status_of(error: Exception) -> int:
-    """The status of the answer that an error in a route becomes."""
+    """The HTTP status of the response to an error raised in a route."""
     if isinstance(error, Problem):
         return error.status
     if isinstance(error, RecollectError):
-        return problem_of(error).status
+        return problem_from(error).status
     if isinstance(error, RequestValidationError):
-        return _invalid(error.errors()).status
+        return _validation_problem(error.errors()).status
     return error.status_code if isinstance(error, HTTPException) else 500
 
 
-def answer_error(error: RecollectError) -> Response:
-    """The answer that tells of an error of the library; one of ours is logged."""
-    problem = problem_of(error)
+def error_response(error: RecollectError) -> Response:
+    """The response to a library error. Errors with a 5xx status are logged."""
+    problem = problem_from(error)
     if problem.status >= 500:
-        log_fault(error)
-    return answer_problem(problem)
+        log_unexpected(error)
+    return problem_response(problem)
 
 
-def install_fault_handlers(app: FastAPI) -> None:
-    """Have every error answered as a problem document."""
+def install_error_handlers(app: FastAPI) -> None:
+    """Answer every error of an application with a problem document."""
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RecollectError, _on_library_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http)
 
 
 async def _on_problem(_: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
-    return answer_problem(problem)
+    return problem_response(problem)
 
 
 async def _on_library_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, RecollectError)
-    return answer_error(error)
+    return error_response(error)
 
 
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    code = _OF_STATUS.get(error.status_code, "internal_error" if error.status_code >= 500 else "conflict")
+    code = _BY_STATUS.get(error.status_code, "internal_error" if error.status_code >= 500 else "conflict")
     headers = _allowed(request) if code == "method_not_allowed" else error.headers
-    return answer_problem(Problem(code, CODES[code].title, headers=headers))
+    return problem_response(Problem(code, f"{CODES[code].title}.", headers=headers))
 
 
 def _allowed(request: Request) -> dict[str, str]:
-    """What can be done at a path: the router tells only what the first route there can."""
+    """The `Allow` header of a path. The router itself names only the methods of the first matching route."""
     path = getattr(request.scope.get("route"), "path_format", None)
     documented = request.app.openapi()["paths"].get(path, {})
     return {"Allow": ", ".join(sorted(method.upper() for method in documented))}
 
 
-async def _on_invalid(_: Request, error: Exception) -> Response:
+async def _on_validation_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return answer_problem(_invalid(error.errors()))
+    return problem_response(_validation_problem(error.errors()))
 
 
-def _invalid(found: Sequence[Any]) -> Problem:
-    """Which fields are wrong; their values are not repeated."""
+def _validation_problem(found: Sequence[Any]) -> Problem:
+    """A problem that names the invalid fields without their values."""
     if any(each["type"] == "json_invalid" for each in found):
-        return Problem("invalid_json", "the body is not valid JSON")
-    errors = [{"field": _field(each["loc"]), "message": _told(_words(each))} for each in found[:20]]
+        return Problem("invalid_json", "The body is not valid JSON.")
+    errors = [{"field": _field(each["loc"]), "message": _sendable(_message(each))} for each in found[:20]]
     first = errors[0]
     return Problem("validation_failed", f"{first['field']}: {first['message']}", errors=errors)
 
 
-def _words(error: Any) -> str:
-    words: str = _WORDS.get(error["type"], "").format_map(error.get("ctx", {})) or error["msg"]
-    return words
+def _message(error: Any) -> str:
+    message: str = _MESSAGES.get(error["type"], "").format_map(error.get("ctx", {})) or error["msg"]
+    return message
 
 
 def _field(place: Sequence[str | int]) -> str:
-    return _told(".".join(map(str, place)))
+    return _sendable(".".join(map(str, place)))
 
 
-def _told(text: str) -> str:
-    """A text that can be sent whatever a caller has put into it."""
-    return text[:_LONGEST_MESSAGE].encode("utf-8", "replace").decode()
+def _sendable(text: str) -> str:
+    """A text as valid UTF-8 of limited length: it may contain names from the request."""
+    return text[:_MAX_MESSAGE].encode("utf-8", "replace").decode()

@@ -1,8 +1,8 @@
-"""Learning in a process of its own: in this one it would take the processor from the requests.
+"""The learning process: workers in a process of their own, so that they take no CPU time from requests.
 
-The process is given the settings, works until its input ends, which is also when its parent dies, and tells
-now and then how its embedder is. It takes what nobody else needs of the processor. One that dies is started
-again, and what it was at is taken up where it was.
+The parent sends the settings on standard input. The process works until its input ends, which also happens
+when the parent dies, and reports its state on standard output every few seconds. It runs at low priority. If
+it dies, the parent starts it again, and unfinished runs resume at the stage they had reached.
 """
 
 import asyncio
@@ -24,23 +24,22 @@ from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
 from .access.budget import Budget, TokenLedger
 from .settings import Settings
-from .telemetry.collector import database_of, embedding_of
 from .telemetry.logs import configure_logging
 
-GOODBYE = 15.0
-"""Seconds that a learning process has at the end to hand back what it is at."""
+STOP_TIMEOUT = 15.0
+"""Seconds that a stopping learning process has to hand back its runs."""
 
 _log = logging.getLogger("recollect.learning")
-_FIRST_PAUSE = 1.0  # seconds until a process that died is started again; doubled each time
+_FIRST_PAUSE = 1.0  # seconds until a dead process is started again; doubled each time
 _LONGEST_PAUSE = 60.0
-_TELL_EVERY = 5.0
+_REPORT_INTERVAL = 5.0
 _NICE = 10
-_LONGEST_SETTINGS = 2**24  # bytes: each tenant may have limits of its own
+_LARGEST_SETTINGS = 2**24  # bytes: each tenant may have its own limits
 
 
 @dataclass(frozen=True)
 class Learner:
-    """What learns: a store whose workers have not been started yet, and what it goes by."""
+    """A store whose workers are not started yet, with its extractor and token budget."""
 
     store: MemoryStore
     extractor: Extractor
@@ -49,7 +48,7 @@ class Learner:
 
 @asynccontextmanager
 async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIterator[Learner]:
-    """What learns as the settings say, for all tenants or for one."""
+    """Open a learner as the settings say, for one tenant or for all. It is closed after the block."""
     place, url = settings.database.options(), settings.database.url
     whose: dict[str, Any] = {"all_tenants": True} if tenant is None else {"tenant": tenant}
     extractor = build_extractor(settings.memory.extractor)
@@ -72,30 +71,30 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
 
 
 class LearningProcess:
-    """Keeps a learning process running, from `start` until `stop`."""
+    """Keeps a learning process running from `start` until `stop`, and holds its last report."""
 
     def __init__(self, settings: Settings) -> None:
-        # What it is told has no secrets: keys of models come from the environment.
-        self._told = settings.model_dump_json(exclude={"chat"}).encode() + b"\n"
+        # The chat settings may hold an API key; the process takes keys of models from the environment.
+        self._settings_line = settings.model_dump_json(exclude={"chat"}).encode() + b"\n"
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self.embedder_failures = 0
         self.unusable_texts = 0
         self.is_embedder_failing = False
         self.is_disk_full = False
-        """What the process has told last."""
+        """As in the last report of the process."""
         self.is_alive = False
-        """Whether the process works: from its first report until it ends."""
+        """True from the first report of the process until it ends."""
         self.count_tokens: Callable[[int], object] = lambda _: None
-        """Is told of the tokens that models were asked for since it was told last."""
+        """Called with the model tokens used since the previous report."""
 
     def start(self) -> None:
-        """Start the process; twice is harmless."""
+        """Start the process. A second call does nothing."""
         if self._task is None:
             self._task = asyncio.create_task(self._keep_running())
 
     async def stop(self) -> None:
-        """Let the process hand back what it is at, and wait until it has ended. Twice is harmless."""
+        """Let the process hand back its runs, and wait until it has ended. A second call does nothing."""
         task, self._task = self._task, None
         process, self._process = self._process, None
         if task is not None:
@@ -109,12 +108,12 @@ class LearningProcess:
         while True:
             self._process = await self._launch()
             try:
-                if await self._listen(self._process):
+                if await self._read_reports(self._process):
                     pause = _FIRST_PAUSE
             finally:
                 self.is_alive = False
             code = await self._process.wait()
-            _log.error("the learning process ended with %d, and is started again", code)
+            _log.error("learning process ended unexpectedly, restarting", extra={"exit_code": code})
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -123,88 +122,88 @@ class LearningProcess:
             sys.executable, "-m", "recollect.server.learner", stdin=PIPE, stdout=PIPE
         )
         assert process.stdin is not None
-        process.stdin.write(self._told)
+        process.stdin.write(self._settings_line)
         return process
 
-    async def _listen(self, process: Process) -> bool:
-        """Note what the process tells, until it ends; returns whether it told anything."""
+    async def _read_reports(self, process: Process) -> bool:
+        """Apply the reports of the process until it ends; returns whether there was any."""
         assert process.stdout is not None
-        has_told, tokens = False, 0
+        has_reported, tokens = False, 0
         while line := await process.stdout.readline():
-            told = json.loads(line)
-            self.embedder_failures = told["failures"]
-            self.unusable_texts = told["unusable"]
-            self.is_embedder_failing = told["is_failing"]
-            self.is_disk_full = told["is_disk_full"]
+            report = json.loads(line)
+            self.embedder_failures = report["failures"]
+            self.unusable_texts = report["unusable"]
+            self.is_embedder_failing = report["is_failing"]
+            self.is_disk_full = report["is_disk_full"]
             self.is_alive = True
-            self.count_tokens(told["tokens"] - tokens)
-            has_told, tokens = True, told["tokens"]
-        return has_told
+            self.count_tokens(report["tokens"] - tokens)
+            has_reported, tokens = True, report["tokens"]
+        return has_reported
 
 
 async def _end(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
-        async with asyncio.timeout(GOODBYE):
+        async with asyncio.timeout(STOP_TIMEOUT):
             await process.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
-            process.kill()  # its leases run out, and others take over
+            process.kill()  # its leases expire, and other workers take over
         await process.wait()
 
 
-# --- in the process itself ---
+# --- inside the process ---
 
 
 async def _learn() -> None:
-    """Work until the input ends, or a signal comes."""
+    """Run the workers until the input ends or SIGTERM arrives."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # it is meant for the parent
-    orders = await _input()
-    settings = Settings.model_validate_json(await orders.readline())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # the parent handles it
+    stdin = await _open_stdin()
+    settings = Settings.model_validate_json(await stdin.readline())
     configure_logging(settings.logging)
-    watching = asyncio.create_task(_set_at_end(orders, ended))
+    watching = asyncio.create_task(_set_at_eof(stdin, ended))
     try:
         async with open_learner(settings) as learner:
             learner.store.start()
-            await _tell_until(ended, learner)
+            await _report_until(ended, learner)
     finally:
         watching.cancel()
 
 
-async def _input() -> asyncio.StreamReader:
-    orders = asyncio.StreamReader(limit=_LONGEST_SETTINGS)
+async def _open_stdin() -> asyncio.StreamReader:
+    stdin = asyncio.StreamReader(limit=_LARGEST_SETTINGS)
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    return orders
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin)
+    return stdin
 
 
-async def _set_at_end(orders: asyncio.StreamReader, ended: asyncio.Event) -> None:
-    await orders.read()
+async def _set_at_eof(stdin: asyncio.StreamReader, ended: asyncio.Event) -> None:
+    await stdin.read()
     ended.set()
 
 
-async def _tell_until(ended: asyncio.Event, learner: Learner) -> None:
+async def _report_until(ended: asyncio.Event, learner: Learner) -> None:
     while not ended.is_set():
-        with contextlib.suppress(BrokenPipeError):  # nobody listens any more: then the input ends, too
-            print(json.dumps(_state_of(learner)), flush=True)
+        with contextlib.suppress(BrokenPipeError):  # the parent is gone: the input ends, too
+            print(json.dumps(_report(learner)), flush=True)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_TELL_EVERY):
+            async with asyncio.timeout(_REPORT_INTERVAL):
                 await ended.wait()
 
 
-def _state_of(learner: Learner) -> dict[str, Any]:
-    embedding, database = embedding_of(learner.store), database_of(learner.store)
-    is_full = database.is_full
-    database.forget_full()  # it is noted again by the next write that fails
+def _report(learner: Learner) -> dict[str, Any]:
+    monitor = learner.store.monitor
+    is_disk_full = monitor.is_disk_full
+    monitor.clear_disk_full()  # the next write that fails sets it again
     return {
         "tokens": learner.budget.spent_here,
-        "failures": 0 if embedding is None else embedding.failures,
-        "unusable": 0 if embedding is None else embedding.unusable,
-        "is_failing": embedding is not None and embedding.last_error is not None,
-        "is_disk_full": is_full,
+        "failures": monitor.embedder_failures,
+        "unusable": monitor.unusable_texts,
+        "is_failing": monitor.is_embedder_failing,
+        "is_disk_full": is_disk_full,
     }
 
 

@@ -1,8 +1,8 @@
-"""What a service does by itself: it erases what is too old, forgets what has expired, and watches its loop.
+"""Background maintenance: retention, expired keys and summaries, and the event loop's lag.
 
-Where several instances share a database, each of them does this. That is harmless: whatever one has erased,
-the next does not find. They begin at different times, so they are seldom at it together.
-Entries of the audit log are kept for ever, unless `audit_days` says how long.
+Every instance on a shared database runs it. That is safe: rows that one instance has deleted, the next one
+does not find. Each instance starts at a random time, so they rarely run together.
+Audit log entries are kept for ever unless `audit_days` sets a limit.
 """
 
 import asyncio
@@ -13,99 +13,90 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ..memory.database.schema import CONVERSATIONS
 from ..strategies.summaries import ConversationSummaryStore
-from .database.schema import tenants_in
-from .telemetry.collector import database_of
-from .telemetry.logs import tell_error
+from .telemetry.logs import describe_error
 
 if TYPE_CHECKING:
     from .service import Service
 
-_log = logging.getLogger("recollect.upkeep")
+_log = logging.getLogger("recollect.maintenance")
 
-_EACH_HOUR = 3600.0
-_AFTER_FAULT = 60.0
-_ERASED_AT_ONCE = 100
-_TENANTS = tenants_in(CONVERSATIONS)
+_HOURLY = 3600.0
+_RETRY_AFTER = 60.0
+_BATCH_SIZE = 100
 
 
 @dataclass(frozen=True)
-class Duty:
-    """Something that is done again and again; it returns how many rows it has removed."""
+class PeriodicTask:
+    """A periodic task; `run` returns how many rows it removed."""
 
     name: str
-    do: Callable[[], Awaitable[int]]
-    every: float
+    run: Callable[[], Awaitable[int]]
+    interval: float
     """Seconds."""
 
 
-class Upkeep:
-    """Does the duties of a service in the background, from `start` until `stop`."""
+class Maintenance:
+    """Runs the periodic tasks of a service in the background, from `start` until `stop`."""
 
     def __init__(self, service: "Service") -> None:
         self._service = service
         settings = service.settings
         self._summaries = ConversationSummaryStore(settings.database.url, **settings.database.options())
-        self.duties = (
-            Duty("retention", self.erase_old_conversations, _EACH_HOUR),
-            Duty("audit log", self.delete_old_audit_entries, _EACH_HOUR),
-            Duty("idempotency keys", service.idempotency.purge_expired, _EACH_HOUR),
-            Duty("summaries", self._summaries.purge_expired, _EACH_HOUR),
+        self.tasks = (
+            PeriodicTask("retention", self.erase_old_conversations, _HOURLY),
+            PeriodicTask("audit log", self.delete_old_audit_entries, _HOURLY),
+            PeriodicTask("idempotency keys", service.idempotency.purge_expired, _HOURLY),
+            PeriodicTask("summaries", self._summaries.purge_expired, _HOURLY),
         )
-        self._tasks: list[asyncio.Task[None]] = []
+        self._running: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin; twice is harmless."""
-        if not self._tasks:
-            self._tasks = [asyncio.create_task(self._service.metrics.watch_loop())]
-            self._tasks += [asyncio.create_task(_do_for_ever(duty)) for duty in self.duties]
+        """Start all tasks. A second call does nothing."""
+        if not self._running:
+            self._running = [asyncio.create_task(self._service.metrics.watch_loop())]
+            self._running += [asyncio.create_task(_repeat(task)) for task in self.tasks]
 
     async def stop(self) -> None:
-        """End, and wait until it has ended. Twice is harmless."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
+        """Cancel all tasks and wait until they have ended. A second call does nothing."""
+        running, self._running = self._running, []
+        for task in running:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if running:
+            await asyncio.wait(running)
         await self._summaries.aclose()
 
     async def erase_old_conversations(self) -> int:
-        """Erase what its tenant does not want to keep any longer; returns how many conversations it was."""
-        return await _for_each(await self.tenants(), self._erase_old_of)
+        """Erase conversations older than their tenant's `retention_days`; returns how many."""
+        return await _for_each(await self._service.memory.monitor.tenants(), self._erase_old_of)
 
     async def delete_old_audit_entries(self) -> int:
-        """Delete what its tenant does not want in its audit log any longer; returns how many entries."""
+        """Delete audit log entries older than their tenant's `audit_days`; returns how many."""
         return await _for_each(await self._service.audit.tenants(), self._delete_old_audit_entries_of)
-
-    async def tenants(self) -> list[str]:
-        """Everybody who has conversations."""
-        rows = await database_of(self._service.memory).fetch(_TENANTS, (), list)
-        return [tenant for (tenant,) in rows]
 
     async def _delete_old_audit_entries_of(self, tenant: str) -> int:
         days = self._service.settings.limits_for(tenant).audit_days
         if days is None:
             return 0
-        return await self._service.audit.purge(tenant, oldest_kept(datetime.now(UTC), days))
+        return await self._service.audit.purge(tenant, cutoff(datetime.now(UTC), days))
 
     async def _erase_old_of(self, tenant: str) -> int:
         days = self._service.settings.limits_for(tenant).retention_days
         if days is None:
             return 0
         store, count = self._service.memory.for_tenant(tenant), 0
-        before = oldest_kept(datetime.now(UTC), days)
-        while some := await store.erase_conversations_before(before, limit=_ERASED_AT_ONCE):
-            count += some
+        before = cutoff(datetime.now(UTC), days)
+        while erased := await store.erase_conversations_before(before, limit=_BATCH_SIZE):
+            count += erased
         return count
 
 
-async def _for_each(tenants: Sequence[str], do: Callable[[str], Awaitable[int]]) -> int:
-    """Do something for each tenant, and return the sum; an error waits until all have had their turn."""
+async def _for_each(tenants: Sequence[str], run: Callable[[str], Awaitable[int]]) -> int:
+    """Run a task for each tenant and return the sum. The first error is raised after the last tenant."""
     count, failures = 0, []
     for tenant in tenants:
         try:
-            count += await do(tenant)
+            count += await run(tenant)
         except Exception as error:  # noqa: BLE001 - raised below
             failures.append(error)
     if failures:
@@ -113,29 +104,31 @@ async def _for_each(tenants: Sequence[str], do: Callable[[str], Awaitable[int]])
     return count
 
 
-def oldest_kept(now: datetime, days: int) -> datetime:
-    """The time before which a conversation is too old; long enough ago there were none."""
+def cutoff(now: datetime, days: int) -> datetime:
+    """The time `days` before now; the earliest possible time if that would lie before it."""
     try:
         return now - timedelta(days=days)
     except OverflowError:
         return datetime.min.replace(tzinfo=UTC)
 
 
-async def _do_for_ever(duty: Duty) -> None:
-    """Do a duty each time it is due; what goes wrong is logged, and it is tried again."""
-    wait = random.uniform(0, min(duty.every, _AFTER_FAULT))  # not all instances at once
+async def _repeat(task: PeriodicTask) -> None:
+    """Run a task each time it is due, until cancelled."""
+    wait = random.uniform(0, min(task.interval, _RETRY_AFTER))  # instances must not all start at once
     while True:
         await asyncio.sleep(wait)
-        wait = await _do(duty)
+        wait = await _run_once(task)
 
 
-async def _do(duty: Duty) -> float:
-    """Do a duty once, and return for how many seconds it then is not due."""
+async def _run_once(task: PeriodicTask) -> float:
+    """Run a task and return the seconds until it is due again. A failure is logged and retried."""
     try:
-        count = await duty.do()
-    except Exception as error:  # noqa: BLE001 - nobody waits for it, and it must not end
-        _log.error("upkeep of %s failed, and is tried again", duty.name, extra={"error": tell_error(error)})
-        return _AFTER_FAULT
+        count = await task.run()
+    except Exception as error:  # noqa: BLE001 - a background task has no caller, and must keep running
+        _log.error(
+            "maintenance task failed, will retry", extra={"task": task.name, "error": describe_error(error)}
+        )
+        return _RETRY_AFTER
     if count:
-        _log.info("upkeep of %s removed %d", duty.name, count)
-    return duty.every
+        _log.info("maintenance task removed rows", extra={"task": task.name, "count": count})
+    return task.interval

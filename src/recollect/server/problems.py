@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457), each with a code that stays the same."""
+"""Errors as problem documents (RFC 9457), each with a stable code."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,8 +9,12 @@ from ..errors import InvalidTypeError, InvalidValueError
 MEDIA_TYPE = "application/problem+json"
 
 
+INTERNAL_ERROR = "The service failed unexpectedly. Report the request_id to its operator."
+IN_PROGRESS = "The first request with this Idempotency-Key is still running. Retry in a moment."
+
+
 class Kind(NamedTuple):
-    """What all problems with a code have in common."""
+    """The status and title of all problems with a code."""
 
     status: int
     title: str
@@ -19,31 +23,31 @@ class Kind(NamedTuple):
 CODES: dict[str, Kind] = {
     "invalid_json": Kind(400, "The body is not valid JSON"),
     "invalid_request": Kind(400, "The request is not valid HTTP"),
-    "unauthenticated": Kind(401, "A valid key is needed"),
-    "forbidden": Kind(403, "The key does not allow this"),
-    "cross_origin_request": Kind(403, "A page of another origin may not change anything"),
-    "not_found": Kind(404, "There is nothing here"),
-    "method_not_allowed": Kind(405, "This cannot be done here"),
+    "unauthenticated": Kind(401, "A valid API key is required"),
+    "forbidden": Kind(403, "The API key lacks the required scope"),
+    "cross_origin_request": Kind(403, "Cross-origin write refused"),
+    "not_found": Kind(404, "Not found"),
+    "method_not_allowed": Kind(405, "Method not allowed"),
     "request_timeout": Kind(408, "The request took too long to arrive"),
-    "conflict": Kind(409, "What is stored is not what the request takes it for"),
+    "conflict": Kind(409, "The request conflicts with the stored state"),
     "conversation_busy": Kind(409, "Another turn of this conversation is running"),
     "conversation_closed": Kind(409, "The conversation is closed"),
     "idempotency_in_progress": Kind(409, "The first request with this Idempotency-Key is still running"),
-    "idempotency_key_reused": Kind(409, "This Idempotency-Key belongs to another request"),
-    "precondition_failed": Kind(412, "It has been changed since it was read"),
+    "idempotency_key_reused": Kind(409, "This Idempotency-Key was used for another request"),
+    "precondition_failed": Kind(412, "The resource has changed since it was read"),
     "body_too_large": Kind(413, "The body is too large"),
     "unsupported_media_type": Kind(415, "The body must be JSON"),
-    "misdirected_request": Kind(421, "The request was meant for another host"),
-    "validation_failed": Kind(422, "The request is not as it should be"),
-    "precondition_required": Kind(428, "An If-Match header is needed"),
+    "misdirected_request": Kind(421, "The Host header names another host"),
+    "validation_failed": Kind(422, "Invalid request"),
+    "precondition_required": Kind(428, "An If-Match header is required"),
     "rate_limited": Kind(429, "Too many requests"),
-    "concurrency_limited": Kind(429, "Too many requests at once"),
-    "token_budget_exceeded": Kind(429, "The model tokens of today are used up"),
-    "internal_error": Kind(500, "Something went wrong on our side"),
-    "model_failed": Kind(502, "The model did not give an answer"),
-    "not_ready": Kind(503, "The service cannot answer now"),
-    "overloaded": Kind(503, "Too many requests are being served"),
-    "storage_unavailable": Kind(503, "The database does not answer"),
+    "concurrency_limited": Kind(429, "Too many concurrent requests"),
+    "token_budget_exceeded": Kind(429, "Daily token budget used up"),
+    "internal_error": Kind(500, "Internal error"),
+    "model_failed": Kind(502, "The model gave no response"),
+    "not_ready": Kind(503, "The service is not ready"),
+    "overloaded": Kind(503, "The service is overloaded"),
+    "storage_unavailable": Kind(503, "The database is unavailable"),
     "storage_full": Kind(507, "The disk of the database is full"),
 }
 
@@ -63,7 +67,7 @@ class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
         self.code = code
         self.detail = detail
         self.errors = errors
-        """Which fields are wrong, and how: `{"field": "body.messages.0.role", "message": "…"}`."""
+        """The invalid fields: `{"field": "body.messages.0.role", "message": "…"}`."""
         self.headers = dict(headers or {})
 
     @property
@@ -72,9 +76,9 @@ class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
         return CODES[self.code].status
 
     def document(self, request_id: str | None = None) -> dict[str, Any]:
-        """The problem as JSON tells it."""
+        """The JSON object of the problem."""
         kind = CODES[self.code]
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "type": f"urn:recollect:problem:{self.code}",
             "title": kind.title,
             "status": kind.status,
@@ -82,18 +86,18 @@ class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
             "code": self.code,
         }
         if self.errors:
-            told["errors"] = [dict(error) for error in self.errors]
+            document["errors"] = [dict(error) for error in self.errors]
         if request_id is not None:
-            told["request_id"] = request_id
-        return told
+            document["request_id"] = request_id
+        return document
 
 
 @contextmanager
 def refused_input() -> Iterator[None]:
-    """Answer an argument that the library refuses with 422 and the library's words.
+    """Turn an argument error of the library into a 422 with the library's message.
 
-    Only the checks of arguments raise these errors. Any other `ValueError` or `TypeError` is a fault of ours:
-    it is logged, and answered with 500.
+    Only argument checks raise `InvalidValueError` and `InvalidTypeError`. Any other `ValueError` or
+    `TypeError` is a bug: it is logged, and answered with 500.
     """
     try:
         yield

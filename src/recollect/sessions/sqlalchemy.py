@@ -1,6 +1,5 @@
 """Sessions on any async SQLAlchemy engine."""
 
-import weakref
 from typing import Any, Self
 
 from ..event_loops import Lifetime
@@ -12,15 +11,13 @@ require_extra("postgres", "sqlalchemy.ext.asyncio", "SQLAlchemySession")
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ..items import escape_non_ascii
-from ..sql.sqlalchemy.connections import Connections, EngineState
+from ..sql.sqlalchemy.connections import connections_on
 from ..sql.sqlalchemy.engine import SQLAlchemyEngine
 from ..sql.sqlalchemy.registry import SharedEngine, acquire_shared, release_shared
 from .protocol import SessionMetadata
 from .sql.dialects import queries_for
 from .sql.session import SQLSession
 from .sql.tables import tables_named
-
-_states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
 
 
 class SQLAlchemySession(SQLSession):
@@ -50,7 +47,7 @@ class SQLAlchemySession(SQLSession):
             raise TypeError(f"engine must be an AsyncEngine of SQLAlchemy, not {type(engine).__name__}")
         tables = tables_named(sessions_table, messages_table, self._advanced, one_pair=False)
         queries = queries_for(engine.dialect.name, tables)
-        connections = Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
+        connections = connections_on(engine)
         self._ensure_ascii = ensure_ascii
         self._runner = SQLAlchemyEngine(lambda: connections, create_tables)
         super().__init__(session_id, self._runner, queries, session_settings, metadata)

@@ -30,12 +30,14 @@ class _FileSession(SQLSession):
         metadata: SessionMetadata | None = None,
         durability: Literal["full", "normal"] = "full",
         busy_timeout: float = 60.0,
+        one_pair: bool = True,
     ) -> None:
         self._closed = True  # until there is something to close
         self.db_path = db_path
         self.sessions_table = sessions_table
         self.messages_table = messages_table
-        queries = queries_for("sqlite", tables_named(sessions_table, messages_table, self._advanced))
+        tables = tables_named(sessions_table, messages_table, self._advanced, one_pair=one_pair)
+        queries = queries_for("sqlite", tables)
         self._file = acquire_engine(str(db_path), _options(durability, busy_timeout))
         try:
             super().__init__(session_id, self._file, queries, session_settings, metadata)

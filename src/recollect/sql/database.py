@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from weakref import WeakSet
 
 from ..errors import DiskFullError
@@ -15,6 +15,9 @@ from .scripts import Decode, Engine, MakeScript
 from .sqlite.connection import EngineOptions
 from .sqlite.registry import acquire_engine, drop_engine, release_engine
 from .urls import sqlite_path
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 T = TypeVar("T")
 
@@ -39,6 +42,12 @@ class Database:
         self.closed = False
         self._release = release
         self._drop = drop
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Connections of the pool by state (`used`, `idle`, `most`); empty for a file, which has no pool."""
+        count = getattr(self.engine, "connection_counts", dict)
+        counts: Mapping[str, int] = count()
+        return counts
 
     def close(self) -> None:
         """Let go of the engine without waiting; the last to do so closes it soon after."""
@@ -99,6 +108,20 @@ def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any]
     return Database(shared, dialect, partial(release_shared, shared), partial(release_shared, shared))
 
 
+def open_on_engine(engine: "AsyncEngine", create_tables: bool = False) -> Database:
+    """A database on an SQLAlchemy engine that the caller opened. Closing it never disposes of the engine."""
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from .sqlalchemy.connections import connections_on
+    from .sqlalchemy.engine import SQLAlchemyEngine
+
+    if not isinstance(engine, AsyncEngine):
+        raise TypeError(f"engine must be an AsyncEngine of SQLAlchemy, not {type(engine).__name__}")
+    connections = connections_on(engine)
+    running = SQLAlchemyEngine(lambda: connections, create_tables)
+    return Database(running, engine.dialect.name, lambda: None, lambda: None)
+
+
 class SQLStore:
     """What objects that keep tables of their own share: they are opened by a URL or path, and closed."""
 
@@ -107,12 +130,15 @@ class SQLStore:
 
     def __init__(
         self,
-        url_or_path: str | Path,
+        url_or_path: "str | Path | Database",
         *,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        self._database = open_database(url_or_path, create_tables, engine_kwargs)
+        if isinstance(url_or_path, Database):
+            self._database = url_or_path
+        else:
+            self._database = open_database(url_or_path, create_tables, engine_kwargs)
 
     async def _write(self, make_script: MakeScript[T]) -> T:
         with self._noting_full():
@@ -126,6 +152,10 @@ class SQLStore:
     def forget_full(self) -> None:
         """Note that there is space again."""
         _full.discard(self._database.engine)
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Connections of the pool by state (`used`, `idle`, `most`); empty for a file, which has no pool."""
+        return self._database.connection_counts()
 
     async def _fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         with self._noting_full():

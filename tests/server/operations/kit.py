@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx2
 
+from recollect.memory.database.access import MemoryDatabase
 from recollect.server.app import create_app
 from recollect.server.service import Service
 from recollect.server.settings import Settings
-from recollect.server.telemetry.collector import database_of
 from recollect.sql.scripts import Script, Statement
 
 TALK = [{"role": "user", "content": "My name is Ada."}]
@@ -42,4 +42,6 @@ async def execute(service: Service, statement: str, *parameters: object) -> None
     def script() -> Script[None]:
         yield Statement(statement, parameters)
 
-    await database_of(service.memory).write(script)
+    place = service.settings.database
+    async with MemoryDatabase(place.url, **place.options()) as database:
+        await database.write(script)

@@ -11,8 +11,8 @@ from recollect.server.telemetry.logs import (
     begin_request,
     configure_logging,
     current_request_id,
-    log_fault,
-    tell_error,
+    describe_error,
+    log_unexpected,
 )
 
 PLANTED = "planted-contents"
@@ -71,7 +71,7 @@ def test_an_exception_is_told_by_its_type_and_place(capsys: pytest.CaptureFixtur
         _fail()
     except RuntimeError as error:
         logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
-        log_fault(error)
+        log_unexpected(error)
     lines = _lines(capsys)
     assert len(lines) == 2
     for line in lines:
@@ -88,7 +88,7 @@ def test_the_words_of_other_packages_are_left_out(capsys: pytest.CaptureFixture[
     foreign.error(f"the model said {PLANTED}", exc_info=ValueError(PLANTED))
     foreign.info("sending %s", PLANTED)
     warned, failed = _lines(capsys)
-    assert "a message of openai.agents, at test_logs.py:" in warned
+    assert "message of openai.agents at test_logs.py:" in warned
     assert "ValueError" in failed
 
 
@@ -131,4 +131,4 @@ def test_a_chain_of_causes_without_end_is_cut() -> None:
         outer = KeyError("x")
         outer.__cause__ = error
         error = outer
-    assert tell_error(error).count("KeyError") == 5
+    assert describe_error(error).count("KeyError") == 5

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recollect.server.access.audit import time_ordered_id
-from recollect.server.maintenance import Duty, Upkeep, _do, _for_each, oldest_kept
+from recollect.server.maintenance import Maintenance, PeriodicTask, _for_each, _run_once, cutoff
 from recollect.sql.columns import time_to_column
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop
@@ -42,11 +42,11 @@ async def test_each_tenant_keeps_conversations_for_as_long_as_it_wants(url: str)
             ("any", await _record(served, "any", 89)): True,
             ("any", await _record(served, "any", 91)): False,
         }
-        upkeep = Upkeep(served.service)
-        assert await upkeep.erase_old_conversations() == 2
+        maintenance = Maintenance(served.service)
+        assert await maintenance.erase_old_conversations() == 2
         assert {place: await _is_there(served, *place) for place in kept} == kept
-        assert await upkeep.erase_old_conversations() == 0, "doing it twice is harmless"
-        await upkeep.stop()
+        assert await maintenance.erase_old_conversations() == 0, "doing it twice is harmless"
+        await maintenance.stop()
 
 
 async def _note(served: Served, tenant: str, days_ago: float) -> str:
@@ -74,11 +74,11 @@ async def test_each_tenant_keeps_its_audit_log_for_as_long_as_it_wants(url: str)
         }
         await _note(served, "short", 31)
         await _note(served, "any", 91)
-        upkeep = Upkeep(served.service)
-        assert await upkeep.delete_old_audit_entries() == 2
+        maintenance = Maintenance(served.service)
+        assert await maintenance.delete_old_audit_entries() == 2
         assert {tenant: await _noted(served, tenant) for tenant in kept} == kept
-        assert await upkeep.delete_old_audit_entries() == 0, "doing it twice is harmless"
-        await upkeep.stop()
+        assert await maintenance.delete_old_audit_entries() == 0, "doing it twice is harmless"
+        await maintenance.stop()
 
 
 @in_event_loop
@@ -102,7 +102,7 @@ async def test_two_instances_at_it_at_once_erase_each_conversation_once(url: str
     async with serving(url, {"limits": {"retention_days": 1}}) as served:
         for _ in range(6):
             await _record(served, "acme", 2)
-        one, other = Upkeep(served.service), Upkeep(served.service)
+        one, other = Maintenance(served.service), Maintenance(served.service)
         counts = await asyncio.gather(one.erase_old_conversations(), other.erase_old_conversations())
         assert sum(counts) == 6
         await one.stop()
@@ -113,22 +113,22 @@ async def test_two_instances_at_it_at_once_erase_each_conversation_once(url: str
 async def test_without_limits_nothing_is_erased(url: str) -> None:
     async with serving(url) as served:
         conversation_id = await _record(served, "acme", 4000)
-        upkeep = Upkeep(served.service)
-        assert await upkeep.erase_old_conversations() == 0
+        maintenance = Maintenance(served.service)
+        assert await maintenance.erase_old_conversations() == 0
         assert await _is_there(served, "acme", conversation_id)
-        await upkeep.stop()
+        await maintenance.stop()
 
 
 @in_event_loop
 async def test_all_tenants_with_conversations_are_found(url: str) -> None:
     async with serving(url) as served:
-        upkeep = Upkeep(served.service)
-        assert await upkeep.tenants() == []
+        maintenance = Maintenance(served.service)
+        assert await served.service.memory.monitor.tenants() == []
         names = ["A", "a", "a b", "é", "ü:b", "zz", "租户"]
         for name in [*names, "a", "zz"]:
             await _record(served, name, 0)
-        assert sorted(await upkeep.tenants()) == sorted(names)
-        await upkeep.stop()
+        assert sorted(await served.service.memory.monitor.tenants()) == sorted(names)
+        await maintenance.stop()
 
 
 @in_event_loop
@@ -138,10 +138,10 @@ async def test_what_has_expired_is_purged(url: str) -> None:
         await execute(served.service, "UPDATE idempotency_keys SET expires_at = 0")
         for text, ttl in (("old", 1e-6), ("new", 3600.0)):
             await summaries.add("c-1", text, ttl=ttl)
-        upkeep = Upkeep(served.service)
-        removed = {duty.name: await duty.do() for duty in upkeep.duties}
+        maintenance = Maintenance(served.service)
+        removed = {task.name: await task.run() for task in maintenance.tasks}
         assert removed == {"retention": 0, "audit log": 0, "idempotency keys": 1, "summaries": 1}
-        await upkeep.stop()
+        await maintenance.stop()
 
 
 async def _nothing(_: object) -> dict[str, str]:
@@ -158,28 +158,31 @@ async def test_a_fault_is_logged_without_its_words_and_the_duty_comes_again_soon
     async def remove() -> int:
         return 3
 
-    assert await _do(Duty("things", fail, every=3600)) == 60
+    assert await _run_once(PeriodicTask("things", fail, interval=3600)) == 60
     [record] = caplog.records
-    assert record.getMessage() == "upkeep of things failed, and is tried again"
+    assert record.getMessage() == "maintenance task failed, will retry"
+    assert vars(record)["task"] == "things"
     assert "RuntimeError at" in vars(record)["error"]
     assert PLANTED not in str(vars(record))
-    with caplog.at_level(logging.INFO, "recollect.upkeep"):
-        assert await _do(Duty("things", remove, every=3600)) == 3600
-    assert caplog.records[-1].getMessage() == "upkeep of things removed 3"
+    with caplog.at_level(logging.INFO, "recollect.maintenance"):
+        assert await _run_once(PeriodicTask("things", remove, interval=3600)) == 3600
+    last = caplog.records[-1]
+    assert last.getMessage() == "maintenance task removed rows"
+    assert (vars(last)["task"], vars(last)["count"]) == ("things", 3)
 
 
 @in_event_loop
 async def test_it_starts_and_stops_twice_without_harm(url: str) -> None:
     async with serving(url) as served:
-        upkeep = Upkeep(served.service)
-        upkeep.start()
-        upkeep.start()
+        maintenance = Maintenance(served.service)
+        maintenance.start()
+        maintenance.start()
         await asyncio.sleep(0)
-        await upkeep.stop()
-        await upkeep.stop()
+        await maintenance.stop()
+        await maintenance.stop()
 
 
 def test_a_time_before_all_times_is_the_first_one() -> None:
     now = datetime(2026, 11, 16, tzinfo=UTC)
-    assert oldest_kept(now, 30) == datetime(2026, 10, 17, tzinfo=UTC)
-    assert oldest_kept(now, 10**9).year == 1
+    assert cutoff(now, 30) == datetime(2026, 10, 17, tzinfo=UTC)
+    assert cutoff(now, 10**9).year == 1

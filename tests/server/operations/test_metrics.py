@@ -14,7 +14,7 @@ def values(metrics: Metrics) -> dict[tuple[str, ...], float]:
     """Every value by its name and its labels."""
     return {
         (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(metrics.text().decode())
+        for family in text_string_to_metric_families(metrics.render().decode())
         for sample in family.samples
     }
 
@@ -66,7 +66,7 @@ def test_tokens_are_counted() -> None:
 def test_the_longest_block_stays() -> None:
     metrics = Metrics()
     for seconds in (0.01, 0.3, 0.02):
-        metrics.saw_lag(seconds)
+        metrics.note_lag(seconds)
     found = values(metrics)
     assert found["recollect_event_loop_lag_seconds",] == 0.02
     assert found["recollect_event_loop_longest_block_seconds",] == 0.3
@@ -85,9 +85,9 @@ async def test_a_blocked_loop_is_seen() -> None:
 
 def test_gathered_values_replace_those_before() -> None:
     metrics = Metrics()
-    metrics.set_gauges("recollect_runs", "Runs.", "status", {"done": 3, "failed": 1})
-    metrics.set_gauges("recollect_runs", "Runs.", "status", {"done": 4})
-    metrics.set_gauges("recollect_queue_depth", "Queue.", None, {"": 2})
+    metrics.set_labelled_gauge("recollect_runs", "Runs.", "status", {"done": 3, "failed": 1})
+    metrics.set_labelled_gauge("recollect_runs", "Runs.", "status", {"done": 4})
+    metrics.set_gauge("recollect_queue_depth", "Queue.", 2)
     found = values(metrics)
     assert found["recollect_runs", "done"] == 4
     assert ("recollect_runs", "failed") not in found
@@ -110,7 +110,7 @@ async def test_what_held_up_the_loop_before_it_served_is_forgotten() -> None:
     watching = asyncio.create_task(metrics.watch_loop())
     await asyncio.sleep(0)  # it has begun to wait
     time.sleep(0.2)  # noqa: ASYNC251 - a block is what this is about
-    metrics.forget_lag()
+    metrics.reset_lag()
     await asyncio.sleep(0.05)
     assert metrics.longest_block < 0.15
     watching.cancel()

@@ -34,7 +34,7 @@ def traced() -> Iterator[list[ReadableSpan]]:
 
 def test_a_request_is_a_server_span_in_the_trace_of_its_caller() -> None:
     with traced() as spans, request_span("GET", "http", _PARENT) as span:
-        span.answered("GET", "/v1/runs/{run_id}", 200)
+        span.set_response("GET", "/v1/runs/{run_id}", 200)
     [found] = spans
     assert found.name == "GET /v1/runs/{run_id}"
     assert found.kind is SpanKind.SERVER
@@ -52,7 +52,7 @@ def test_a_request_is_a_server_span_in_the_trace_of_its_caller() -> None:
 @pytest.mark.parametrize(("status", "failed"), [(404, False), (500, True), (503, True)])
 def test_a_fault_of_ours_is_an_error_and_one_of_the_caller_is_not(status: int, failed: bool) -> None:
     with traced() as spans, request_span("GET", "http", {}) as span:
-        span.answered("GET", None, status)
+        span.set_response("GET", None, status)
     assert (spans[0].status.status_code is StatusCode.ERROR) is failed
     assert spans[0].name == "GET"
 
@@ -63,7 +63,7 @@ def test_a_chat_turn_is_told_without_what_was_said() -> None:
         request_span("POST", "http", {}),
         chat_span(agent="assistant", conversation_id="c-1", model="gpt-test") as turn,
     ):
-        turn.used(7, 3, "gpt-test-1")
+        turn.set_usage(7, 3, "gpt-test-1")
     chat, request = spans
     assert chat.name == "invoke_agent assistant"
     assert chat.parent is not None
@@ -87,7 +87,7 @@ def test_a_turn_that_raises_has_the_type_of_the_error_and_not_its_words() -> Non
         with pytest.raises(ValueError, match=PLANTED), chat_span(agent="a", conversation_id="c"):
             raise ValueError(PLANTED)
         with chat_span(agent="a", conversation_id="c") as turn:
-            turn.failed("model_unavailable")
+            turn.set_failure("model_unavailable")
     raised, failed = spans
     assert (raised.attributes or {})["error.type"] == "ValueError"
     assert (failed.attributes or {})["error.type"] == "model_unavailable"
@@ -115,9 +115,9 @@ def test_without_traces_nothing_is_made() -> None:
     exporter = InMemorySpanExporter()
     start_traces(TelemetrySettings(), exporter)()
     with request_span("GET", "http", {}) as span, chat_span(agent="a", conversation_id="c") as turn:
-        span.answered("GET", "/", 500)
-        turn.used(1, 1)
-        turn.failed("x")
+        span.set_response("GET", "/", 500)
+        turn.set_usage(1, 1)
+        turn.set_failure("x")
     assert exporter.get_finished_spans() == ()
 
 
@@ -139,7 +139,7 @@ def test_spans_arrive_at_a_receiver_over_http() -> None:
         endpoint = f"http://127.0.0.1:{server.server_port}/v1/traces"
         stop = start_traces(TelemetrySettings(traces=True, endpoint=endpoint, service_name="ours"))
         with request_span("GET", "http", {}) as span:
-            span.answered("GET", "/healthz", 200)
+            span.set_response("GET", "/healthz", 200)
         stop()
         server.shutdown()
         thread.join()

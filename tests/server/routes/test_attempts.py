@@ -7,9 +7,7 @@ from typing import Any, TypeAlias
 import httpx2
 import pytest
 
-from recollect.server.telemetry.collector import database_of
-from recollect.sql.scripts import Script, Statement
-
+from ..operations.kit import execute
 from .running import Running
 from .test_conversations import save
 
@@ -21,13 +19,10 @@ SendTwice: TypeAlias = Callable[[str, dict[str, Any]], list[httpx2.Response]]
 def send_twice(client: httpx2.Client, service: Running) -> SendTwice:
     """Send a request, lose what was noted of it, and send it again."""
 
-    def script() -> Script[None]:
-        yield Statement("UPDATE idempotency_keys SET made = NULL, leased_until = 0")
-
     def send(path: str, body: dict[str, Any]) -> list[httpx2.Response]:
         headers = {"Idempotency-Key": next(_keys)}
         first = client.post(path, json=body, headers=headers)
-        service.do(database_of(service.service.memory).write(script))
+        service.do(execute(service.service, "UPDATE idempotency_keys SET made = NULL, leased_until = 0"))
         return [first, client.post(path, json=body, headers=headers)]
 
     return send

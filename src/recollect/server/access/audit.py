@@ -30,8 +30,9 @@ from ...sql.columns import (
     time_to_column,
 )
 from ...sql.database import SQLStore
+from ...sql.description import tenants_in
 from ...sql.scripts import Row, Script, Statement
-from ..database.schema import AUDIT_LOG, ServiceSchema, tenants_in
+from ..database.schema import AUDIT_LOG, ServiceSchema
 
 OTHER = "other"
 """What is told of a target that may be personal."""

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 
 from fastapi import APIRouter, Request, Response
 
-from ..error_handlers import answer_problem
+from ..error_handlers import problem_response
 from ..problems import Problem
 
 router = APIRouter(include_in_schema=False)
@@ -64,7 +64,7 @@ async def file(request: Request, path: str) -> Response:
 def _answer(request: Request, path: str) -> Response:
     found = _files().get(path)
     if found is None:
-        return answer_problem(Problem("not_found", "the dashboard has no such file"))
+        return problem_response(Problem("not_found", "the dashboard has no such file"))
     headers = {**_HEADERS, "ETag": found.tag}
     if found.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

@@ -86,7 +86,7 @@ async def _run(service: Service, turn: ChatTurn) -> dict[str, Any]:
 
 
 def _tell_use(span: ChatSpan, told: Mapping[str, Any]) -> None:
-    span.used(told["usage"]["input_tokens"], told["usage"]["output_tokens"], told["model"])
+    span.set_usage(told["usage"]["input_tokens"], told["usage"]["output_tokens"], told["model"])
 
 
 class _Started(NamedTuple):
@@ -145,7 +145,7 @@ async def chat_stream(
             if event.kind == "turn.completed":
                 _tell_use(span, data)
             elif event.kind == "turn.failed":
-                span.failed(data["code"])
+                span.set_failure(data["code"])
                 data = {**data, "code": turn_code(data["code"])}
             yield ServerSentEvent(event=event.kind, data=data)
 

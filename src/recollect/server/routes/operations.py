@@ -1,4 +1,4 @@
-"""Whether the service lives, whether it can work, and what it measures. Nobody needs a key for these."""
+"""Liveness, readiness and metrics. These routes need no key."""
 
 import json
 
@@ -6,45 +6,46 @@ from fastapi import APIRouter, Request, Response
 from starlette.datastructures import State
 from starlette.responses import PlainTextResponse
 
-from ..health import Readiness, state_of
+from ..health import Readiness, worst_state
 from ..problems import MEDIA_TYPE, Problem
 from ..service import Service
-from ..telemetry.collector import Gathering
+from ..telemetry.collector import MetricsCollector
 from ..telemetry.logs import current_request_id
 from ..telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["operations"])
 
+_METRICS_OFF = "Metrics are off. The setting telemetry.metrics enables them."
 _PARTS = {"database": {"state": "ready"}, "embedder": {"state": "degraded", "why": "failing"}}
 
 
 @router.get(
     "/healthz",
     operation_id="operations.health",
-    summary="Say that the process lives",
+    summary="Check that the process is alive",
     responses={
         200: {
-            "description": "It does.",
+            "description": "The process is alive.",
             "content": {"application/json": {"example": {"status": "alive"}}},
         }
     },
 )
 async def health() -> Response:
-    """Nothing is looked at, not even the database: a process that answers need not be restarted."""
+    """Checks no other part, not even the database: a process that answers needs no restart."""
     return _json(200, {"status": "alive"})
 
 
 @router.get(
     "/readyz",
     operation_id="operations.readiness",
-    summary="Say whether requests can be served, part by part",
+    summary="Check that requests can be served, part by part",
     responses={
         200: {
-            "description": "They can; a part that is degraded is named.",
+            "description": "Requests can be served. Degraded parts are named.",
             "content": {"application/json": {"example": {"status": "degraded", "parts": _PARTS}}},
         },
         503: {
-            "description": "They cannot, or will soon not be: the service is being stopped.",
+            "description": "Requests cannot be served, or the service is stopping.",
             "content": {
                 "application/json": {
                     "example": {
@@ -59,39 +60,40 @@ async def health() -> Response:
 async def readiness(request: Request) -> Response:
     """The parts are the server, the database, its disk and schema, the workers, embedder and provider.
 
-    It is not ready while the disk is full, and degraded while the disk is nearly full or nothing learns.
+    The service is not ready while the disk is full. It is degraded while the disk is nearly full or no worker
+    is running.
     """
-    parts = await _readiness(request.app.state).look()
-    state = state_of(parts)
-    told = {"status": state, "parts": {name: part.to_dict() for name, part in parts.items()}}
-    return _json(503 if state == "not_ready" else 200, told)
+    parts = await _readiness(request.app.state).check()
+    state = worst_state(parts)
+    body = {"status": state, "parts": {name: part.to_dict() for name, part in parts.items()}}
+    return _json(503 if state == "not_ready" else 200, body)
 
 
 @router.get(
     "/metrics",
     operation_id="operations.metrics",
-    summary="Give the metrics to Prometheus",
+    summary="Read the metrics, for Prometheus",
     response_class=PlainTextResponse,
     responses={
         200: {
-            "description": "In Prometheus's text format.",
+            "description": "The metrics in Prometheus's text format.",
             "content": {"text/plain": {"example": "recollect_requests_in_flight 1.0\n"}},
         },
         404: {
-            "description": "The setting telemetry.metrics is off.",
-            "content": {MEDIA_TYPE: {"example": Problem("not_found", "metrics are off").document()}},
+            "description": "The setting `telemetry.metrics` is off.",
+            "content": {MEDIA_TYPE: {"example": Problem("not_found", _METRICS_OFF).document()}},
         },
     },
 )
 async def metrics(request: Request) -> Response:
-    """None of them tells of a tenant or a user."""
+    """No metric names a tenant or a user."""
     service = _service(request.app.state)
     if not service.settings.telemetry.metrics:
-        document = Problem("not_found", "metrics are off").document(current_request_id())
+        document = Problem("not_found", _METRICS_OFF).document(current_request_id())
         return _json(404, document, MEDIA_TYPE)
-    await _gathering(request.app.state).refresh()
+    await _collector(request.app.state).refresh()
     return Response(
-        service.metrics.text(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"}
+        service.metrics.render(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"}
     )
 
 
@@ -103,16 +105,16 @@ def _service(state: State) -> Service:
 def _readiness(state: State) -> Readiness:
     if not hasattr(state, "readiness"):
         state.readiness = Readiness(_service(state))
-    found: Readiness = state.readiness
-    return found
+    readiness: Readiness = state.readiness
+    return readiness
 
 
-def _gathering(state: State) -> Gathering:
-    if not hasattr(state, "gathering"):
-        state.gathering = Gathering(_service(state))
-    found: Gathering = state.gathering
-    return found
+def _collector(state: State) -> MetricsCollector:
+    if not hasattr(state, "metrics_collector"):
+        state.metrics_collector = MetricsCollector(_service(state))
+    collector: MetricsCollector = state.metrics_collector
+    return collector
 
 
-def _json(status: int, told: object, media_type: str = "application/json") -> Response:
-    return Response(json.dumps(told), status, {"Cache-Control": "no-store"}, media_type)
+def _json(status: int, body: object, media_type: str = "application/json") -> Response:
+    return Response(json.dumps(body), status, {"Cache-Control": "no-store"}, media_type)

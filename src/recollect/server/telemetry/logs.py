@@ -21,39 +21,39 @@ from ..settings import LoggingSettings
 _Raised: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 _OURS = ("recollect", "uvicorn")
-_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
-_MOST_CAUSES = 5
+_MAX_CAUSES = 5
 
 _request_id: ContextVar[str | None] = ContextVar("recollect_request_id", default=None)
 _log = logging.getLogger("recollect.server")
 
 
 def current_request_id() -> str | None:
-    """The id of the request that is being served; `None` outside of one."""
+    """The id of the request being served; `None` outside of a request."""
     return _request_id.get()
 
 
 def begin_request(given: str | None) -> str:
-    """Name the request that is being served as its caller did, if that is a sane name, or anew."""
-    request_id = given if given is not None and _SANE_ID.fullmatch(given) else uuid.uuid4().hex
+    """Set the id of the current request: the caller's own if it is well-formed, else a new one."""
+    request_id = given if given is not None and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
     _request_id.set(request_id)
     return request_id
 
 
-def log_fault(error: BaseException) -> None:
-    """Log an error that nobody expected: its type and place and those of its causes, without its words."""
-    _log.error("a request met what it should not", extra={"error": tell_error(error)})
+def log_unexpected(error: BaseException) -> None:
+    """Log an unexpected error: its type and place and those of its causes, without its message."""
+    _log.error("request failed unexpectedly", extra={"error": describe_error(error)})
 
 
-def tell_error(error: BaseException) -> str:
-    """What an error is and where it was raised, with its causes; not what it says."""
-    told: list[str] = []
-    at: BaseException | None = error
-    while at is not None and len(told) < _MOST_CAUSES:
-        told.append(_type_and_place(at))
-        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
-    return ", from ".join(told)
+def describe_error(error: BaseException) -> str:
+    """The type of an error and where it was raised, with its causes. The message is left out."""
+    chain: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(chain) < _MAX_CAUSES:
+        chain.append(_type_and_place(current))
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return ", from ".join(chain)
 
 
 def _type_and_place(error: BaseException) -> str:
@@ -63,23 +63,23 @@ def _type_and_place(error: BaseException) -> str:
 
 
 def configure_logging(settings: LoggingSettings) -> None:
-    """Log to standard error as the settings say, in place of whatever was configured before."""
+    """Log to standard error as the settings say. Replaces any earlier logging configuration."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_without_contents)
     handler.addFilter(_with_request_id)
     handler.setFormatter(_JsonLines() if settings.format == "json" else _TextLines(_TEXT))
     logging.root.handlers = [handler]
-    logging.root.setLevel(logging.WARNING)  # of other packages nothing but their worries
+    logging.root.setLevel(logging.WARNING)  # for other packages
     for name in _OURS:
         logging.getLogger(name).setLevel(settings.level.upper())
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers = []
-        logging.getLogger(name).propagate = name != "uvicorn.access"  # ours tells more, and less
+        logging.getLogger(name).propagate = name != "uvicorn.access"  # our access log replaces it
 
 
 def _without_contents(record: logging.LogRecord) -> bool:
     if record.name.partition(".")[0] not in _OURS:
-        record.msg, record.args = f"a message of {record.name}, at {record.filename}:{record.lineno}", None
+        record.msg, record.args = f"message of {record.name} at {record.filename}:{record.lineno}", None
     return True
 
 
@@ -91,7 +91,7 @@ def _with_request_id(record: logging.LogRecord) -> bool:
 
 
 class _JsonLines(JsonFormatter):
-    """An object a line."""
+    """One JSON object per line."""
 
     def __init__(self) -> None:
         renamed = {"levelname": "level", "name": "logger", "exc_info": "error"}
@@ -99,23 +99,23 @@ class _JsonLines(JsonFormatter):
             ["levelname", "name", "message"],
             rename_fields=renamed,
             timestamp="time",
-            # What uvicorn says a second time, in colours.
+            # uvicorn repeats its message there, in colours.
             reserved_attrs=[*_RESERVED, "color_message"],
         )
 
     def formatException(self, raised: _Raised) -> str:  # noqa: N802 - its name in the standard library
         """The type and the place of an exception."""
-        return tell_error(raised[1]) if raised[1] is not None else ""
+        return describe_error(raised[1]) if raised[1] is not None else ""
 
 
 class _TextLines(logging.Formatter):
-    """A line of words, and then what is known besides."""
+    """The message, followed by the extra fields as `name=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The formatted line."""
         raised, record.exc_info = record.exc_info, None
         line = super().format(record)
-        error = {"error": tell_error(raised[1])} if raised and raised[1] is not None else {}
+        error = {"error": describe_error(raised[1])} if raised and raised[1] is not None else {}
         return " ".join([line, *(f"{name}={value}" for name, value in (_extras(record) | error).items())])
 
 

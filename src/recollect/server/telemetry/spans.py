@@ -1,6 +1,6 @@
-"""OpenTelemetry spans for requests and chat turns, where they are asked for; else nothing, at no cost.
+"""OpenTelemetry spans for requests and chat turns. Without `telemetry.traces` nothing is recorded.
 
-Names follow OpenTelemetry's conventions for HTTP and for generative AI. No span holds what anybody said.
+Names follow OpenTelemetry's conventions for HTTP and for generative AI. No span contains message contents.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 _tracer: "Tracer | None" = None
-_SERVER_FAULT = 500
+_SERVER_ERROR = 500
 
 
 def start_traces(settings: TelemetrySettings, exporter: "SpanExporter | None" = None) -> Callable[[], None]:
-    """Begin to make spans, if the settings say so; call what is returned to send the last ones and end.
+    """Start recording spans if `settings.traces` is set. Call the returned function to flush and stop.
 
-    They go to `exporter`, or else by OTLP over HTTP to the endpoint of the settings.
+    Spans go to `exporter`, or by OTLP over HTTP to the endpoint of the settings.
     """
     global _tracer
     if not settings.traces:
@@ -53,26 +53,26 @@ def _otlp(settings: TelemetrySettings) -> "SpanExporter":
 
 
 class RequestSpan:
-    """The span of a request; without traces it is none, and does nothing."""
+    """The span of a request. Without tracing it does nothing."""
 
     def __init__(self, span: "Span | None" = None) -> None:
         self._span = span
 
-    def answered(self, method: str, route: str | None, status: int) -> None:
-        """Tell what became of the request."""
+    def set_response(self, method: str, route: str | None, status: int) -> None:
+        """Record the route and the status of the response."""
         if self._span is None:
             return
         self._span.update_name(f"{method} {route}" if route else method)
         self._span.set_attribute("http.response.status_code", status)
         if route:
             self._span.set_attribute("http.route", route)
-        if status >= _SERVER_FAULT:
+        if status >= _SERVER_ERROR:
             _fail(self._span, str(status))
 
 
 @contextmanager
 def request_span(method: str, scheme: str, headers: Mapping[str, str]) -> Iterator[RequestSpan]:
-    """A span around the serving of a request, which goes on with the trace of its caller."""
+    """Open a span around a request, as a child of the caller's trace if the headers name one."""
     tracer = _tracer
     if tracer is None:
         yield RequestSpan()
@@ -91,13 +91,13 @@ def request_span(method: str, scheme: str, headers: Mapping[str, str]) -> Iterat
 
 
 class ChatSpan:
-    """The span of a chat turn; without traces it is none, and does nothing."""
+    """The span of a chat turn. Without tracing it does nothing."""
 
     def __init__(self, span: "Span | None" = None) -> None:
         self._span = span
 
-    def used(self, input_tokens: int, output_tokens: int, model: str | None = None) -> None:
-        """Tell what the turn used of a model, and which one answered."""
+    def set_usage(self, input_tokens: int, output_tokens: int, model: str | None = None) -> None:
+        """Record the tokens of the turn and the model that answered."""
         if self._span is None:
             return
         self._span.set_attribute("gen_ai.usage.input_tokens", input_tokens)
@@ -105,8 +105,8 @@ class ChatSpan:
         if model is not None:
             self._span.set_attribute("gen_ai.response.model", model)
 
-    def failed(self, code: str) -> None:
-        """Tell that the turn failed, by a code."""
+    def set_failure(self, code: str) -> None:
+        """Record that the turn failed, with its code."""
         if self._span is not None:
             _fail(self._span, code)
 
@@ -120,7 +120,7 @@ def chat_span(
     system: str = "openai",
     operation: str = "invoke_agent",
 ) -> Iterator[ChatSpan]:
-    """A span around a turn of a chat, also a streamed one: it may be left in another task than entered."""
+    """Open a span around a chat turn. For a streamed turn it may end in another task than it began in."""
     tracer = _tracer
     if tracer is None:
         yield ChatSpan()
@@ -143,7 +143,7 @@ def _start_chat(
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": system,
-        "gen_ai.system": system,  # the name before it was `gen_ai.provider.name`
+        "gen_ai.system": system,  # the older name of `gen_ai.provider.name`
         "gen_ai.agent.name": agent,
         "gen_ai.conversation.id": conversation_id,
     }

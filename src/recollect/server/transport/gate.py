@@ -10,7 +10,7 @@ from ...errors import RecollectError
 from ..access.authentication import Caller, authenticate
 from ..access.limits import SlotLimits, Slots
 from ..access.origins import check_origin
-from ..error_handlers import answer_error, answer_problem
+from ..error_handlers import error_response, problem_response
 from ..problems import Problem
 from ..service import Service
 from ..settings import ServerSettings
@@ -49,10 +49,10 @@ class Gate:
                 if _is_guarded(scope["path"]):
                     receive = await self._pass(scope, receive, held)
             except Problem as problem:
-                await answer_problem(problem)(scope, receive, send)
+                await problem_response(problem)(scope, receive, send)
                 return
             except RecollectError as error:  # the keys are in the database, which may not answer
-                await answer_error(error)(scope, receive, send)
+                await error_response(error)(scope, receive, send)
                 return
             await self._app(scope, receive, send)
 

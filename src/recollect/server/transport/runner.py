@@ -26,7 +26,7 @@ from ...migrations import check_revision
 from ..app import create_app
 from ..service import Service
 from ..settings import ServerSettings, Settings
-from ..telemetry.logs import configure_logging, tell_error
+from ..telemetry.logs import configure_logging, describe_error
 from ..telemetry.spans import start_traces
 from .connections import TimedConnection
 from .listener import address_of, is_loopback, listen
@@ -85,7 +85,7 @@ class _StoppableServer(Server):
         """Begin to listen, and say where."""
         await super().startup(sockets)
         settle_heap()
-        self._service.metrics.forget_lag()
+        self._service.metrics.reset_lag()
         if self.started and sockets:
             print(f"Recollect listens on {address_of(sockets[0])}", flush=True)
 
@@ -170,5 +170,5 @@ async def _refuse_to_be_open(service: Service) -> None:
 def _log_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """What asyncio would log shows the error of a task with its words."""
     error = context.get("exception")
-    told = {} if error is None else {"error": tell_error(error)}
+    told = {} if error is None else {"error": describe_error(error)}
     _log.error("something in the background failed", extra=told)

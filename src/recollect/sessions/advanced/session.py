@@ -2,10 +2,11 @@
 
 import logging
 from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...items import decode_item
+from ...items import Item, decode_item
 from ...sql.scripts import MakeScript, Row, Script, T
 from ...text_checks import check_text
 from ..protocol import Items
@@ -21,11 +22,15 @@ class AdvancedSession(BranchingSession):
     keeps_abilities = True
 
     _stores_usage = False
+    _write_guard: MakeScript[None] | None = None
 
-    def _configure(self, logger: logging.Logger | None, store_usage: bool) -> None:
+    def _configure(
+        self, logger: logging.Logger | None, store_usage: bool, write_guard: MakeScript[None] | None
+    ) -> None:
         if logger is not None:
             self._logger = logger
         self._stores_usage = store_usage
+        self._write_guard = write_guard
 
     async def get_items(
         self,
@@ -39,9 +44,13 @@ class AdvancedSession(BranchingSession):
 
         `at_turn` gives them as they were at the end of that turn. The Runner passes its context as `wrapper`.
         """
+        await self.begin_run(wrapper)
+        return await super().get_items(limit, branch_id, at_turn=at_turn)
+
+    async def begin_run(self, wrapper: Any) -> None:
+        """Record that a run has begun, so that its usage can be stored. `wrapper` is the Runner's context."""
         if getattr(wrapper, "usage", None) is not None:
             mark_run(wrapper)
-        return await super().get_items(limit, branch_id, at_turn=at_turn)
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Append a batch to the current branch, whole or not at all.
@@ -144,6 +153,23 @@ class AdvancedSession(BranchingSession):
         check_turn(user_turn_number, least=0)
         rows = await self._engine.fetch(self._usage_queries.of_turn, (*scope, user_turn_number), list[Row])
         return TurnUsage.of_row(tuple(rows[0])).as_dict() if rows else {}
+
+    def _append(self, encoded: list[str]) -> Script[None]:
+        yield from self._check_guard()
+        yield from super()._append(encoded)
+
+    def _pop(self, accept: Callable[[Item], bool] | None = None) -> Script[Item | None]:
+        yield from self._check_guard()
+        return (yield from super()._pop(accept))
+
+    def _check_guard(self) -> Script[None]:
+        """Run the guard, which raises to refuse the write.
+
+        The session is locked first: the result of the guard then holds until this transaction ends.
+        """
+        if self._write_guard is not None:
+            yield from self._lock()
+            yield from self._write_guard()
 
     def _counting(self, wrapper: Any, append: MakeScript[T]) -> Script[T]:
         """Append, and count the cost of the run so far."""

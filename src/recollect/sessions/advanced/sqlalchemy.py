@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from ...sql.scripts import MakeScript
 from ..sqlalchemy import SQLAlchemySession
 from .session import AdvancedSession
 
@@ -11,7 +12,8 @@ class AdvancedSQLAlchemySession(AdvancedSession, SQLAlchemySession):
     """A session with branches, usage and structured queries on a database server.
 
     `store_usage` adds what a run costs to its turn while the Runner stores its items; without it, call
-    `store_run_usage` after each run. Further arguments are those of `SQLAlchemySession`.
+    `store_run_usage` after each run. `write_guard` makes a script that runs in each transaction that adds or
+    pops items, and raises to refuse it. Further arguments are those of `SQLAlchemySession`.
     """
 
     def __init__(
@@ -20,7 +22,8 @@ class AdvancedSQLAlchemySession(AdvancedSession, SQLAlchemySession):
         *,
         logger: logging.Logger | None = None,
         store_usage: bool = False,
+        write_guard: MakeScript[None] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(session_id, **kwargs)
-        self._configure(logger, store_usage)
+        self._configure(logger, store_usage, write_guard)

@@ -7,6 +7,7 @@ than PostgreSQL does, and would prepare named statements, which PgBouncer loses.
 import asyncio
 import re
 import select
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, lru_cache, partial
@@ -46,6 +47,9 @@ class EngineState:
         self.prepared: set[Schema] = set()
         self.preparing = PerLoop(asyncio.Lock)
         self.turn = PerLoop(asyncio.Lock)
+
+
+_states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
 
 
 class Connections:
@@ -166,6 +170,11 @@ class Connections:
                 async with asyncio.timeout(self._longest_call):
                     rows = await self._speak(driver, statement, values) or rows
         return rows
+
+
+def connections_on(engine: AsyncEngine) -> Connections:
+    """The connections of an engine that the caller opened. All users of one engine share its state."""
+    return Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
 
 
 def name_of(url: URL) -> str:

@@ -91,6 +91,11 @@ class SharedEngine(SQLAlchemyEngine):
         """The engine of the running event loop."""
         return self.engines.engine
 
+    def connection_counts(self) -> dict[str, int]:
+        """Connections in the pool of the running event loop, by state."""
+        pool: Any = self.engines.here().engine.sync_engine.pool
+        return {"used": pool.checkedout(), "idle": pool.checkedin(), "most": pool.size()}
+
 
 def _open(url: URL, options: Mapping[str, Any]) -> Connections:
     connect_args = {**_bounds(url), **options.get("connect_args", {})}

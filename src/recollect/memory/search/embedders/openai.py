@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....errors import EmbeddingError
 from ....event_loops import PerLoop
-from ....extras import require_extra
-from ....strategies.summarizers.clients import ClientPerLoop, makes_connections_itself
+from ....models.clients import ProviderClient
 from ..documents import Vectors
 from .protocol import checked, nothing, readable
 
@@ -42,13 +41,16 @@ class OpenAIEmbedder:
         max_retries: int = 2,
         max_concurrent: int = 4,
     ) -> None:
-        self._sdk = require_extra("openai", "openai", type(self).__name__)
         self.model = model
         self.dimensions = dimensions
-        options = {"api_key": api_key, "base_url": base_url, "timeout": timeout, "max_retries": max_retries}
-        self._given = client
-        self._options = options
-        self._own: ClientPerLoop[Any] = ClientPerLoop(self._new_client)
+        options = {"api_key": api_key, "base_url": base_url, "timeout": timeout}
+        self._provider = ProviderClient(
+            "openai",
+            type(self).__name__,
+            client=client,
+            max_retries=max_retries if client is None else None,
+            **options,
+        )
         self._at_most = AtMost(max_concurrent)
 
     @property
@@ -63,27 +65,15 @@ class OpenAIEmbedder:
 
     async def aclose(self) -> None:
         """Close the connections that were made here."""
-        await self._own.aclose()
-
-    async def _client(self) -> Any:
-        """One for this event loop; one that was given with connections of its own cannot be copied."""
-        if self._given is not None and not makes_connections_itself(self._given):
-            return self._given
-        return await self._own.get()
-
-    def _new_client(self) -> Any:
-        """A client with connections of its own; where one was given, a copy that never touches its own."""
-        if self._given is None:
-            return self._sdk.AsyncOpenAI(**self._options)
-        return self._given.copy(http_client=self._sdk.DefaultAsyncHttpxClient())
+        await self._provider.aclose()
 
     async def _embed_batch(self, texts: list[str]) -> Vectors:
         try:
-            client = await self._client()
+            client = await self._provider.get()
             async with self._at_most.turn():
                 answer = await client.embeddings.create(model=self.model, input=texts, **self._shortened())
             vectors = [entry.embedding for entry in sorted(answer.data, key=lambda entry: int(entry.index))]
-        except self._sdk.OpenAIError as error:
+        except self._provider.error as error:
             raise EmbeddingError(f"{self.model} gave no vectors: {type(error).__name__}") from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:  # an answer of another shape
             raise EmbeddingError(f"{self.model} answered what cannot be read as vectors") from error
