@@ -1,6 +1,6 @@
 """Databases opened by URL or path, for stores that have tables of their own."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from weakref import WeakSet
 
 from ..errors import DiskFullError
+from ..event_loops import Lifetime
 from ..extras import require_extra
 from .schema import Schema
 from .scripts import Decode, Engine, MakeScript
@@ -32,7 +33,7 @@ class Database:
         self,
         engine: Engine,
         dialect: str,
-        release: Callable[[], AsyncGenerator[None] | None],
+        release: Callable[[], Lifetime | None],
         drop: Callable[[], object],
     ) -> None:
         """`release` gives the engine back and returns a generator to close, if any; `drop` never waits."""
@@ -58,7 +59,7 @@ class Database:
         if closing is not None:
             await closing.aclose()
 
-    def _release_once(self) -> AsyncGenerator[None] | None:
+    def _release_once(self) -> Lifetime | None:
         if self.closed:
             return None
         self.closed = True

@@ -85,7 +85,7 @@ async def test_a_view_closes_nothing_and_starts_what_its_store_has(file_place: P
             assert await view.drain(20) == Coverage(remembered=1)
         await view.aclose()
         assert await view.coverage() == Coverage(remembered=1)
-        assert view._workers is None or view._workers is store._workers
+        assert view._shared is store._shared
         assert await view.for_tenant("b").coverage() == Coverage()
 
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from ...cancellation import finish_despite_cancellation, wait_until_done
 from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelUnavailableError, StorageError
 from ...sql.scripts import Script
-from ..background import to_its_end
 from ..database import entries, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
@@ -83,13 +83,12 @@ class Runner:
         queue, seconds = self._database.queue, self._options.lease_seconds
         take = partial(runs.take, queue, self.tenant, lease, seconds, column_now())
         taking = asyncio.ensure_future(self._database.write(take))
-        try:
-            return await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            await asyncio.wait({taking})
-            if not taking.cancelled() and taking.exception() is None and (task := taking.result()):
-                await self._give_back(task)
-            raise
+        cancelled = await wait_until_done(taking)
+        if cancelled is None:
+            return taking.result()
+        if not taking.cancelled() and taking.exception() is None and (task := taking.result()):
+            await finish_despite_cancellation(self._give_back(task))
+        raise cancelled
 
     async def do(self, task: Task) -> None:
         """Do a run. Whatever goes wrong in it is kept with it, and is not raised.
@@ -100,13 +99,13 @@ class Runner:
         try:
             seconds = await self._meter.wait(task.run.tenant)
             if seconds > 0:
-                await to_its_end(self._give_back(task, seconds))
+                await finish_despite_cancellation(self._give_back(task, seconds))
             else:
                 await work.do()
         except LeaseLostError:
             _log.warning("run %s was taken over by another worker", task.run.run_id)
         except asyncio.CancelledError:
-            await to_its_end(self._give_back(task))
+            await finish_despite_cancellation(self._give_back(task))
             raise
         except Exception as error:  # noqa: BLE001 - extractors are others' code: whatever they raise is a failure
             await self._fail(task, work.stage, error)
@@ -157,7 +156,7 @@ async def _patiently(task: Task, call: Callable[[], Coroutine[Any, Any, T]]) -> 
     pause = _FIRST_PAUSE
     while True:
         try:
-            return await to_its_end(call())
+            return await finish_despite_cancellation(call())
         except StorageError as error:
             if type(error) is StorageError:
                 raise
@@ -235,7 +234,7 @@ class _Work:
         answer = Answer(Mind("", None, ()))
         if self._excerpt.messages:
             answer = await self._held(self._extractor.mind(self._excerpt, known))
-        await to_its_end(self._keep_mind(answer), _LONGEST_PAUSE)
+        await finish_despite_cancellation(self._keep_mind(answer), grace=_LONGEST_PAUSE)
 
     async def _keep_mind(self, answer: Answer[Mind]) -> None:
         found = replace(answer.value, candidates=one_fact_each(answer.value.candidates))

@@ -11,7 +11,7 @@ from ...errors import StorageError
 from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
-from .embedding_backfill import Embedding
+from .embedding_backfill import EmbeddingBackfill
 from .runner import Runner
 from .scheduler import QuietConversations
 
@@ -29,7 +29,7 @@ class Workers:
     """
 
     def __init__(
-        self, database: MemoryDatabase, runner: Runner, count: int, embedding: Embedding | None = None
+        self, database: MemoryDatabase, runner: Runner, count: int, embedding: EmbeddingBackfill | None = None
     ) -> None:
         self._database = database
         self._runner = runner

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ExtractionError, ModelRefusedError
 from ...extras import require_extra
-from ...memory.extraction.faults import fault_of_status, seconds_to_wait, unavailable
+from ...models.errors import error_of_status, model_unavailable, retry_after_seconds
 from ..values import ChatTurn
 from .active_turn import Parts
 from .database.turns import ChatTurns
@@ -60,9 +60,9 @@ def fault_of(error: Any) -> ExtractionError:
     """What an error of the client means, in words that quote nothing of the provider's."""
     status = getattr(error, "status_code", None)
     if status is None:
-        return unavailable(f"there is no connection to the provider ({type(error).__name__})")
+        return model_unavailable(f"there is no connection to the provider ({type(error).__name__})")
     headers = getattr(getattr(error, "response", None), "headers", {})
-    return fault_of_status(status, retry_after=seconds_to_wait(headers))
+    return error_of_status(status, retry_after=retry_after_seconds(headers))
 
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ModelRefusedError
 from ...extras import require_extra
 from ...items import ModelUsage
-from ...memory.run import MOST_TOKENS
+from ...models.values import MOST_TOKENS
 from ...strategies.session import StrategySession
 from ..errors import told_failure
 from ..values import ChatEvent, ChatReply, ToolCall

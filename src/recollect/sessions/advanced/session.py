@@ -44,9 +44,13 @@ class AdvancedSession(BranchingSession):
 
         `at_turn` gives them as they were at the end of that turn. The Runner passes its context as `wrapper`.
         """
+        await self.begin_run(wrapper)
+        return await super().get_items(limit, branch_id, at_turn=at_turn)
+
+    async def begin_run(self, wrapper: Any) -> None:
+        """Record that a run has begun, so that its usage can be stored. `wrapper` is the Runner's context."""
         if getattr(wrapper, "usage", None) is not None:
             mark_run(wrapper)
-        return await super().get_items(limit, branch_id, at_turn=at_turn)
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Append a batch to the current branch, whole or not at all.

@@ -20,6 +20,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from ...cancellation import finish_despite_cancellation
 from ...errors import ConnectionLostError, StorageError
+from ...event_loops import PerLoop
 from ..schema import Schema
 from ..scripts import Row
 from .errors import explain, explain_connecting, explained
@@ -44,23 +45,11 @@ class EngineState:
 
     def __init__(self) -> None:
         self.prepared: set[Schema] = set()
-        self.preparing = LockOfLoop()  # held while tables are created
-        self.turn = LockOfLoop()  # held by the user of a connection that all share
+        self.preparing = PerLoop(asyncio.Lock)
+        self.turn = PerLoop(asyncio.Lock)
 
 
 _states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
-
-
-class LockOfLoop:
-    """One lock for each event loop."""
-
-    def __init__(self) -> None:
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
-        self._locks = weakref.WeakKeyDictionary()
-
-    def here(self) -> asyncio.Lock:
-        """The lock of the running event loop."""
-        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
 class Connections:
@@ -95,7 +84,7 @@ class Connections:
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[Run]:
         """From a pool that has one connection for all callers."""
-        async with self.state.turn.here(), self._one() as run:
+        async with self.state.turn.get(), self._one() as run:
             yield run
 
     @asynccontextmanager
@@ -130,7 +119,7 @@ class Connections:
         except StorageError as error:
             if type(error) is not StorageError:
                 raise
-            # Another program, which does not take our lock, created the same tables at the same time.
+            # Another process, which does not know our lock, may have created the same tables: try once more.
             await finish_despite_cancellation(attempt())
 
     async def _take(self) -> PoolProxiedConnection:

@@ -38,7 +38,7 @@ class SQLAlchemyEngine:
                 await self._create_missing(connections, schema)
 
     async def _create_missing(self, connections: Connections, schema: Schema) -> None:
-        async with connections.state.preparing.here():
+        async with connections.state.preparing.get():
             if schema not in connections.state.prepared:
                 if connections.dialect == "sqlite":
                     await self._write(connections, migrate_sqlite(schema))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
+from ...cancellation import wait_until_done
 from ..scripts import MakeScript
 from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
 from .wal import Log
@@ -300,9 +301,5 @@ async def _wait_despite_cancellation(job: Job) -> None:
 
     The outcome is discarded: the caller raises `CancelledError`.
     """
-    while not job.future.done():
-        try:
-            await asyncio.wait([job.future])
-        except asyncio.CancelledError:
-            continue
+    await wait_until_done(job.future)
     job.future.exception()  # marks the exception as retrieved, or asyncio would log it
