@@ -166,7 +166,9 @@ class _Consolidation:
                 return True
         return False
 
-    def _targets(self, candidate: Candidate, decision: Decision, excluded: str | None = None) -> tuple[str, ...]:
+    def _targets(
+        self, candidate: Candidate, decision: Decision, excluded: str | None = None
+    ) -> tuple[str, ...]:
         """The ids of the entries that a candidate supersedes.
 
         Only known entries of the same type that were not said later count, and each is superseded once.

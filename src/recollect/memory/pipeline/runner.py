@@ -19,9 +19,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from ...cancellation import finish_despite_cancellation, wait_until_done
 from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelUnavailableError, StorageError
 from ...sql.scripts import Script
-from ..background import to_its_end
 from ..database import entries, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
@@ -97,13 +97,12 @@ class Runner:
         queue, seconds = self._database.queue, self._options.lease_seconds
         take = partial(runs.take, queue, self.tenant, lease, seconds, column_now())
         claim = asyncio.ensure_future(self._database.write(take))
-        try:
-            return await asyncio.shield(claim)
-        except asyncio.CancelledError:
-            await asyncio.wait({claim})
-            if not claim.cancelled() and claim.exception() is None and (task := claim.result()):
-                await self._release(task)
-            raise
+        cancelled = await wait_until_done(claim)
+        if cancelled is None:
+            return claim.result()
+        if not claim.cancelled() and claim.exception() is None and (task := claim.result()):
+            await finish_despite_cancellation(self._release(task))
+        raise cancelled
 
     async def execute(self, task: Task) -> None:
         """Execute a claimed run. An error is stored with the run as a failure and not raised.
@@ -115,13 +114,13 @@ class Runner:
         try:
             seconds = await self._meter.wait(task.run.tenant)
             if seconds > 0:
-                await to_its_end(self._release(task, seconds))
+                await finish_despite_cancellation(self._release(task, seconds))
             else:
                 await execution.run_stages()
         except LeaseLostError:
             _log.warning("lease lost, run taken over by another worker: run %s", task.run.run_id)
         except asyncio.CancelledError:
-            await to_its_end(self._release(task))
+            await finish_despite_cancellation(self._release(task))
             raise
         except Exception as error:  # noqa: BLE001 - an extractor is users' code: any error of it is a failure
             await self._fail(task, execution.stage, error)
@@ -174,7 +173,7 @@ async def _retry_until_available(task: Task, call: Callable[[], Coroutine[Any, A
     pause = _FIRST_PAUSE
     while True:
         try:
-            return await to_its_end(call())
+            return await finish_despite_cancellation(call())
         except StorageError as error:
             if type(error) is StorageError:
                 raise
@@ -252,7 +251,7 @@ class _Execution:
         answer = Answer(Mind("", None, ()))
         if self._excerpt.messages:
             answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
-        await to_its_end(self._store_mind(answer), _LONGEST_PAUSE)
+        await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
 
     async def _store_mind(self, answer: Answer[Mind]) -> None:
         found = replace(answer.value, candidates=split_facts(answer.value.candidates))
