@@ -10,7 +10,7 @@ from ...cancellation import wait_until_done
 from ...errors import InvalidTypeError, InvalidValueError
 from ...items import ModelUsage
 from ...memory.conversation import Message
-from ...memory.pipeline.token_meter import Metered
+from ...memory.pipeline.token_meter import GuardedMeter
 from ...sessions.events import EventLog
 from ...strategies.session import StrategySession
 from ...strategies.summaries import ConversationSummaryStore
@@ -33,7 +33,7 @@ class Parts:
     events: EventLog
     summaries: ConversationSummaryStore
     options: ChatOptions
-    meter: Metered
+    meter: GuardedMeter
 
 
 T = TypeVar("T")
