@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from ...errors import InvalidTypeError, InvalidValueError
 from ...items import ModelUsage
 from ...memory.conversation import ConversationSettings, Message
-from ...memory.pipeline.token_meter import Metered
+from ...memory.pipeline.token_meter import GuardedMeter
 from ...sessions.events import EventLog
 from ...strategies.session import StrategySession
 from ...strategies.summaries import ConversationSummaryStore
@@ -33,7 +33,7 @@ class Parts:
     events: EventLog
     summaries: ConversationSummaryStore
     options: ChatOptions
-    meter: Metered
+    meter: GuardedMeter
     summarizer: Summarizer | None = None
 
     def view(self, chat: ChatSession, strategy: Strategy | None) -> StrategySession:

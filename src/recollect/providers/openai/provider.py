@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ...memory.pipeline.token_meter import Metered, TokenMeter
+from ...memory.pipeline.token_meter import GuardedMeter, TokenMeter
 from ...sessions.events import EventLog
 from ...sql.database import SQLStore, open_on_engine
 from ...strategies.summaries import ConversationSummaryStore
@@ -280,7 +280,7 @@ def build_openai_provider(
             _open_store(EventLog, url, engine, **database),
             _open_store(ConversationSummaryStore, url, engine, **database),
             options,
-            Metered(meter),
+            GuardedMeter(meter),
             summarizer,
         )
     )
