@@ -18,9 +18,10 @@ from ..errors import (
     SessionClosedError,
     StorageError,
 )
+from ..event_loops import PerLoop
 from ..extras import require_extra
 from ..items import Item, encode_items
-from ..models.clients import ClientPerLoop, can_copy, copy_client
+from ..models.clients import can_copy, close_client, copy_client
 from ..models.errors import retry_after_seconds
 from .protocol import Items, Session, SessionABC
 
@@ -146,7 +147,7 @@ class OpenAIConversationsSession(_Base):
         """Refuse further calls, and let go of a client that was made here. Twice is harmless."""
         self._closed = True
         if self._client_is_ours:
-            self._clients.release()
+            self._clients.forget_all()
 
     async def aclose(self) -> None:
         """As `close`, when what is under way has ended."""
@@ -272,7 +273,7 @@ class OpenAIConversationsSession(_Base):
 
     async def _client(self) -> "AsyncOpenAI":
         client = self._openai_client
-        return await self._clients.get() if can_copy(client) else client
+        return self._clients.get() if can_copy(client) else client
 
 
 Session.register(OpenAIConversationsSession)
@@ -334,17 +335,17 @@ def _wait_before_retry(error: "openai.APIError", attempt: int) -> float | None:
 # --- several event loops ---
 
 
-def _copies_of(client: "AsyncOpenAI") -> "ClientPerLoop[AsyncOpenAI]":
+def _copies_of(client: "AsyncOpenAI") -> "PerLoop[AsyncOpenAI]":
     """The copies of a client, one for each event loop. Sessions that share a client share its copies."""
     copies = _copies.get(client)
     if copies is None:
         # A weak reference: the client is a key here, and a copy must not keep it alive.
         original = ref(client)
-        copies = _copies.setdefault(client, ClientPerLoop(lambda: copy_client(openai, original())))
+        copies = _copies.setdefault(client, PerLoop(lambda: copy_client(openai, original()), close_client))
     return copies
 
 
-_copies: "WeakKeyDictionary[AsyncOpenAI, ClientPerLoop[AsyncOpenAI]]" = WeakKeyDictionary()
+_copies: "WeakKeyDictionary[AsyncOpenAI, PerLoop[AsyncOpenAI]]" = WeakKeyDictionary()
 
 
 class CrossLoopLock:

@@ -81,16 +81,11 @@ async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Findin
 
 
 async def _learning(url: str) -> Finding:
-    from ...memory.database.schema import QUEUE
     from ...memory.store import MemoryStore
 
     async with MemoryStore(url, workers=0, embedder=None, all_tenants=True) as store:
         now = await store.coverage()
-        waited = await store._database.fetch(
-            f"SELECT {store._database.dialect.now} - min(available_at) FROM {QUEUE.name}",
-            (),
-            lambda rows: float(rows[0][0] or 0),
-        )
+        waited = await store.monitor.seconds_behind()
     remembered = plural(now.remembered, "conversation")
     partial = describe_partial(now.partial)
     text = f"{remembered} remembered, {now.pending:,} pending, {now.failed:,} failed{partial}"

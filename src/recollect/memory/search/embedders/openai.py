@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ....errors import EmbeddingError
+from ....event_loops import PerLoop
 from ....models.clients import ProviderClient
 from ..documents import Vectors
 from .protocol import checked, nothing, readable
@@ -103,9 +104,8 @@ class AtMost:
     def __init__(self, most: int) -> None:
         if most < 1:
             raise ValueError(f"max_concurrent must be at least 1, and it is {most}")
-        self._most = most
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._semaphores = PerLoop(partial(asyncio.Semaphore, most))
 
     def turn(self) -> asyncio.Semaphore:
         """What is held for a turn: a semaphore works only in the loop that first waited for it."""
-        return self._by_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._most))
+        return self._semaphores.get()
