@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from .problems import MEDIA_TYPE
-from .schemas.base import HIT_LIMIT, MOST_ITEMS, PAGE_SIZE
+from .schemas.base import HIT_LIMIT, MAX_ITEMS, PAGE_SIZE
 from .schemas.chat import EVENTS
 from .schemas.problems import ProblemDocument, add_problem, problems
 from .settings import ServerSettings
@@ -188,7 +188,7 @@ def _tell_limits_of_bodies(schemas: dict[str, Any], limits: ServerSettings) -> N
         if schema.get("additionalProperties") is False and "limit" in properties:
             _tell_most(properties["limit"], limits, HIT_LIMIT)
         if schema.get("additionalProperties") is False and "messages" in properties:
-            properties["messages"]["maxItems"] = min(limits.max_messages, MOST_ITEMS)
+            properties["messages"]["maxItems"] = min(limits.max_messages, MAX_ITEMS)
 
 
 def _tell_most(schema: dict[str, Any], limits: ServerSettings, default: int) -> None:

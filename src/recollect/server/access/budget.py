@@ -22,7 +22,7 @@ from ...sql.database import SQLStore
 from ..database import tokens as rows
 from ..database.schema import ServiceSchema
 from ..problems import Problem
-from .cache import BrieflyKept
+from .cache import ExpiringCache
 
 _log = logging.getLogger("recollect.budget")
 _RETRY_IN_FLIGHT = 2.0  # seconds after which a turn in flight may have ended
@@ -107,7 +107,7 @@ class Budget:
         self._rules = rules or ReservationRules()
         self._now = now
         self._estimates = TurnEstimates()
-        self._used: BrieflyKept[tuple[str, str], int] = BrieflyKept()
+        self._used: ExpiringCache[tuple[str, str], int] = ExpiringCache()
         self.on_spent: Callable[[int], None] = _count_nowhere
         """Whom else to tell what was spent in this process."""
         self.spent_here = 0

@@ -9,7 +9,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class BrieflyKept(Generic[K, V]):
+class ExpiringCache(Generic[K, V]):
     """Keeps values for a short time, and never more than a number of them: the oldest go first."""
 
     def __init__(

@@ -19,7 +19,7 @@ from ...sql.database import SQLStore
 from ...sql.scripts import Row, Script, Statement
 from ...text_checks import check_text
 from ..database.schema import API_KEYS, ServiceSchema
-from .cache import BrieflyKept
+from .cache import ExpiringCache
 
 logger = logging.getLogger(__name__)
 
@@ -92,10 +92,10 @@ class KeyStore(SQLStore):
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
-        self._known: BrieflyKept[str, _Stored] = BrieflyKept()
+        self._known: ExpiringCache[str, _Stored] = ExpiringCache()
         # Apart from those that exist, which a flood of invented ids would push out.
-        self._unknown: BrieflyKept[str, bool] = BrieflyKept()
-        self._none: BrieflyKept[str, bool] = BrieflyKept()
+        self._unknown: ExpiringCache[str, bool] = ExpiringCache()
+        self._none: ExpiringCache[str, bool] = ExpiringCache()
         self._were_made = False
 
     async def create(

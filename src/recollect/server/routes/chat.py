@@ -16,13 +16,13 @@ from ..access.budget import Reservation
 from ..dependencies import OnceDep, Reader, ServiceDep, Writer, WriteStore, make_router
 from ..error_handlers import turn_code
 from ..idempotency import Ids
-from ..problems import Problem, refused_input
-from ..schemas.base import answer_json
-from ..schemas.chat import STREAM, AgentList, ChatAnswer, ChatRequest, tell_agent
+from ..problems import Problem, translate_input_errors
+from ..schemas.base import json_response
+from ..schemas.chat import STREAM, AgentList, ChatRequest, ChatResponse, serialize_agent
 from ..schemas.problems import problems
 from ..service import Service
 from ..telemetry.spans import ChatSpan, chat_span
-from .shared import found, note_target
+from .shared import require_found, set_audit_target
 
 router = make_router("chat")
 
@@ -36,14 +36,14 @@ router = make_router("chat")
 )
 async def list_agents(_: Reader, service: ServiceDep) -> Response:
     """Their names, what they are for, and what they can do."""
-    return answer_json({"agents": [tell_agent(agent) for agent in service.provider.agents()]})
+    return json_response({"agents": [serialize_agent(agent) for agent in service.provider.agents()]})
 
 
 @router.post(
     "/v1/chat",
     operation_id="chat.run",
     summary="Say something to an agent, and get its answer",
-    response_model=ChatAnswer,
+    response_model=ChatResponse,
     responses=problems("chat"),
 )
 async def chat(
@@ -64,21 +64,21 @@ async def chat(
     async def make(ids: Ids) -> dict[str, Any]:
         turn = await asked.turn(ids)
         ids.about(turn.conversation.user_id)
-        note_target(request, "turn", turn.turn_id)
+        set_audit_target(request, "turn", turn.turn_id)
         answers.append(await _run(service, turn))
         return _ids_of(turn)
 
     made = await once(make)
     if not answers:  # it was run before: this is what was kept of it
-        note_target(request, "turn", made["turn_id"])
+        set_audit_target(request, "turn", made["turn_id"])
         turn = await asked.turn_again(made["conversation_id"], made["turn_id"])
         answers.append(await _run(service, turn))
-    return answer_json(answers[0])
+    return json_response(answers[0])
 
 
 async def _run(service: Service, turn: ChatTurn) -> dict[str, Any]:
     with chat_span(agent=turn.agent, conversation_id=turn.conversation.conversation_id) as span:
-        with refused_input():
+        with translate_input_errors():
             reply = await service.provider.run(turn)
         told = reply.to_dict(turn.conversation.session_id)
         _tell_use(span, told)
@@ -114,7 +114,7 @@ async def _start(
         return _ids_of(turns[0])
 
     made = await once(make)
-    note_target(request, "turn", made["turn_id"])
+    set_audit_target(request, "turn", made["turn_id"])
     turn = turns[0] if turns else await asked.turn_again(made["conversation_id"], made["turn_id"])
     return _Started(turn, await service.provider.start(turn))
 
@@ -169,13 +169,15 @@ class Asked:
         async with self._reserved() as reservation:
             if wanted is None:
                 return self._made(await self._open(ids("conversation")), ids("turn"), reservation)
-            told = found(await self._outline(wanted), "conversation")
+            told = require_found(await self._outline(wanted), "conversation")
             self._check(told)
             return self._made(Conversation.from_dict(told), ids("turn"), reservation)
 
     async def turn_again(self, conversation_id: str, turn_id: str) -> ChatTurn:
         """A turn that was asked for before, in the conversation that it was in."""
-        return await self._turn_in(found(await self._outline(conversation_id), "conversation"), turn_id)
+        return await self._turn_in(
+            require_found(await self._outline(conversation_id), "conversation"), turn_id
+        )
 
     async def _turn_in(self, told: Mapping[str, Any], turn_id: str) -> ChatTurn:
         """Where there is an answer, it is given whatever has become of the conversation and the budget."""
@@ -214,7 +216,7 @@ class Asked:
         )
 
     async def _outline(self, conversation_id: str) -> dict[str, Any] | None:
-        with refused_input():
+        with translate_input_errors():
             return await self._store.get_conversation_outline(conversation_id)
 
     def _check(self, told: Mapping[str, Any]) -> None:
@@ -230,7 +232,7 @@ class Asked:
             error = {"field": "body.user_id", "message": "must be given where conversation_id is not"}
             raise Problem("validation_failed", "user_id is missing", errors=[error])
         agent = self._known(body.wanted_agent or self._service.settings.chat.default_agent)
-        with refused_input():
+        with translate_input_errors():
             return await self._store.open_conversation(
                 agent, body.user_id, session_id=body.session_id, conversation_id=conversation_id
             )

@@ -7,19 +7,19 @@ from pydantic import AfterValidator, Field
 
 from ...memory.times import read_date
 from . import examples
-from .base import Answer, Filters, NextCursor, Paged, TimeTold, exampled
+from .base import NextCursor, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
 from .conversation_details import UsageTotals
 
 
-class AuditQuery(Paged):
+class AuditQuery(PageQuery):
     """Which entries of the audit log are listed."""
 
 
-class AuditTold(Answer):
+class AuditEntryPayload(ResponseBody):
     """Who did what, and when. Never contents."""
 
     entry_id: str
-    at: TimeTold
+    at: Timestamp
     key_id: str | None
     action: str
     target: str | None = Field(description="The ids of what it was about.")
@@ -27,10 +27,10 @@ class AuditTold(Answer):
     request_id: str | None
 
 
-class AuditPage(Answer):
+class AuditPage(ResponseBody):
     """The audit log, the newest first."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -47,11 +47,11 @@ class AuditPage(Answer):
         }
     )
 
-    items: list[AuditTold]
+    items: list[AuditEntryPayload]
     next_cursor: NextCursor
 
 
-class LimitsTold(Answer):
+class TenantLimits(ResponseBody):
     """What the tenant may use; null is without limit."""
 
     requests_per_minute: int | None
@@ -59,10 +59,10 @@ class LimitsTold(Answer):
     retention_days: int | None
 
 
-class Whoami(Answer):
+class Whoami(ResponseBody):
     """Who calls, as the service knows them."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "tenant": "default",
             "scope": "admin",
@@ -75,7 +75,7 @@ class Whoami(Answer):
     tenant: str
     scope: Literal["read", "write", "admin"]
     key_id: str | None = Field(description="Null where the service is open.")
-    limits: LimitsTold
+    limits: TenantLimits
     tokens_used_today: int
 
 
@@ -107,7 +107,7 @@ _SPENT: dict[str, Any] = {
 }
 
 
-class UsageQuery(Filters):
+class UsageQuery(QueryParameters):
     """Which days are told, and by what they are told apart."""
 
     since: (
@@ -117,7 +117,7 @@ class UsageQuery(Filters):
     by: Literal["model", "agent"] = Field("model", description="Whether by model or by agent.")
 
 
-class SpentTold(UsageTotals):
+class DailyUsage(UsageTotals):
     """What chats or learning have cost on a day, for a model or an agent; the other of these is null."""
 
     day: str = Field(json_schema_extra={"format": "date"})
@@ -126,10 +126,10 @@ class SpentTold(UsageTotals):
     agent_id: str | None
 
 
-class UsageOverTime(Answer):
+class UsageOverTime(ResponseBody):
     """What models have cost, day by day; days without any are left out."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "since": "2026-10-18",
             "until": examples.TIME[:10],
@@ -141,4 +141,4 @@ class UsageOverTime(Answer):
     since: str = Field(json_schema_extra={"format": "date"})
     until: str = Field(json_schema_extra={"format": "date"})
     totals: UsageTotals
-    items: list[SpentTold]
+    items: list[DailyUsage]

@@ -22,11 +22,11 @@ NO_NUL = r"^[^\u0000]+$"
 SOMETHING = r"\S"
 _LONGEST_ID = 4096  # characters
 _LONGEST_KEY = 255
-LONGEST_TEXT = 1_048_576  # characters; a body is limited too
+MAX_TEXT_LENGTH = 1_048_576  # characters; a body is limited too
 _LONGEST_TIME = 64
 _LONGEST_CURSOR = 2048
 
-MOST_ITEMS = 10_000
+MAX_ITEMS = 10_000
 """How many items a list of a request may have at most, whatever is configured.
 
 Each of them has `fail_fast` besides: the first item that is wrong is told, and not a million of them.
@@ -49,26 +49,26 @@ class _Closed(BaseModel):
         return {name: given[name] for name in (*cls.model_fields, unknown) if name in given}
 
 
-class Asked(_Closed):
+class RequestBody(_Closed):
     """A body of a request: what it does not know, and what is of another type, is refused by name."""
 
     model_config = ConfigDict(strict=True)
 
 
-class Filters(_Closed):
+class QueryParameters(_Closed):
     """The query of a request: texts are read as what they stand for, and unknown names are refused."""
 
 
-class Answer(BaseModel):
+class ResponseBody(BaseModel):
     """A body of an answer. It documents: answers are made from what the store tells, and not read again."""
 
 
-def answer_json(told: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(told: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON, made at once: what the store tells needs no second look."""
-    return Response(encoded(told), status, headers, "application/json")
+    return Response(encode_json(told), status, headers, "application/json")
 
 
-def encoded(told: Any) -> bytes:
+def encode_json(told: Any) -> bytes:
     """JSON of anything that is stored; halves of characters, which UTF-8 has not, are escaped."""
     try:
         return msgspec.json.encode(told)
@@ -76,7 +76,7 @@ def encoded(told: Any) -> bytes:
         return json.dumps(told, separators=(",", ":"), default=datetime.isoformat).encode()
 
 
-def exampled(*examples: dict[str, Any]) -> ConfigDict:
+def with_examples(*examples: dict[str, Any]) -> ConfigDict:
     """The configuration of a model with examples, to stand beside that of its base."""
     return ConfigDict(json_schema_extra={"examples": list(examples)})
 
@@ -118,7 +118,7 @@ OwnerId: TypeAlias = Annotated[
     ),
 ]
 Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY, pattern=NO_NUL)]
-Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, pattern=SOMETHING)]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_LENGTH, pattern=SOMETHING)]
 Time: TypeAlias = Annotated[
     str,
     Field(
@@ -152,7 +152,7 @@ Metadata: TypeAlias = Annotated[
     ),
     AfterValidator(_read_metadata),
 ]
-TimeTold: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Timestamp: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Cursor: TypeAlias = Annotated[
     str,
     Field(
@@ -165,14 +165,14 @@ NextCursor: TypeAlias = Annotated[
 PageSize: TypeAlias = Annotated[int, Field(ge=1, description="How many at most.")]
 
 
-class Paged(Filters):
+class PageQuery(QueryParameters):
     """The query of a list."""
 
     cursor: Cursor | None = None
     limit: PageSize | None = None
 
 
-class OwnedPaged(Paged):
+class OwnedPageQuery(PageQuery):
     """The query of a list that one agent and one user may narrow."""
 
     agent_id: OwnerId | None = None

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, TimeTold, exampled
+from .base import RequestBody, ResponseBody, Timestamp, with_examples
 
 _BRANCH = {
     "name": "main",
@@ -29,10 +29,10 @@ _NEW_BRANCH = {
 }
 
 
-class BranchTold(Answer):
+class BranchPayload(ResponseBody):
     """A branch of a chat."""
 
-    model_config = exampled(_BRANCH)
+    model_config = with_examples(_BRANCH)
 
     name: str
     is_current: bool
@@ -44,15 +44,15 @@ class BranchTold(Answer):
         deprecated=True,
         description="The same as `user_turn_count`. In a conversation, `turn_count` counts messages.",
     )
-    created_at: TimeTold | None
+    created_at: Timestamp | None
 
 
-class Branches(Answer):
+class Branches(ResponseBody):
     """The branches of a chat."""
 
-    model_config = exampled({"items": [_BRANCH]})
+    model_config = with_examples({"items": [_BRANCH]})
 
-    items: list[BranchTold]
+    items: list[BranchPayload]
 
 
 BranchName = Annotated[
@@ -60,24 +60,24 @@ BranchName = Annotated[
 ]
 
 
-class NewBranch(Asked):
+class NewBranch(RequestBody):
     """A branch that holds everything before a user turn, and becomes the current one."""
 
-    model_config = exampled({"from_turn": 1, "name": "other-city"})
+    model_config = with_examples({"from_turn": 1, "name": "other-city"})
 
     from_turn: int = Field(ge=1, le=2**31, description="The user turn, from 1.")
     name: Annotated[BranchName, Field(description="Made if absent.")] | None = None
 
 
-class BranchChoice(Asked):
+class BranchChoice(RequestBody):
     """The branch on which the chat goes on."""
 
-    model_config = exampled({"name": "main"})
+    model_config = with_examples({"name": "main"})
 
     name: BranchName
 
 
-class BranchMade(BranchTold):
+class BranchMade(BranchPayload):
     """A branch that was made, and is current."""
 
-    model_config = exampled(_NEW_BRANCH)
+    model_config = with_examples(_NEW_BRANCH)

@@ -6,14 +6,14 @@ from pydantic import Field, model_validator
 
 from ...providers.values import AgentInfo
 from . import examples
-from .base import Answer, Asked, Key, OwnerId, Text, exampled
+from .base import Key, OwnerId, RequestBody, ResponseBody, Text, with_examples
 from .strategies import MemoryStrategy
 
 
-class ChatRequest(Asked):
+class ChatRequest(RequestBody):
     """A message to an agent, in a conversation that is there or in a new one."""
 
-    model_config = exampled({"user_id": "ada", "message": "Where do I live?", "memory_injection": True})
+    model_config = with_examples({"user_id": "ada", "message": "Where do I live?", "memory_injection": True})
 
     message: Text = Field(description="What the user says.")
     conversation_id: Key | None = Field(None, description="The conversation to go on with; else a new one.")
@@ -40,7 +40,7 @@ class ChatRequest(Asked):
         return self.agent_id if self.agent is None else self.agent
 
 
-class ChatUsageTold(Answer):
+class TurnUsage(ResponseBody):
     """What a turn cost."""
 
     requests: int
@@ -49,17 +49,17 @@ class ChatUsageTold(Answer):
     total_tokens: int
 
 
-class ToolCallTold(Answer):
+class ToolCallPayload(ResponseBody):
     """A tool that was called."""
 
     call_id: str
     name: str
 
 
-class ChatAnswer(Answer):
+class ChatResponse(ResponseBody):
     """A turn of a chat that is finished."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "turn_id": examples.TURN_ID,
             "conversation_id": examples.CONVERSATION_ID,
@@ -85,14 +85,14 @@ class ChatAnswer(Answer):
     text: str = Field(description="What it said.")
     user_message_id: str
     assistant_message_id: str
-    usage: ChatUsageTold
-    tool_calls: list[ToolCallTold]
+    usage: TurnUsage
+    tool_calls: list[ToolCallPayload]
     memories_used: int = Field(
         description="Entries and messages from memory that the model was shown, or the offline agent quotes."
     )
 
 
-class AgentTold(Answer):
+class AgentPayload(ResponseBody):
     """An agent that can be talked to."""
 
     name: str
@@ -102,10 +102,10 @@ class AgentTold(Answer):
     handoffs: list[str]
 
 
-class AgentList(Answer):
+class AgentList(ResponseBody):
     """The agents that can be talked to."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "agents": [
                 {
@@ -119,10 +119,10 @@ class AgentList(Answer):
         }
     )
 
-    agents: list[AgentTold]
+    agents: list[AgentPayload]
 
 
-def tell_agent(agent: AgentInfo) -> dict[str, Any]:
+def serialize_agent(agent: AgentInfo) -> dict[str, Any]:
     """An agent as JSON tells it."""
     return {
         "name": agent.name,
@@ -146,10 +146,10 @@ FailedCode = Literal[
 ]
 
 
-class TurnStarted(Answer):
+class TurnStarted(ResponseBody):
     """`turn.started`: what the user said is kept, and the model is asked."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "turn_id": examples.TURN_ID,
             "conversation_id": examples.CONVERSATION_ID,
@@ -166,27 +166,27 @@ class TurnStarted(Answer):
     model: str
 
 
-class TextDelta(Answer):
+class TextDelta(ResponseBody):
     """`text.delta`: the next piece of the answer."""
 
-    model_config = exampled({"text": "What I know:"})
+    model_config = with_examples({"text": "What I know:"})
 
     text: str
 
 
-class AgentChanged(Answer):
+class AgentChanged(ResponseBody):
     """`agent.changed`: another agent goes on with the answer."""
 
-    model_config = exampled({"agent": "librarian", "agent_id": "librarian"})
+    model_config = with_examples({"agent": "librarian", "agent_id": "librarian"})
 
     agent: str
     agent_id: str = Field(description="The same as `agent`.")
 
 
-class TurnFailed(Answer):
+class TurnFailed(ResponseBody):
     """`turn.failed`: there is no answer, and this is the last event. What the user said stays."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "turn_id": examples.TURN_ID,
             "code": "model_failed",
@@ -199,19 +199,19 @@ class TurnFailed(Answer):
     detail: str = Field(description="For people; it holds no contents.")
 
 
-EVENTS: dict[str, type[Answer]] = {
+EVENTS: dict[str, type[ResponseBody]] = {
     "turn.started": TurnStarted,
     "text.delta": TextDelta,
-    "tool.called": ToolCallTold,
-    "tool.output": ToolCallTold,
+    "tool.called": ToolCallPayload,
+    "tool.output": ToolCallPayload,
     "agent.changed": AgentChanged,
-    "turn.completed": ChatAnswer,
+    "turn.completed": ChatResponse,
     "turn.failed": TurnFailed,
 }
 """What `data` is in each event of a stream."""
 
 
-def _event(kind: str, model: type[Answer]) -> dict[str, Any]:
+def _event(kind: str, model: type[ResponseBody]) -> dict[str, Any]:
     data = {
         "type": "string",
         "contentMediaType": "application/json",
@@ -220,7 +220,7 @@ def _event(kind: str, model: type[Answer]) -> dict[str, Any]:
     return {"properties": {"event": {"const": kind}, "data": data}, "required": ["event", "data"]}
 
 
-def _told(kind: str, model: type[Answer]) -> str:
+def _told(kind: str, model: type[ResponseBody]) -> str:
     return f"`{kind}` ({', '.join(f'`{name}`' for name in model.model_fields)})"
 
 

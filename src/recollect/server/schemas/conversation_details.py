@@ -5,16 +5,16 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, NextCursor, Paged, TimeTold, exampled
+from .base import NextCursor, PageQuery, RequestBody, ResponseBody, Timestamp, with_examples
 from .strategies import MemoryStrategy
 
 _STRATEGY = {"mode": "trim", "max_user_turns": 20}
 
 
-class MemorySettings(Answer):
+class MemorySettings(ResponseBody):
     """How the model's view of a conversation is made, and whether memories are injected."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "conversation_id": examples.CONVERSATION_ID,
             "memory_strategy": None,
@@ -31,16 +31,16 @@ class MemorySettings(Answer):
     version: int = Field(description="Counts the changes; also the ETag.")
 
 
-class MemorySettingsChange(Asked):
+class MemorySettingsChange(RequestBody):
     """What to change. A field that is absent stays as it is; null clears it."""
 
-    model_config = exampled({"memory_strategy": _STRATEGY, "memory_injection": True})
+    model_config = with_examples({"memory_strategy": _STRATEGY, "memory_injection": True})
 
     memory_strategy: MemoryStrategy | None = None
     memory_injection: bool | None = None
 
 
-class EventTold(Answer):
+class EventPayload(ResponseBody):
     """Something that happened in a chat; what does not apply is null."""
 
     sequence_number: int
@@ -57,11 +57,11 @@ class EventTold(Answer):
     call_arguments: str | None
     call_output: str | None
     attachments: list[dict[str, Any]]
-    created_at: TimeTold
-    ingested_at: TimeTold
+    created_at: Timestamp
+    ingested_at: Timestamp
 
 
-class EventQuery(Paged):
+class EventQuery(PageQuery):
     """Which events are listed."""
 
     from_sequence: (
@@ -69,16 +69,16 @@ class EventQuery(Paged):
     ) = None
 
 
-class EventPage(Answer):
+class EventPage(ResponseBody):
     """Events in their order."""
 
-    model_config = exampled({"items": [], "next_cursor": None})
+    model_config = with_examples({"items": [], "next_cursor": None})
 
-    items: list[EventTold]
+    items: list[EventPayload]
     next_cursor: NextCursor
 
 
-class UsageTotals(Answer):
+class UsageTotals(ResponseBody):
     """Tokens, summed up."""
 
     requests: int
@@ -87,10 +87,10 @@ class UsageTotals(Answer):
     total_tokens: int
 
 
-class UsageTold(Answer):
+class ConversationUsage(ResponseBody):
     """What the chat has cost, in all and turn by turn."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "conversation_id": examples.CONVERSATION_ID,
             "totals": {"requests": 0, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
@@ -105,10 +105,10 @@ class UsageTold(Answer):
     turns: list[dict[str, Any]] = Field(description="The turns of the chat, with their status and tokens.")
 
 
-class ViewTold(Answer):
+class ViewResponse(ResponseBody):
     """The items that a model would be shown now, under a strategy."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "conversation_id": examples.CONVERSATION_ID,
             "memory_strategy": _STRATEGY,

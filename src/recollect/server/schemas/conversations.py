@@ -7,42 +7,42 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WithJsonSchema, WrapVa
 from ...memory.content_parts import MOST_PARTS, Attachment, read_parts
 from . import examples
 from .base import (
-    LONGEST_TEXT,
-    MOST_ITEMS,
+    MAX_ITEMS,
+    MAX_TEXT_LENGTH,
     NO_NUL,
     SOMETHING,
-    Answer,
-    Asked,
     Key,
     Metadata,
     Name,
     NextCursor,
-    OwnedPaged,
+    OwnedPageQuery,
     OwnerId,
-    Paged,
+    PageQuery,
+    RequestBody,
+    ResponseBody,
     Text,
     Time,
-    TimeTold,
-    exampled,
+    Timestamp,
+    with_examples,
 )
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 
 
-class PartsGiven(NamedTuple):
+class ContentParts(NamedTuple):
     """The content parts of a message, read."""
 
     text: str
     attachments: tuple[Attachment, ...]
 
 
-def _read_text_or_parts(given: Any, read_text: ValidatorFunctionWrapHandler) -> str | PartsGiven:
+def _read_text_or_parts(given: Any, read_text: ValidatorFunctionWrapHandler) -> str | ContentParts:
     """A text, or a list of content parts; with a union, errors would name types in place of the field."""
     if not isinstance(given, list):
         text: str = read_text(given)
         return text
     try:
-        parts = PartsGiven(*read_parts("it", given))
+        parts = ContentParts(*read_parts("it", given))
     except TypeError as error:
         raise ValueError(str(error)) from error
     read_text(parts.text)
@@ -55,7 +55,7 @@ Content: TypeAlias = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT, "pattern": SOMETHING},
+                {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH, "pattern": SOMETHING},
                 {
                     "type": "array",
                     "minItems": 1,
@@ -75,10 +75,10 @@ Content: TypeAlias = Annotated[
 ]
 
 
-class NewMessage(Asked):
+class NewMessage(RequestBody):
     """A message, as it was said."""
 
-    model_config = exampled({"role": "user", "content": "I live in Lisbon."})
+    model_config = with_examples({"role": "user", "content": "I live in Lisbon."})
 
     role: Role
     content: Content
@@ -95,10 +95,10 @@ class NewMessage(Asked):
     message_id: Annotated[Key, Field(description="Made if absent.")] | None = None
     created_at: Annotated[Time, Field(description="When it was said; now if absent.")] | None = None
 
-    def told(self, message_id: str) -> dict[str, Any]:
-        """The message as the store reads it, with an id that it has where it was given none."""
-        content: str | PartsGiven = self.content
-        text, attachments = content if isinstance(content, PartsGiven) else (content, ())
+    def to_store(self, message_id: str) -> dict[str, Any]:
+        """The message as the store takes it. `message_id` is used if the message has none."""
+        content: str | ContentParts = self.content
+        text, attachments = content if isinstance(content, ContentParts) else (content, ())
         return {
             "message_id": self.message_id or message_id,
             "role": self.role,
@@ -109,13 +109,13 @@ class NewMessage(Asked):
         }
 
 
-Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1, max_length=MOST_ITEMS, fail_fast=True)]
+Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1, max_length=MAX_ITEMS, fail_fast=True)]
 
 
-class NewConversation(Asked):
+class NewConversation(RequestBody):
     """What an agent and a user said to each other."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "agent_id": examples.AGENT,
             "user_id": examples.USER,
@@ -147,10 +147,10 @@ class NewConversation(Asked):
     metadata: Metadata | None = None
 
 
-class ConversationSaved(Answer):
+class ConversationSaved(ResponseBody):
     """A conversation is stored, and will be learned from."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "success": True,
             "message": "Conversation saved successfully",
@@ -165,7 +165,7 @@ class ConversationSaved(Answer):
     message: Literal["Conversation saved successfully"]
     conversation_id: str
     session_id: str
-    created_at: TimeTold
+    created_at: Timestamp
     message_count: int
     learned: bool | None = Field(
         default=None,
@@ -173,10 +173,10 @@ class ConversationSaved(Answer):
     )
 
 
-class MessageTold(Answer):
+class MessagePayload(ResponseBody):
     """A message of a conversation."""
 
-    model_config = exampled(examples.MESSAGE)
+    model_config = with_examples(examples.MESSAGE)
 
     message_id: str
     role: Role
@@ -186,7 +186,7 @@ class MessageTold(Answer):
         description="The content parts that are not text, each with its place as `part_index`."
     )
     message_index: int = Field(description="Its place in the conversation, from 0.")
-    created_at: TimeTold
+    created_at: Timestamp
 
 
 _OUTLINE: dict[str, Any] = {
@@ -204,34 +204,34 @@ _OUTLINE: dict[str, Any] = {
 }
 
 
-class ConversationOutline(Answer):
+class ConversationOutline(ResponseBody):
     """What is told about a conversation without its messages."""
 
-    model_config = exampled(_OUTLINE)
+    model_config = with_examples(_OUTLINE)
 
     conversation_id: str
     agent_id: str
     user_id: str
     session_id: str
-    created_at: TimeTold
-    updated_at: TimeTold = Field(description="When something was last added.")
-    closed_at: TimeTold | None = Field(description="When it was closed; null while it may go on.")
+    created_at: Timestamp
+    updated_at: Timestamp = Field(description="When something was last added.")
+    closed_at: Timestamp | None = Field(description="When it was closed; null while it may go on.")
     turn_count: int = Field(description="The number of messages.")
     memory_id: str | None
     metadata: dict[str, Any]
     summary: str
 
 
-class ConversationData(Answer):
+class ConversationData(ResponseBody):
     """What was said."""
 
-    messages: list[MessageTold]
+    messages: list[MessagePayload]
 
 
-class ConversationTold(ConversationOutline):
+class ConversationPayload(ConversationOutline):
     """A conversation with its messages."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             **_OUTLINE,
             "pipeline_result": None,
@@ -241,11 +241,11 @@ class ConversationTold(ConversationOutline):
     )
 
     pipeline_result: dict[str, Any] | None = Field(description="What the latest run has learned from it.")
-    messages: list[MessageTold]
+    messages: list[MessagePayload]
     conversation_data: ConversationData = Field(description="The same messages.")
 
 
-class ConversationQuery(OwnedPaged):
+class ConversationQuery(OwnedPageQuery):
     """Which conversations are listed."""
 
     session_id: Key | None = None
@@ -263,37 +263,37 @@ class ConversationQuery(OwnedPaged):
     ) = None
 
 
-class ConversationPage(Answer):
+class ConversationPage(ResponseBody):
     """Conversations, the newest first. With `q`, or `agent_id` alone, a page may be short and have a next."""
 
-    model_config = exampled({"items": [_OUTLINE], "next_cursor": None})
+    model_config = with_examples({"items": [_OUTLINE], "next_cursor": None})
 
     items: list[ConversationOutline]
     next_cursor: NextCursor
 
 
-class MoreMessages(Asked):
+class MoreMessages(RequestBody):
     """What was said since."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"messages": [{"role": "user", "content": "I started a pottery class yesterday."}]}
     )
 
     messages: Messages
 
 
-class MessagesAdded(Answer):
+class MessagesAdded(ResponseBody):
     """The messages with their places in the conversation."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"conversation_id": examples.CONVERSATION_ID, "messages": [examples.LATER_MESSAGE]}
     )
 
     conversation_id: str
-    messages: list[MessageTold]
+    messages: list[MessagePayload]
 
 
-class MessageQuery(Paged):
+class MessageQuery(PageQuery):
     """Which messages are listed."""
 
     from_index: (
@@ -305,20 +305,20 @@ class MessageQuery(Paged):
     ) = None
 
 
-class MessagePage(Answer):
+class MessagePage(ResponseBody):
     """Messages in their order."""
 
-    model_config = exampled({"items": [examples.MESSAGE, examples.REPLY], "next_cursor": None})
+    model_config = with_examples({"items": [examples.MESSAGE, examples.REPLY], "next_cursor": None})
 
-    items: list[MessageTold]
+    items: list[MessagePayload]
     next_cursor: NextCursor
 
 
-class ReceiptTold(Answer):
+class ReceiptPayload(ResponseBody):
     """What was erased: how many rows of each kind, and a keyed hash of whose data it was."""
 
-    model_config = exampled(examples.RECEIPT)
+    model_config = with_examples(examples.RECEIPT)
 
-    erased_at: TimeTold
+    erased_at: Timestamp
     counts: dict[str, int]
     subject: str = Field(description="A hash of the user's id under a key of the tenant.")

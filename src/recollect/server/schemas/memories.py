@@ -6,20 +6,20 @@ from pydantic import Field
 
 from . import examples
 from .base import (
-    MOST_ITEMS,
-    Answer,
-    Asked,
-    Filters,
+    MAX_ITEMS,
     NextCursor,
-    OwnedPaged,
+    OwnedPageQuery,
     OwnerId,
+    QueryParameters,
+    RequestBody,
+    ResponseBody,
     Text,
     Time,
-    TimeTold,
-    exampled,
+    Timestamp,
+    with_examples,
 )
 
-Contents: TypeAlias = Annotated[list[Text], Field(max_length=MOST_ITEMS, fail_fast=True)]
+Contents: TypeAlias = Annotated[list[Text], Field(max_length=MAX_ITEMS, fail_fast=True)]
 
 _MEMORY: dict[str, Any] = {
     "memory_id": examples.WRITTEN_MEMORY_ID,
@@ -34,23 +34,23 @@ _MEMORY: dict[str, Any] = {
 }
 
 
-class MemoryTold(Answer):
+class MemoryPayload(ResponseBody):
     """What an agent knows about a user."""
 
-    model_config = exampled(_MEMORY)
+    model_config = with_examples(_MEMORY)
 
     memory_id: str
     agent_id: str
     user_id: str
-    created_at: TimeTold
-    updated_at: TimeTold
+    created_at: Timestamp
+    updated_at: Timestamp
     version: int = Field(description="Counts the changes; also the ETag.")
     profile_content: list[str]
     event_content: list[str]
     mind_content: list[str]
 
 
-class EntryCounts(Answer):
+class EntryCounts(ResponseBody):
     """How many entries are told, by their type."""
 
     profile: int
@@ -58,26 +58,26 @@ class EntryCounts(Answer):
     mind: int
 
 
-class MemoryOutline(Answer):
+class MemoryOutline(ResponseBody):
     """What is told about a memory without its contents."""
 
     memory_id: str
     agent_id: str
     user_id: str
-    created_at: TimeTold
-    updated_at: TimeTold
+    created_at: Timestamp
+    updated_at: Timestamp
     version: int
     counts: EntryCounts
 
 
-class MemoryQuery(OwnedPaged):
+class MemoryQuery(OwnedPageQuery):
     """Which memories are listed."""
 
 
-class MemoryPage(Answer):
+class MemoryPage(ResponseBody):
     """Memories, in the order of their ids."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -98,7 +98,7 @@ class MemoryPage(Answer):
     next_cursor: NextCursor
 
 
-class AsOf(Filters):
+class AsOf(QueryParameters):
     """When it was known."""
 
     as_of: Annotated[Time, Field(description="As it was known at this time.")] | None = None
@@ -111,10 +111,10 @@ class OwnerQuery(AsOf):
     user_id: Annotated[OwnerId, Field(examples=[examples.OTHER_USER])]
 
 
-class NewMemory(Asked):
+class NewMemory(RequestBody):
     """What an agent is to know about a user from the start."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "agent_id": examples.AGENT,
             "user_id": examples.OTHER_USER,
@@ -129,10 +129,10 @@ class NewMemory(Asked):
     mind_content: Contents = Field(default_factory=list)
 
 
-class MemoryChange(Asked):
+class MemoryChange(RequestBody):
     """A list that is given takes the place of the one that is stored; what is absent stays as it is."""
 
-    model_config = exampled({"event_content": ["The user gave a concert on 3 May 2026."]})
+    model_config = with_examples({"event_content": ["The user gave a concert on 3 May 2026."]})
 
     profile_content: Contents | None = None
     event_content: Contents | None = None

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Filters, Key, NextCursor, OwnerId, Paged, TimeTold, exampled
+from .base import Key, NextCursor, OwnerId, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
 
 RunStatus: TypeAlias = Literal["pending", "running", "done", "failed"]
 
@@ -37,33 +37,33 @@ _RUN: dict[str, Any] = {
 }
 
 
-class StageTold(Answer):
+class StagePayload(ResponseBody):
     """A stage that is finished."""
 
     stage: str
     model: str
-    finished_at: TimeTold
+    finished_at: Timestamp
     prompt_tokens: int
     completion_tokens: int
     left_out: int = Field(description="Sentences or messages that it did not read whole.")
 
 
-class FailureTold(Answer):
+class FailurePayload(ResponseBody):
     """An attempt that came to nothing, and what the model said."""
 
     attempt: int
     stage: str
-    failed_at: TimeTold
+    failed_at: Timestamp
     error: str
     raw_response: str
     prompt_tokens: int
     completion_tokens: int
 
 
-class RunTold(Answer):
+class RunPayload(ResponseBody):
     """What is learned, or to be learned, from some messages of a conversation."""
 
-    model_config = exampled(_RUN)
+    model_config = with_examples(_RUN)
 
     run_id: str
     memory_id: str
@@ -72,17 +72,17 @@ class RunTold(Answer):
     last_index: int
     status: RunStatus
     attempts: int
-    created_at: TimeTold
-    started_at: TimeTold | None
-    finished_at: TimeTold | None
+    created_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
     error: str | None
     model: str | None
-    stages: list[StageTold]
-    failures: list[FailureTold]
+    stages: list[StagePayload]
+    failures: list[FailurePayload]
     left_out: int = Field(description="Sentences or messages that were not read whole; 0 if all were.")
 
 
-class RunQuery(Paged):
+class RunQuery(PageQuery):
     """Which runs are listed."""
 
     status: RunStatus | None = None
@@ -90,30 +90,30 @@ class RunQuery(Paged):
     order: Literal["id", "newest"] = Field("id", description="By their ids, or the newest first.")
 
 
-class RunPage(Answer):
+class RunPage(ResponseBody):
     """Runs, in the order of their ids, or the newest first."""
 
-    model_config = exampled({"items": [_RUN], "next_cursor": None})
+    model_config = with_examples({"items": [_RUN], "next_cursor": None})
 
-    items: list[RunTold]
+    items: list[RunPayload]
     next_cursor: NextCursor
 
 
-class RunOfPage(Paged):
+class RunOfPage(PageQuery):
     """Which runs of a conversation are listed."""
 
 
-class CoverageQuery(Filters):
+class CoverageQuery(QueryParameters):
     """Whose conversations are counted."""
 
     agent_id: OwnerId | None = None
     user_id: OwnerId | None = None
 
 
-class CoverageTold(Answer):
+class CoverageResponse(ResponseBody):
     """How many conversations are remembered, how many are yet to be, and how many could not be."""
 
-    model_config = exampled({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
+    model_config = with_examples({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
 
     remembered: int
     pending: int

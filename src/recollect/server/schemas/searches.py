@@ -5,9 +5,9 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, Bound, Key, OwnerId, Time, exampled
-from .conversations import MessageTold
-from .entries import ContentType, EntryTold
+from .base import Bound, Key, OwnerId, RequestBody, ResponseBody, Time, with_examples
+from .conversations import MessagePayload
+from .entries import ContentType, EntryPayload
 
 Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question, or some words.")]
 AnyAgent: TypeAlias = Annotated[OwnerId, Field(description="Else all agents of the user.")] | None
@@ -16,7 +16,7 @@ HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="How many hits at m
 _FOUND = {**examples.ENTRY, "evidence": []}
 
 
-class OwnedQuestion(Asked):
+class OwnedQuestion(RequestBody):
     """A question about one agent and one user, or about all agents of a user."""
 
     query: Question
@@ -33,10 +33,10 @@ class _Search(OwnedQuestion):
     explain: bool = Field(default=False, description="Tell the parts of each score.")
 
 
-class MemorySearchAsked(_Search):
+class MemorySearchRequest(_Search):
     """A question to what is known."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"query": "Does he play music?", "agent_id": examples.AGENT, "user_id": examples.OTHER_USER}
     )
 
@@ -44,10 +44,10 @@ class MemorySearchAsked(_Search):
     as_of: Annotated[Time, Field(description="Search what was known at this time.")] | None = None
 
 
-class ConversationSearchAsked(_Search):
+class ConversationSearchRequest(_Search):
     """A question to what was said."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "query": "Where does she live?",
             "agent_id": examples.AGENT,
@@ -59,7 +59,7 @@ class ConversationSearchAsked(_Search):
     session_id: Key | None = None
 
 
-class _Hit(Answer):
+class _Hit(ResponseBody):
     agent_id: str = Field(description="The agent that knows it, or that was spoken to.")
     score: float
     parts: dict[str, float] | None = Field(
@@ -67,38 +67,38 @@ class _Hit(Answer):
     )
 
 
-class MemoryHitTold(_Hit):
+class EntryHit(_Hit):
     """An entry that was found."""
 
-    entry: EntryTold
+    entry: EntryPayload
 
 
-class TurnHitTold(_Hit):
+class MessageHit(_Hit):
     """A message that was found."""
 
-    message: MessageTold
+    message: MessagePayload
     conversation_id: str
     session_id: str
 
 
-class _Found(Answer):
+class _Found(ResponseBody):
     warnings: list[str] = Field(description="What kept the search from being as good as it could be.")
 
 
-class MemoriesFound(_Found):
+class MemorySearchResponse(_Found):
     """Entries, the best first."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"items": [{"entry": _FOUND, "agent_id": examples.AGENT, "score": 0.71}], "warnings": []}
     )
 
-    items: list[MemoryHitTold]
+    items: list[EntryHit]
 
 
-class TurnsFound(_Found):
+class ConversationSearchResponse(_Found):
     """Messages, the best first."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -114,13 +114,13 @@ class TurnsFound(_Found):
         }
     )
 
-    items: list[TurnHitTold]
+    items: list[MessageHit]
 
 
-class RecallAsked(OwnedQuestion):
+class RecallRequest(OwnedQuestion):
     """A question, to be answered by a block of text for a prompt."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "query": "What should I cook?",
             "agent_id": examples.AGENT,
@@ -133,11 +133,11 @@ class RecallAsked(OwnedQuestion):
     explain: bool = Field(default=False, description="Tell the parts of each score.")
 
 
-class RecalledTold(_Found):
+class RecallResponse(_Found):
     """What is remembered, as a text that marks it as data; empty where nothing is found."""
 
-    model_config = exampled({"text": "", "entries": [], "turns": [], "warnings": []})
+    model_config = with_examples({"text": "", "entries": [], "turns": [], "warnings": []})
 
     text: str
-    entries: list[MemoryHitTold]
-    turns: list[TurnHitTold]
+    entries: list[EntryHit]
+    turns: list[MessageHit]

@@ -6,7 +6,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from ...strategies.configuration import lower_mode, strategy_from_config
-from .base import Asked, Filters, exampled
+from .base import QueryParameters, RequestBody, with_examples
 
 _MOST_TOKENS = 10_000_000
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_TOKENS)]
@@ -14,7 +14,7 @@ _ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
 _ToolNames: TypeAlias = Annotated[list[_ToolName], Field(max_length=100, fail_fast=True)]
 
 
-class _Strategy(Asked):
+class _Strategy(RequestBody):
     """A mode with its knobs; what makes no sense together is refused."""
 
     mode: str
@@ -53,7 +53,7 @@ class _ByTurns(_Budgeted):
 class TrimStrategy(_ByTurns):
     """Of too many turns the model sees the last."""
 
-    model_config = exampled({"mode": "trim", "max_user_turns": 20, "keep_last_user_turns": 5})
+    model_config = with_examples({"mode": "trim", "max_user_turns": 20, "keep_last_user_turns": 5})
 
     mode: Literal["trim"]
 
@@ -61,7 +61,7 @@ class TrimStrategy(_ByTurns):
 class SummarizeStrategy(_ByTurns):
     """As trim, with a summary of what was cut before the turns that stay."""
 
-    model_config = exampled({"mode": "summarize", "max_user_turns": 20, "keep_last_user_turns": 5})
+    model_config = with_examples({"mode": "summarize", "max_user_turns": 20, "keep_last_user_turns": 5})
 
     mode: Literal["summarize"]
     summary_max_tokens: _Count | None = None
@@ -71,7 +71,7 @@ class SummarizeStrategy(_ByTurns):
 class CompactStrategy(_Budgeted):
     """Of too many turns, the older lose the outputs of their tools."""
 
-    model_config = exampled({"mode": "compact", "compact_trigger_turns": 8, "compact_keep": 2})
+    model_config = with_examples({"mode": "compact", "compact_trigger_turns": 8, "compact_keep": 2})
 
     mode: Literal["compact"]
     compact_trigger_turns: _Count | None = None
@@ -100,7 +100,7 @@ MemoryStrategy: TypeAlias = Annotated[_OfMode, BeforeValidator(_with_lower_mode)
 _ANY: TypeAdapter[MemoryStrategy] = TypeAdapter(MemoryStrategy)
 
 
-class StrategyQuery(Filters):
+class StrategyQuery(QueryParameters):
     """A strategy as a query names it, to be tried out; with no mode there is none."""
 
     mode: Annotated[Literal["none", "trim", "summarize", "compact"] | None, BeforeValidator(lower_mode)] = (

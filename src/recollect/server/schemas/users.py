@@ -5,35 +5,35 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Filters, NextCursor, OwnerId, Paged, TimeTold, exampled
+from .base import NextCursor, OwnerId, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
 
 ExportFormat: TypeAlias = Literal["json", "jsonl"]
 
 
-class UserQuery(Filters):
+class UserQuery(QueryParameters):
     """Which user it is, with all agents or with one."""
 
     user_id: Annotated[OwnerId, Field(examples=[examples.USER])]
     agent_id: OwnerId | None = None
 
 
-class UserListQuery(Paged):
+class UserListQuery(PageQuery):
     """Which users are listed."""
 
 
-class UserOutline(Answer):
+class UserOutline(ResponseBody):
     """A user of whom something is stored."""
 
     user_id: str
     memory_count: int = Field(description="Memories of the user: one for each agent.")
-    created_at: TimeTold = Field(description="When the first memory was made.")
-    updated_at: TimeTold = Field(description="When a memory last changed.")
+    created_at: Timestamp = Field(description="When the first memory was made.")
+    updated_at: Timestamp = Field(description="When a memory last changed.")
 
 
-class UserPage(Answer):
+class UserPage(ResponseBody):
     """Users, each once, in an order that stays the same."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -59,10 +59,10 @@ class ExportQuery(UserQuery):
     )
 
 
-class UserExport(Answer):
+class UserExport(ResponseBody):
     """Everything about a user."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "format": "recollect.user/1",
             "user_id": examples.USER,
