@@ -122,6 +122,20 @@ async def test_a_file_without_names_and_metadata_gets_the_columns_and_keeps_its_
 
 
 @in_event_loop
+async def test_a_file_without_message_items_gets_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    await make(path)
+    close_all()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE message_items")
+        connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_message_items'")
+        connection.commit()
+    assert [change[0] for change in differences(path)] == ["add_table"]
+    await make(path)
+    assert differences(path) == []
+
+
+@in_event_loop
 async def test_a_row_goes_with_its_parent(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     async with MemoryStore(path, workers=0) as store:

@@ -14,6 +14,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, text
+from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import recollect.migrations
@@ -29,10 +30,13 @@ from recollect.sessions.sql.schema import session_schema
 from recollect.sessions.sql.tables import Tables
 from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.sql.schema import Schema
+from recollect.sql.sqlalchemy.metadata import Vector
 from recollect.strategies.summaries import ConversationSummaryStore
 from recollect.testing.contract import in_event_loop, message, texts
 
 from ..sessions.postgres.database import sql
+
+ischema_names["vector"] = Vector  # else reflection, which compares the types of columns, warns
 
 HEAD = ScriptDirectory(str(Path(recollect.migrations.__file__).parent)).get_current_head()
 BY_USER = "recollect_agent_sessions_metadata_by_user"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import ConflictError
+from recollect.items import Item
 from recollect.memory.times import now
 from recollect.providers.errors import ChatFailedError
 from recollect.providers.openai.active_turn import message_id
@@ -62,7 +63,9 @@ async def leave_turn(chat: Chat, items: list[dict[str, Any]], turn_id: str = "le
     record = await parts.turns.get(done[-1]["turn_id"])
     assert record is not None
     async with parts.sessions.store.open(chat.conversation.conversation_id) as session:
-        await session.mirror([{"role": "user", "content": "Left?"}], await session.mirrored(), 3)
+        copies: dict[str, Item] = {placed[0].message_id: {"role": "user", "content": "Left?"}}
+        links = parts.turns.item_links(chat.conversation.conversation_id)
+        await session.mirror(copies, await session.mirrored(), 3, links)
         await parts.turns.begin(
             replace(
                 record,

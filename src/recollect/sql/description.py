@@ -1,39 +1,84 @@
-"""Tables described once: rendered as SQLite's DDL, and told to SQLAlchemy for others."""
+"""Tables described once, as values, and rendered for each database.
 
-from collections.abc import Iterable
+SQLite's DDL is rendered here, the tables of SQLAlchemy in `sqlalchemy/metadata.py`.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from .scripts import Script, Statement
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
 
-Kind = Literal["text", "integer", "real", "vector", "time", "json"]
+Kind: TypeAlias = Literal[
+    "text",
+    "long_text",  # of any length on MySQL too, whose TEXT ends at 64 KB
+    "identifier",  # a text in a key or an index: MySQL needs a maximum length for it
+    "integer",  # of 64 bits
+    "int32",
+    "autoincrement",  # an id that the database assigns; it is the whole key
+    "real",
+    "vector",
+    "time",  # `timestamptz` on PostgreSQL, else text
+    "json",  # `jsonb` on PostgreSQL, else text
+    "sdk_timestamp",  # in UTC without a zone, as in the tables of the Agents SDK
+    "sdk_json",  # `json`, as in the tables of the Agents SDK
+]
+DatabaseKind: TypeAlias = Literal["sqlite", "server"]
 
-_IN_SQLITE = {
+_SQLITE_TYPES: dict[Kind, str] = {
     "text": "TEXT",
+    "long_text": "TEXT",
+    "identifier": "TEXT",
     "integer": "INTEGER",
+    "int32": "INTEGER",
+    "autoincrement": "INTEGER",
     "real": "REAL",
     "vector": "BLOB",
     "time": "TEXT",
     "json": "TEXT",
+    "sdk_timestamp": "TIMESTAMP",
+    "sdk_json": "JSON",
 }
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `parent` is `table.column`, whose value it holds, and with whose row its own goes."""
+    """A column of a table."""
 
     name: str
     kind: Kind = "text"
     required: bool = True
     parent: str | None = None
+    """A foreign key, as `table.column`. Deleting the parent row deletes the row."""
+    default: str | None = None
+    """The default as SQL, in every database."""
+    sqlite_default: str | None = None
+    """The default as SQL, in SQLite alone."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index under its full name. Servers allow 63 characters: the name is cut there."""
+
+    name: str
+    columns: tuple[str, ...]
+    where: str | None = None
+    """The condition of a partial index, in SQL that all databases read. MySQL indexes all rows."""
+    method: str | None = None
+    """The index method on PostgreSQL, such as `hash`."""
+    database: DatabaseKind | None = None
+    """The only kind of database that has the index; `None`: all have it."""
 
 
 @dataclass(frozen=True)
 class PartialIndex:
-    """An index of some of the rows: those that `where` is true of, a condition that all databases read."""
+    """An index of the rows that meet `where`, a condition in SQL that all databases read.
+
+    `name` is what follows the name of the table in the name of the index.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -42,103 +87,142 @@ class PartialIndex:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, by what finds its rows."""
+    """A table with its key, its unique constraints and its indexes."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
+    """The columns of each index; the index is named after them."""
     partial: tuple[PartialIndex, ...] = ()
+    named: tuple[Index, ...] = ()
+    """Indexes under names of their own."""
     by_key: bool = False
-    """Whether rows lie in the order of the key, where a database can do that."""
+    """Store rows in the order of the key (`WITHOUT ROWID`), where the database can."""
+    key_in_column: bool = False
+    """In SQLite, declare the key as `… TEXT PRIMARY KEY`, which allows NULL, as older files have it."""
     nearest: tuple[int, ...] = ()
-    """Dimensions whose vectors have an index that finds the nearest, where a database can do that."""
+    """Dimensions of vectors that get a nearest-neighbour index, where the database has such indexes."""
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns, in their order."""
+        """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
     def index_name(self, columns: tuple[str, ...]) -> str:
-        """An index, under a name of our own."""
+        """The name of an index of these columns."""
         return f"recollect_{self.name}_{'_'.join(columns)}"
 
     def nearest_name(self, dimension: int) -> str:
-        """The index of the vectors of a dimension."""
+        """The name of the nearest-neighbour index for vectors of a dimension."""
         return self.index_name(("nearest", str(dimension)))
+
+    def indexes_on(self, database: DatabaseKind) -> list[Index]:
+        """All indexes that this kind of database has, nearest-neighbour indexes excepted."""
+        by_columns = [Index(self.index_name(columns), columns) for columns in self.indexes]
+        partial = [
+            Index(self.index_name((index.name,)), index.columns, index.where) for index in self.partial
+        ]
+        named = [index for index in self.named if index.database in (None, database)]
+        return [*by_columns, *partial, *named]
+
+
+def describe(tables: Iterable[Table], parents: "MetaData | None" = None) -> "MetaData":
+    """The tables as SQLAlchemy's `MetaData`: the result of the migrations, and of `create_tables=True`.
+
+    Foreign keys may refer to tables of another schema, whose `MetaData` is then given as `parents`.
+    """
+    from .sqlalchemy.metadata import to_metadata
+
+    return to_metadata(tables, parents)
+
+
+# --- SQLite ---
 
 
 def create_in_sqlite(tables: Iterable[Table]) -> Script[None]:
-    """Make the tables and their indexes, where they are missing."""
+    """Create the tables and indexes that are missing."""
+    for table in tables:
+        yield from create_tables_in_sqlite((table,))
+        yield from create_indexes_in_sqlite(table)
+
+
+def create_tables_in_sqlite(tables: Iterable[Table]) -> Script[None]:
+    """Create the tables that are missing, without their indexes."""
     for table in tables:
         yield Statement(_sqlite_table(table))
-        for columns in table.indexes:
-            name, listed = table.index_name(columns), ", ".join(columns)
-            yield Statement(f"CREATE INDEX IF NOT EXISTS {name} ON {table.name} ({listed})")
-        for index in table.partial:
-            name, listed = table.index_name((index.name,)), ", ".join(index.columns)
-            yield Statement(
-                f"CREATE INDEX IF NOT EXISTS {name} ON {table.name} ({listed}) WHERE {index.where}"
-            )
+
+
+def create_indexes_in_sqlite(table: Table) -> Script[None]:
+    """Create the indexes of a table that are missing."""
+    for index in table.indexes_on("sqlite"):
+        where = f" WHERE {index.where}" if index.where else ""
+        columns = ", ".join(index.columns)
+        yield Statement(f'CREATE INDEX IF NOT EXISTS "{index.name}" ON "{table.name}" ({columns}){where}')
 
 
 def add_columns_in_sqlite(table: Table, columns: Iterable[Column]) -> Script[None]:
     """Add the columns that the table of an older file lacks."""
-    rows = yield Statement(f"PRAGMA table_info({table.name})")
+    rows = yield Statement(f'PRAGMA table_info("{table.name}")')
     present = {row[1] for row in rows}
     for column in columns:
         if column.name not in present:
-            yield Statement(f"ALTER TABLE {table.name} ADD COLUMN {_sqlite_column(column)}")
-
-
-def _sqlite_table(table: Table) -> str:
-    lines = [_sqlite_column(column) for column in _sqlite_order(table)]
-    lines.append(f"PRIMARY KEY ({', '.join(table.key)})")
-    lines += [f"UNIQUE ({', '.join(columns)})" for columns in table.unique]
-    lines += [_sqlite_parent(column.name, column.parent) for column in table.columns if column.parent]
-    ending = " WITHOUT ROWID" if table.by_key else ""
-    return f"CREATE TABLE IF NOT EXISTS {table.name} ({', '.join(lines)}){ending}"
-
-
-def _sqlite_order(table: Table) -> list[Column]:
-    """The key first in tables without row ids: else SQLite 3.40's `integrity_check` reports NULL values."""
-    if not table.by_key:
-        return list(table.columns)
-    named = {column.name: column for column in table.columns}
-    return [named.pop(name) for name in table.key] + list(named.values())
+            yield Statement(f'ALTER TABLE "{table.name}" ADD COLUMN {_sqlite_column(column)}')
 
 
 def put_key_first(table: Table) -> Script[None]:
-    """Write a table of an older file anew, unless its columns begin with the key."""
-    rows = yield Statement(f"PRAGMA table_info({table.name})")
+    """Rewrite a table of an older file, unless its columns begin with the key."""
+    rows = yield Statement(f'PRAGMA table_info("{table.name}")')
     names = tuple(row[1] for row in rows)
     if names[: len(table.key)] == table.key:
         return
     old, columns = f"{table.name}_old", ", ".join(names)
-    yield Statement(f"ALTER TABLE {table.name} RENAME TO {old}")
-    for indexed in table.indexes:
-        yield Statement(f"DROP INDEX IF EXISTS {table.index_name(indexed)}")
+    yield Statement(f'ALTER TABLE "{table.name}" RENAME TO "{old}"')
+    for index in table.indexes_on("sqlite"):
+        yield Statement(f'DROP INDEX IF EXISTS "{index.name}"')
     yield from create_in_sqlite((table,))
-    yield Statement(f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM {old}")
-    yield Statement(f"DROP TABLE {old}")
+    yield Statement(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM "{old}"')
+    yield Statement(f'DROP TABLE "{old}"')
 
 
-def _sqlite_column(column: Column) -> str:
-    return f"{column.name} {_IN_SQLITE[column.kind]}{' NOT NULL' if column.required else ''}"
+def _sqlite_table(table: Table) -> str:
+    columns = _sqlite_order(table)
+    key_in_column = table.key_in_column or any(column.kind == "autoincrement" for column in columns)
+    lines = [_sqlite_column(column, key_in_column and column.name in table.key) for column in columns]
+    if not key_in_column:
+        lines.append(f"PRIMARY KEY ({', '.join(table.key)})")
+    lines += [f"UNIQUE ({', '.join(names)})" for names in table.unique]
+    lines += [_sqlite_parent(column.name, column.parent) for column in table.columns if column.parent]
+    ending = " WITHOUT ROWID" if table.by_key else ""
+    return f'CREATE TABLE IF NOT EXISTS "{table.name}" ({", ".join(lines)}){ending}'
+
+
+def _sqlite_order(table: Table) -> Sequence[Column]:
+    """The key first in tables without row ids: else SQLite 3.40's `integrity_check` reports NULL values."""
+    if not table.by_key:
+        return table.columns
+    named = {column.name: column for column in table.columns}
+    return [named.pop(name) for name in table.key] + list(named.values())
+
+
+def _sqlite_column(column: Column, is_key: bool = False) -> str:
+    text = f"{column.name} {_SQLITE_TYPES[column.kind]}"
+    if is_key:
+        return text + (" PRIMARY KEY AUTOINCREMENT" if column.kind == "autoincrement" else " PRIMARY KEY")
+    # The SDK's own files allow NULL as a timestamp.
+    if column.required and column.kind != "sdk_timestamp":
+        text += " NOT NULL"
+    default = column.sqlite_default or column.default
+    return f"{text} DEFAULT {default}" if default else text
 
 
 def _sqlite_parent(name: str, parent: str) -> str:
     table, _, key = parent.partition(".")
-    return f"FOREIGN KEY ({name}) REFERENCES {table} ({key}) ON DELETE CASCADE"
+    return f'FOREIGN KEY ({name}) REFERENCES "{table}" ({key}) ON DELETE CASCADE'
 
 
-def describe(tables: Iterable[Table]) -> "MetaData":
-    """The tables as SQLAlchemy's `MetaData`: what migrations lead to, and `create_tables=True` makes."""
-    from .sqlalchemy.metadata import to_metadata
-
-    return to_metadata(tables)
-
+# --- queries on described tables ---
 
 # Steps from one tenant to the next by the index, so its cost does not depend on the rows of each.
 _TENANTS = """SELECT tenant FROM (

@@ -132,7 +132,7 @@ def shape_of_file(path: str) -> dict[str, Any]:
                 columns = connection.execute(f'PRAGMA table_info("{name}")').fetchall()
                 shape[name] = sorted(column[1:] for column in columns)
             else:
-                shape[name] = (kind, table, text)
+                shape[name] = (kind, table, text and text.replace('"', ""))  # quotes change nothing
         return shape
 
 

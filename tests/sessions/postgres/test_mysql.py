@@ -7,7 +7,7 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from recollect.sessions.sql.dialects import MySQLQueries
-from recollect.sessions.sql.sqlalchemy_schema import describe
+from recollect.sessions.sql.schema import session_schema
 from recollect.sessions.sql.tables import Tables
 
 STATEMENTS = {name: text for name, text in vars(MySQLQueries(Tables())).items() if isinstance(text, str)}
@@ -16,7 +16,7 @@ STATEMENTS = {name: text for name, text in vars(MySQLQueries(Tables())).items() 
 def test_the_tables_can_be_written_for_mysql() -> None:
     ddl = {
         table.name: str(CreateTable(table).compile(dialect=mysql.dialect()))
-        for table in describe(Tables()).sorted_tables
+        for table in session_schema(Tables()).describe().sorted_tables
     }
     assert set(ddl) == {
         "agent_sessions",
@@ -33,7 +33,9 @@ def test_the_tables_can_be_written_for_mysql() -> None:
 
 def test_the_indexes_can_be_written_for_mysql_under_names_that_fit() -> None:
     for tables in (Tables(), Tables("s" * 40, "m" * 40)):
-        indexes = [index for table in describe(tables).sorted_tables for index in table.indexes]
+        indexes = [
+            index for table in session_schema(tables).describe().sorted_tables for index in table.indexes
+        ]
         assert len(indexes) == 2
         for index in indexes:
             assert str(CreateIndex(index).compile(dialect=mysql.dialect())).startswith("CREATE INDEX")

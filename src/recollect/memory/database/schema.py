@@ -185,6 +185,18 @@ MESSAGES = Table(
     nearest=_INDEXED_DIMENSIONS,
 )
 
+MESSAGE_ITEMS = Table(
+    "message_items",
+    (
+        Column("conversation_id", parent="conversations.conversation_id"),
+        _TENANT,
+        Column("items_table"),
+        Column("item_id", "integer"),
+        Column("message_id"),
+    ),
+    key=("conversation_id", "items_table", "item_id"),
+)
+
 RUNS = Table(
     "memory_runs",
     (
@@ -268,6 +280,7 @@ TABLES = (
     TERMS,
     CONVERSATIONS,
     MESSAGES,
+    MESSAGE_ITEMS,
     RUNS,
     STAGES,
     FAILURES,
@@ -307,6 +320,11 @@ def add_names_and_metadata() -> Script[None]:
     yield from create_in_sqlite((MEMORIES,))
 
 
+def add_message_items() -> Script[None]:
+    """The table that says which session items are copies of which messages."""
+    yield from create_in_sqlite((MESSAGE_ITEMS,))
+
+
 _NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
 _STEPS = (
     create_tables,
@@ -314,6 +332,7 @@ _STEPS = (
     add_times_of_runs,
     put_key_of_terms_first,
     add_names_and_metadata,
+    add_message_items,
 )
 
 
@@ -335,7 +354,8 @@ class MemorySchema(Schema):
         later = {CONVERSATIONS.name: {column.name for column in _ADDED_LATER}}
         for table, columns in _NAMES_AND_METADATA.items():
             later.setdefault(table.name, set()).update(column.name for column in columns)
-        return {table.name: set(table.column_names) - later.get(table.name, set()) for table in TABLES}
+        first = (table for table in TABLES if table is not MESSAGE_ITEMS)
+        return {table.name: set(table.column_names) - later.get(table.name, set()) for table in first}
 
     def describe(self) -> Any:
         """As SQLAlchemy's `MetaData`."""

@@ -17,7 +17,7 @@ from ...sql.columns import StoredTime, time_as_text
 from ...sql.scripts import Script, Statement
 from ...strategies.summaries.schema import HEADS as SUMMARY_HEADS
 from ...strategies.summaries.schema import SUMMARIES
-from ..database import conversations, memories, removal
+from ..database import conversations, memories, message_items, removal
 from ..database.access import MemoryDatabase
 from ..database.conversations import ConversationRow
 from ..database.schema import CONVERSATIONS, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
@@ -26,8 +26,7 @@ from .ownership import Held as HeldElsewhere
 from .ownership import Whose, find_belongings, find_of_conversation, memories_of
 from .personal_data import Places, SessionTables, find_places, hold_sessions
 from .quotes import Looked, look_for_quotes
-from .same_words import Told, told_among
-from .session_items import Blanked, blank_events, blank_items
+from .session_items import BlankedItem, ErasedMessage, blank_events, blank_items, erased_message
 
 Counts = dict[str, int]
 
@@ -204,13 +203,13 @@ def erase_message(database: MemoryDatabase, part: ErasedPart, now: str, looked: 
     if row is None or index is None:
         return Erased()
     key = (part.conversation_id, part.message_id)
-    told = yield from _told(part)
+    message = yield from _erased_message(part)
     counts = yield from _unlearn(database, part, row, (index, index), looked)
     counts["messages"] = len((yield Statement(_DELETE_MESSAGE, key)))
     for name, table in _OF_RUNS.items():
         counts[name] = yield from _delete(table, _SAW_IT, (part.conversation_id, index))
     counts["runs"] = len((yield Statement(_EMPTY_RUNS, (part.conversation_id,))))
-    counts |= yield from _erase_said(database, part, row, told)
+    counts |= yield from _erase_copies(database, part, row, message)
     yield Statement(database.queue.forget_if_done, (row.memory_id,))
     return Erased(row.user_id, (row.memory_id,), counts)
 
@@ -221,10 +220,10 @@ def _index(part: ErasedPart) -> Script[int | None]:
     return rows[0][0] if rows else None
 
 
-def _told(part: ErasedPart) -> Script[Told | None]:
-    """The message that is erased among all of its conversation; `None` if it is corrupt."""
-    said = yield Statement(conversations.READ_MESSAGES, (part.conversation_id, *_EVERY_INDEX))
-    return told_among(conversations.messages_from(said), part.message_id)
+def _erased_message(part: ErasedPart) -> Script[ErasedMessage]:
+    """The message that is erased, compared with the others of its conversation."""
+    rows = yield Statement(conversations.READ_MESSAGES, (part.conversation_id, *_EVERY_INDEX))
+    return erased_message(conversations.messages_from(rows), part.message_id or "")
 
 
 def _hold(database: MemoryDatabase, part: ErasedPart, now: str) -> Script[ConversationRow | None]:
@@ -284,26 +283,26 @@ def _unlearn(
     return {"entries": removed, "evidence": evidence}
 
 
-def _erase_said(
-    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, told: Told | None
+def _erase_copies(
+    database: MemoryDatabase, part: ErasedPart, row: ConversationRow, message: ErasedMessage
 ) -> Script[Counts]:
-    """Erase the summaries of the conversation, which may quote a message, and its words elsewhere.
-
-    The words of a corrupt message are not known, so they are not found elsewhere.
-    """
+    """Blank the copies of a message, and delete the summaries of its conversation, which may quote it."""
     places = yield from find_places(database.dialect)
     counts: Counts = {"events": 0, "summaries": 0, "items": 0}
     held = yield from find_of_conversation(database.dialect, places, part.tenant, row)
-    blanked: list[Blanked] = []
+    links = yield from message_items.read_links(part.conversation_id)
+    blanked: list[BlankedItem] = []
     for tables, ids in held.sessions:
         yield from hold_sessions(database.dialect, tables, ids)
-        blanked += (yield from blank_items(tables, ids, told)) if told else []
+        blanked += yield from blank_items(tables, ids, message, links.get(tables.messages or "", {}))
     counts["items"] = len(blanked)
+    all_links = {item_id: linked for each in links.values() for item_id, linked in each.items()}
     for key in held.keys:
-        if places.has_events and told:
-            counts["events"] += yield from blank_events(key, told, blanked)
+        if places.has_events:
+            counts["events"] += yield from blank_events(key, message, all_links, blanked)
         if places.has_summaries:
             counts["summaries"] += yield from _delete(SUMMARIES, "conversation_id = ?1", (key,))
+    yield from message_items.delete_links(part.conversation_id, part.message_id)
     return counts
 
 

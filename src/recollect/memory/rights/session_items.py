@@ -1,7 +1,14 @@
-"""The words of a message where sessions and logs hold them too: blanked, so that the history stays sound."""
+"""Copies of a message in sessions and event logs: erasing a message blanks them, so the history stays valid.
+
+`message_items` says which session item is a copy of which message. Items that were mirrored by an earlier
+release, or added by another program, have no row there. Their copies are found by role and exact words, in
+the conversation's own sessions only. Where the same words were said several times and it is not certain which
+copy is meant, all such copies are blanked: no erased words stay behind.
+"""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...items import Item, decode_item, encode_items, fingerprint, role_of, text_of
@@ -9,14 +16,14 @@ from ...sessions.events import queries as event_queries
 from ...sessions.events.schema import EVENTS
 from ...sql.columns import text_from_column, text_to_column
 from ...sql.scripts import Row, Script, Statement
+from ..conversation import Message
 from .personal_data import SessionTables
-from .same_words import Told, find_told, saying_of
 
 ERASED = "[erased]"
 _NOTES = "_notes"
-_WORDS = ("text", "refusal", "transcript")
-_ABOUT_WORDS = ("annotations", "logprobs")  # lists which quote them
-_SAID_EVENTS = (
+_TEXT_FIELDS = ("text", "refusal", "transcript")
+_QUOTING_FIELDS = ("annotations", "logprobs")
+_READ_EVENTS = (
     f"SELECT sequence_number, position, fingerprint, role, text FROM {EVENTS}"
     " WHERE conversation_id = ?1 AND text IS NOT NULL ORDER BY sequence_number"
 )
@@ -24,44 +31,97 @@ _BLANK_EVENT = (
     f"UPDATE {EVENTS} SET text = NULL, fingerprint = ?3 WHERE conversation_id = ?1 AND sequence_number = ?2"
 )
 
-
-class Blanked(NamedTuple):
-    """An item that has lost its words: where it stands, and what it is known by, before and now."""
-
-    position: int
-    before: str
-    now: str
+Links = Mapping[int, str]
+"""The ids of messages, by the ids of the items that are their copies."""
 
 
-class _Stored(NamedTuple):
-    position: int
-    item: Item
+class Wording(NamedTuple):
+    """The role and the words of a message or of an item."""
 
-
-class _Said(NamedTuple):
-    """An event with words."""
-
-    sequence_number: int
-    position: int | None
-    fingerprint: str
     role: str | None
-    text: str
+    words: str
+
+
+def wording_of(role: str | None, text: str) -> Wording:
+    """The wording, normalized: the same for a text and for its parts joined by line breaks."""
+    # Lone surrogates are replaced when a message is mirrored into a session.
+    return Wording(role, text.replace("\n", "").encode("utf-8", "replace").decode())
+
+
+@dataclass(frozen=True)
+class ErasedMessage:
+    """A message that is erased, and the messages of its conversation that say the same."""
+
+    message_id: str
+    wording: Wording | None = field(repr=False)
+    """`None` if the row of the message is corrupt: then only linked copies are found."""
+    equal_ids: tuple[str, ...]
+    """The ids of the messages with the same wording, in order; its own is among them."""
+
+
+def erased_message(messages: Sequence[Message], message_id: str) -> ErasedMessage:
+    """A message to erase, given all readable messages of its conversation."""
+    wordings = {each.message_id: wording_of(each.role, each.content) for each in messages}
+    wording = wordings.get(message_id)
+    equal = tuple(each for each, other in wordings.items() if other == wording)
+    return ErasedMessage(message_id, wording, equal)
+
+
+class Copy(NamedTuple):
+    """An item or an event that may be a copy of a message."""
+
+    item_id: int | None
+    wording: Wording
+
+
+def find_copies(message: ErasedMessage, among: Sequence[Copy], links: Links) -> list[int]:
+    """The places of a message's copies. Where links do not decide, the words do (see the module)."""
+    linked = [place for place, each in enumerate(among) if links.get(each.item_id or 0) == message.message_id]
+    unlinked = [
+        place
+        for place, each in enumerate(among)
+        if each.wording == message.wording and (each.item_id or 0) not in links
+    ]
+    if len(message.equal_ids) < 2:
+        return sorted(linked + unlinked)
+    if linked:
+        return linked
+    known = set(links.values()) - {message.message_id}
+    equal_ids = [each for each in message.equal_ids if each not in known]
+    if len(unlinked) == len(equal_ids):
+        return [unlinked[equal_ids.index(message.message_id)]]
+    return unlinked
 
 
 # --- in sessions ---
 
 
-def blank_items(tables: SessionTables, session_ids: Sequence[str], told: Told) -> Script[list[Blanked]]:
-    """Blank the items that are a message, and forget what was noted of their history: it may quote them.
+class BlankedItem(NamedTuple):
+    """An item that has lost its words: its id, and its fingerprint before and after."""
 
-    The sessions must be held, or who rewrites one writes back what it has read before.
+    item_id: int
+    before: str
+    after: str
+
+
+class _StoredItem(NamedTuple):
+    item_id: int
+    item: Item
+
+
+def blank_items(
+    tables: SessionTables, session_ids: Sequence[str], message: ErasedMessage, links: Links
+) -> Script[list[BlankedItem]]:
+    """Blank the copies of a message, and delete the notes of these sessions: a note may quote them.
+
+    The sessions must be locked. Otherwise a concurrent rewrite could write back the items it read before.
     """
-    blanked: list[Blanked] = []
+    blanked: list[BlankedItem] = []
     for session_id in session_ids if tables.messages is not None else ():
-        items = f'SELECT id, message_data FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id'
-        stored = _messages_in((yield Statement(items, (session_id,))))
-        sayings = [saying_of(role_of(each.item), text_of(each.item)) for each in stored]
-        for place in find_told(told, sayings):
+        select = f'SELECT id, message_data FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id'
+        stored = _messages_from((yield Statement(select, (session_id,))))
+        copies = [Copy(each.item_id, wording_of(role_of(each.item), text_of(each.item))) for each in stored]
+        for place in find_copies(message, copies, links):
             blanked += [(yield from _blank_item(tables, stored[place]))]
         for table in tables.others:
             if table.endswith(_NOTES):
@@ -69,20 +129,20 @@ def blank_items(tables: SessionTables, session_ids: Sequence[str], told: Told) -
     return blanked
 
 
-def _messages_in(rows: Sequence[Row]) -> list[_Stored]:
-    items = ((position, decode_item(stored)) for position, stored in rows)
-    return [_Stored(position, item) for position, item in items if item is not None and role_of(item)]
+def _messages_from(rows: Sequence[Row]) -> list[_StoredItem]:
+    items = ((item_id, decode_item(stored)) for item_id, stored in rows)
+    return [_StoredItem(item_id, item) for item_id, item in items if item is not None and role_of(item)]
 
 
-def _blank_item(tables: SessionTables, stored: _Stored) -> Script[Blanked]:
+def _blank_item(tables: SessionTables, stored: _StoredItem) -> Script[BlankedItem]:
     item = without_words(stored.item)
-    blank = f'UPDATE "{tables.messages}" SET message_data = ?2 WHERE id = ?1'
-    yield Statement(blank, (stored.position, encode_items([item])[0]))
-    return Blanked(stored.position, fingerprint(stored.item), fingerprint(item))
+    update = f'UPDATE "{tables.messages}" SET message_data = ?2 WHERE id = ?1'
+    yield Statement(update, (stored.item_id, encode_items([item])[0]))
+    return BlankedItem(stored.item_id, fingerprint(stored.item), fingerprint(item))
 
 
 def without_words(item: Item) -> Item:
-    """A message in which nothing is said any more."""
+    """A message item whose words are replaced by `[erased]`."""
     content: Any = item.get("content")
     if isinstance(content, list):
         return {**item, "content": [_part_without_words(part) for part in content]}
@@ -92,37 +152,45 @@ def without_words(item: Item) -> Item:
 def _part_without_words(part: Any) -> Any:
     if not isinstance(part, dict):
         return ERASED if isinstance(part, str) else part
-    blank: dict[str, Any] = {name: ERASED for name in _WORDS if isinstance(part.get(name), str)}
-    blank |= {name: [] for name in _ABOUT_WORDS if blank and part.get(name)}
+    blank: dict[str, Any] = {name: ERASED for name in _TEXT_FIELDS if isinstance(part.get(name), str)}
+    blank |= {name: [] for name in _QUOTING_FIELDS if blank and part.get(name)}
     return {**part, **blank}
 
 
-# --- in the log ---
+# --- in the event log ---
 
 
-def blank_events(key: str, told: Told, items: Sequence[Blanked]) -> Script[int]:
-    """Blank the events of a message; what its item is known by now is theirs too, so that none comes anew."""
-    # The head first: whoever is about to add to the log, from what was read before, begins again.
+class _TextEvent(NamedTuple):
+    """An event with text."""
+
+    sequence_number: int
+    item_id: int | None
+    fingerprint: str
+    role: str | None
+    text: str
+
+
+def blank_events(key: str, message: ErasedMessage, links: Links, items: Sequence[BlankedItem]) -> Script[int]:
+    """Blank the events of a message; returns how many.
+
+    The event of a blanked item gets the new fingerprint of the item. Otherwise the next projection would take
+    the blanked item for a new one.
+    """
+    # The head first: a writer that is about to append, from what it has read before, has to start again.
     yield Statement(event_queries.ADVANCE_HEAD, (key, uuid.uuid4().hex, 0))
-    said = _said_in((yield Statement(_SAID_EVENTS, (key,))))
-    names = {item.before: item.now for item in items}
-    found = _events_of(told, said, items)
+    events = _events_from((yield Statement(_READ_EVENTS, (key,))))
+    fingerprints = {item.before: item.after for item in items}
+    links = {**links, **{item.item_id: message.message_id for item in items}}
+    copies = [Copy(event.item_id, wording_of(event.role, event.text)) for event in events]
+    found = [events[place] for place in find_copies(message, copies, links)]
     for event in found:
-        name = names.get(event.fingerprint, event.fingerprint)
-        yield Statement(_BLANK_EVENT, (key, event.sequence_number, text_to_column(name)))
+        new = fingerprints.get(event.fingerprint, event.fingerprint)
+        yield Statement(_BLANK_EVENT, (key, event.sequence_number, text_to_column(new)))
     return len(found)
 
 
-def _said_in(rows: Sequence[Row]) -> list[_Said]:
+def _events_from(rows: Sequence[Row]) -> list[_TextEvent]:
     return [
-        _Said(number, position, text_from_column(name), role, text_from_column(text))
-        for number, position, name, role, text in rows
+        _TextEvent(number, item_id, text_from_column(name), role, text_from_column(text))
+        for number, item_id, name, role, text in rows
     ]
-
-
-def _events_of(told: Told, said: Sequence[_Said], items: Sequence[Blanked]) -> list[_Said]:
-    """The events of the items that were blanked, and else those that say the same."""
-    places = {(item.position, item.before) for item in items}
-    known = [event for event in said if (event.position, event.fingerprint) in places]
-    found = [said[place] for place in find_told(told, [saying_of(event.role, event.text) for event in said])]
-    return found if len(found) > 1 or not known else known

@@ -119,7 +119,7 @@ class Looking:
         async with self._session(conversation) as session:
             waiting, _ = await self._waiting(session, conversation)
             if waiting or memory_strategy is not None:
-                items = [*await session.get_items(_EVERYTHING), *waiting]
+                items = [*await session.get_items(_EVERYTHING), *waiting.values()]
                 return await _view(items, conversation.conversation_id, strategy)
             async with self._parts.sessions.viewed(session, strategy) as viewed:
                 return list(await viewed.get_items())
@@ -160,12 +160,14 @@ class Looking:
         agents = registry.get(conversation.agent_id).memory_strategy_defaults if is_known else None
         return resolve_memory_strategy(given, (await self._place(conversation)).memory_strategy, agents)
 
-    async def _waiting(self, session: ChatSession, conversation: Conversation) -> tuple[list[Item], range]:
-        """The messages that the session does not have yet, as items, and where they stand."""
+    async def _waiting(
+        self, session: ChatSession, conversation: Conversation
+    ) -> tuple[dict[str, Item], range]:
+        """The items of the messages that the session does not have yet, by their ids, and their indexes."""
         turns, first = self._parts.turns, await session.mirrored()
         later = await turns.said_since(conversation.conversation_id, first)
         if not later:
-            return [], range(first, first)
+            return {}, range(first, first)
         answers = await turns.answers_among(conversation.conversation_id, later)
         items = await in_thread_if_long(len(later), lambda: items_to_add(later, answers))
         return items, range(first, later[-1].message_index + 1)
@@ -173,7 +175,8 @@ class Looking:
     async def _bring_up_to_date(self, session: ChatSession, conversation: Conversation) -> None:
         waiting, places = await self._waiting(session, conversation)
         if waiting:
-            await session.mirror(waiting, places.start, places.stop)
+            links = self._parts.turns.item_links(conversation.conversation_id)
+            await session.mirror(waiting, places.start, places.stop, links)
 
     async def _branch_named(self, conversation: Conversation, name: str) -> dict[str, Any]:
         found = (each for each in await self.branches_of(conversation) if each["name"] == name)

@@ -7,14 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import ConflictError, RunLockTimeoutError
-from ...items import Item, encode_items
+from ...items import Item, decode_item, encode_items, role_of
 from ...memory.conversation import Conversation, Message
+from ...memory.database.message_items import ItemLinks
 from ...memory.store import MemoryStore
 from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
 from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
-from ...sessions.protocol import Items, SessionMetadata
+from ...sessions.protocol import SessionMetadata
 from ...sessions.run_lock import run_lock
 from ...sessions.sdk_hooks import encode_batch
 from ...sessions.sql.dialects import queries_for
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _MIRRORED = "mirrored"
 _BRANCHES = "branches"
+_LAST_ITEM = 'SELECT coalesce(max(id), 0) FROM "{}" WHERE session_id = ?1'
+_ITEMS_AFTER = 'SELECT id, message_data FROM "{}" WHERE session_id = ?1 AND id > ?2 ORDER BY id'
 
 
 class ChatSession(AdvancedSession):
@@ -58,9 +61,17 @@ class ChatSession(AdvancedSession):
         """The index of the first message of the conversation that the session does not have."""
         return int((await self.known()).get(_MIRRORED, 0))
 
-    async def mirror(self, items: Items, first: int, after: int) -> bool:
-        """Append the messages from `first` on, up to `after`, as items; `False` if that was done before."""
-        return await self._write(partial(self._mirror, await encode_batch(items), first, after))
+    async def mirror(self, copies: Mapping[str, Item], first: int, after: int, links: ItemLinks) -> bool:
+        """Append the messages from `first` on, up to `after`: their items, by the ids of the messages.
+
+        Returns `False` if that was done before, or if the conversation no longer exists.
+        """
+        encoded = await encode_batch(list(copies.values()))
+        return await self._write(partial(self._mirror, list(copies), encoded, first, after, links))
+
+    async def link_answer(self, message_id: str, after: int, links: ItemLinks) -> None:
+        """Store that the newest assistant message after a position is a copy of this message."""
+        await self._write(partial(self._link_answer, message_id, after, links))
 
     async def create_branch(self, turn: int, name: str | None) -> str:
         """As `create_branch_from_turn`, and remember what it was made from."""
@@ -94,15 +105,38 @@ class ChatSession(AdvancedSession):
         if not (yield from self._is_held()):
             raise TurnLostError
 
-    def _mirror(self, encoded: list[str], first: int, after: int) -> Script[bool]:
+    def _mirror(
+        self, message_ids: list[str], encoded: list[str], first: int, after: int, links: ItemLinks
+    ) -> Script[bool]:
+        tenant = yield from links.share_conversation()
+        if tenant is None:
+            return False
         yield from self._lock(make=True)
         known = yield from self._known_within()
         if known.get(_MIRRORED, 0) != first:
             return False
         if encoded:
+            ((last,),) = yield Statement(_LAST_ITEM.format(links.items_table), (self.session_id,))
             yield from self._append(encoded)
+            rows = yield from self._items_after(links.items_table, last)
+            ids = [item_id for item_id, _ in rows]
+            yield from links.add(tenant, dict(zip(ids, message_ids, strict=True)))
         yield from self._know({**known, _MIRRORED: after})
         return True
+
+    def _link_answer(self, message_id: str, after: int, links: ItemLinks) -> Script[None]:
+        tenant = yield from links.share_conversation()
+        if tenant is None:
+            return
+        yield from self._lock()
+        for item_id, stored in reversed((yield from self._items_after(links.items_table, after))):
+            item = decode_item(stored)
+            if item is not None and role_of(item) == "assistant":
+                yield from links.add(tenant, {item_id: message_id})
+                return
+
+    def _items_after(self, table: str, position: int) -> Script[list[Row]]:
+        return (yield Statement(_ITEMS_AFTER.format(table), (self.session_id, position)))
 
     def _branch_off_noted(self, turn: int, name: str | None) -> Script[str]:
         yield from self._lock(make=True)
@@ -261,9 +295,9 @@ def item_of(message: Message) -> Item:
     return {"role": message.role, "content": message.content.encode("utf-8", "replace").decode()}
 
 
-def items_to_add(messages: Sequence[Message], answers: Set[str]) -> list[Item]:
-    """The messages as items, without the answers of chats: those a run has put there itself."""
-    return [item_of(message) for message in messages if message.message_id not in answers]
+def items_to_add(messages: Sequence[Message], answers: Set[str]) -> dict[str, Item]:
+    """The items of messages, by their ids, without the answers of chats: a run has added those itself."""
+    return {each.message_id: item_of(each) for each in messages if each.message_id not in answers}
 
 
 async def mirror_messages(
@@ -278,7 +312,8 @@ async def mirror_messages(
         if not found:
             return
         answers = await turns.answers_among(conversation_id, found)
-        was_mine = await session.mirror(items_to_add(found, answers), first, found[-1].message_index + 1)
+        copies, links = items_to_add(found, answers), turns.item_links(conversation_id)
+        was_mine = await session.mirror(copies, first, found[-1].message_index + 1, links)
         is_whole = was_mine and len(found) < _AT_ONCE
 
 

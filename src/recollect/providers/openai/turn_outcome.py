@@ -121,12 +121,24 @@ class Ending:
         if not await self._parts.turns.change(going.record):
             raise TurnLostError
         await self._count(going)
+        await self._link_answer(going)
         # Whoever closed the conversation meanwhile closed it to questions; this one was asked before.
         quiet = self._parts.options.quiet_seconds
         answer = await append_message(going.turn, "assistant", run.text, quiet, even_if_closed=True)
         done = replace(going.record, status="done", finished_at=now(), answer_index=answer.message_index)
         await self._note(going, done, run)
         return reply_of(done, run.text)
+
+    async def _link_answer(self, going: UnderWay) -> None:
+        """Store which session item is the answer. Without it, erasing finds the item by its words."""
+        record, log = going.record, going.log
+        if log is None or record.begins_after is None:
+            return
+        links = self._parts.turns.item_links(record.conversation_id)
+        try:
+            await log.link_answer(record.assistant_message_id, record.begins_after, links)
+        except StorageError as error:
+            logger.warning("turn %s: its answer is not linked (%s)", record.turn_id, type(error).__name__)
 
     async def _note(self, going: UnderWay, done: TurnRecord, run: Run) -> None:
         """Record that there is an answer; where that cannot be, the next turn finds it."""

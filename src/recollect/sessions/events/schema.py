@@ -1,15 +1,16 @@
-"""The tables of the event log, and the ordered steps that make them in a SQLite file.
+"""The tables of the event log, and the ordered steps that create them in a SQLite file.
 
-`conversation_events` holds the events. Beside it stands, for each conversation, its head: how many events it
-has, where the last of them stand in the session, and a stamp that is another after each change.
+`conversation_events` holds the events. A second table has one row for each conversation, its head: how many
+events it has, where its last events stand in the session, and a stamp that every change replaces.
 """
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ...sql.description import Column, Table, create_in_sqlite, describe
 from ...sql.schema import Schema, Step
-from ...sql.scripts import Script, Statement
+from ...sql.scripts import Script
 from .event import ConversationEvent
 
 EVENTS = "conversation_events"
@@ -17,39 +18,50 @@ HEADS = "recollect_conversation_events_heads"
 COLUMNS = tuple(column.name for column in fields(ConversationEvent))
 
 
+def _optional(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, required=False) for name in names)
+
+
+EVENTS_TABLE = Table(
+    EVENTS,
+    (
+        Column("conversation_id", "identifier"),
+        Column("sequence_number", "integer"),
+        *_optional("response_id"),
+        Column("item_type"),
+        *_optional("item_name", "role", "agent", "tool_call_id", "tool_name", "model", "text"),
+        *_optional("reasoning_text", "call_arguments", "call_output", "attachments"),
+        Column("created_at", "time"),
+        Column("ingested_at", "time"),
+        Column("fingerprint"),
+        Column("position", "integer", required=False),
+    ),
+    key=("conversation_id", "sequence_number"),
+)
+
+HEADS_TABLE = Table(
+    HEADS,
+    (
+        Column("conversation_id", "identifier"),
+        Column("next_sequence", "integer"),
+        Column("tail"),
+        Column("stamp", "identifier"),
+    ),
+    key=("conversation_id",),
+    key_in_column=True,
+)
+
+TABLES = (EVENTS_TABLE, HEADS_TABLE)
+
+
 def create_events() -> Script[None]:
-    """The events, by conversation and number."""
-    yield Statement(
-        f"CREATE TABLE IF NOT EXISTS {EVENTS} ("
-        " conversation_id TEXT NOT NULL,"
-        " sequence_number INTEGER NOT NULL,"
-        " response_id TEXT,"
-        " item_type TEXT NOT NULL,"
-        " item_name TEXT,"
-        " role TEXT,"
-        " agent TEXT,"
-        " tool_call_id TEXT,"
-        " tool_name TEXT,"
-        " model TEXT,"
-        " text TEXT,"
-        " reasoning_text TEXT,"
-        " call_arguments TEXT,"
-        " call_output TEXT,"
-        " attachments TEXT,"
-        " created_at TEXT NOT NULL,"
-        " ingested_at TEXT NOT NULL,"
-        " fingerprint TEXT NOT NULL,"
-        " position INTEGER,"
-        " PRIMARY KEY (conversation_id, sequence_number))"
-    )
+    """Create the table of events."""
+    yield from create_in_sqlite([EVENTS_TABLE])
 
 
 def create_heads() -> Script[None]:
-    """What is known of a conversation without reading its events."""
-    yield Statement(
-        f"CREATE TABLE IF NOT EXISTS {HEADS} (conversation_id TEXT PRIMARY KEY,"
-        " next_sequence INTEGER NOT NULL, tail TEXT NOT NULL, stamp TEXT NOT NULL)"
-    )
+    """Create the table of heads."""
+    yield from create_in_sqlite([HEADS_TABLE])
 
 
 @dataclass(frozen=True)
@@ -58,22 +70,17 @@ class EventSchema(Schema):
 
     @property
     def scope(self) -> str:
-        """There is one log in a database."""
+        """A database has one event log."""
         return EVENTS
 
     def steps(self) -> list[Step]:
-        """The events, then the heads."""
+        """Create the events, then the heads."""
         return [Step(step.__name__, step) for step in (create_events, create_heads)]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All of them: nobody else makes these tables."""
-        return {
-            EVENTS: set(COLUMNS),
-            HEADS: {"conversation_id", "next_sequence", "tail", "stamp"},
-        }
+        """All columns: only Recollect creates these tables."""
+        return {table.name: set(table.column_names) for table in TABLES}
 
     def describe(self) -> Any:
-        """As SQLAlchemy's `MetaData`."""
-        from .sqlalchemy_schema import describe
-
-        return describe()
+        """The tables as SQLAlchemy's `MetaData`."""
+        return describe(TABLES)

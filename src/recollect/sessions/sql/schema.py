@@ -1,7 +1,7 @@
-"""The tables of sessions, and the ordered steps that make them in a SQLite file.
+"""The tables of sessions, and the ordered steps that create them in a SQLite file.
 
-The first tables are those of the Agents SDK, so that its files open here and ours open there. Ours stand
-beside them under names that start with `recollect_`.
+The first tables are those of the Agents SDK: its files open here, and ours open there. Our own tables stand
+beside them, under names that start with `recollect_`.
 """
 
 from collections.abc import Callable, Mapping, Set
@@ -10,12 +10,20 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ...errors import SchemaMismatchError
+from ...sql.description import (
+    Column,
+    Index,
+    Table,
+    create_in_sqlite,
+    create_indexes_in_sqlite,
+    create_tables_in_sqlite,
+    describe,
+)
 from ...sql.schema import Schema, Step
 from ...sql.scripts import Script, Statement
 from .tables import Tables
 
-_SESSION_COLUMNS = {"session_id", "created_at", "updated_at"}
-_MESSAGE_COLUMNS = {"id", "session_id", "message_data", "created_at"}
+# The columns that the SDK's tables have in all its versions.
 _STRUCTURE_COLUMNS = {
     "session_id",
     "message_id",
@@ -28,133 +36,218 @@ _STRUCTURE_COLUMNS = {
     "created_at",
 }
 _USAGE_COLUMNS = {"session_id", "branch_id", "user_turn_number", "requests", "input_tokens", "output_tokens"}
+_ID = Column("id", "autoincrement")
+_COUNTS = ("requests", "input_tokens", "output_tokens", "total_tokens")
+
+
+# --- the tables ---
+
+
+def _time(name: str) -> Column:
+    return Column(name, "sdk_timestamp", default="CURRENT_TIMESTAMP")
+
+
+def _session_id(tables: Tables) -> Column:
+    return Column("session_id", "identifier", parent=f"{tables.sessions}.session_id")
+
+
+def sessions_table(tables: Tables) -> Table:
+    """The SDK's table of sessions."""
+    return Table(
+        tables.sessions,
+        (Column("session_id", "identifier"), _time("created_at"), _time("updated_at")),
+        key=("session_id",),
+        key_in_column=True,
+    )
+
+
+def messages_table(tables: Tables) -> Table:
+    """The SDK's table of items, in the order of their ids."""
+    return Table(
+        tables.messages,
+        (_ID, _session_id(tables), Column("message_data", "long_text"), _time("created_at")),
+        key=("id",),
+        named=(Index(f"recollect_{tables.messages}_by_session", ("session_id", "id")),),
+    )
+
+
+def metadata_table(tables: Tables) -> Table:
+    """The user and the agent of a session, its title, and other data."""
+    by_user = f"{tables.metadata}_by_user"
+    return Table(
+        tables.metadata,
+        (
+            _session_id(tables),
+            Column("user_id", "identifier", required=False),
+            Column("agent_id", "identifier", required=False),
+            Column("title", "long_text", required=False),
+            Column("data", "long_text", sqlite_default="'{}'"),
+        ),
+        key=("session_id",),
+        named=(
+            Index(by_user, ("user_id", "agent_id"), database="sqlite"),
+            # By hash, because other indexes of PostgreSQL refuse texts of more than about 2,700 bytes.
+            Index(by_user, ("user_id",), method="hash", database="server"),
+        ),
+        key_in_column=True,
+    )
+
+
+def batches_table(tables: Tables) -> Table:
+    """The ids of appended batches: a batch is appended once. Times are seconds since 1970."""
+    return Table(
+        tables.batches,
+        (_session_id(tables), Column("batch_id", "identifier"), Column("created_at", "real")),
+        key=("session_id", "batch_id"),
+    )
+
+
+def leases_table(tables: Tables) -> Table:
+    """The owner of the lease on a session, and the time at which it expires, in seconds since 1970."""
+    return Table(
+        tables.leases,
+        (Column("session_id", "identifier"), Column("owner", "identifier"), Column("expires_at", "real")),
+        key=("session_id",),
+        key_in_column=True,
+    )
+
+
+def notes_table(tables: Tables) -> Table:
+    """Notes beside a history, for example how much of it a summary covers."""
+    return Table(
+        tables.notes,
+        (
+            _session_id(tables),
+            Column("note_key", "identifier"),
+            Column("version", "int32"),
+            Column("data", "long_text"),
+        ),
+        key=("session_id", "note_key"),
+    )
+
+
+def structure_table(tables: Tables) -> Table:
+    """The SDK's table of the branches that show an item, and in which turn."""
+    return Table(
+        tables.structure,
+        (
+            _ID,
+            _session_id(tables),
+            Column("message_id", "integer", parent=f"{tables.messages}.id"),
+            Column("branch_id", "identifier", default="'main'"),
+            Column("message_type"),
+            Column("sequence_number", "integer"),
+            Column("user_turn_number", "int32", required=False),
+            Column("branch_turn_number", "int32", required=False),
+            Column("tool_name", required=False),
+            _time("created_at"),
+        ),
+        key=("id",),
+        named=_structure_indexes(tables.structure),
+    )
+
+
+def _structure_indexes(structure: str) -> tuple[Index, ...]:
+    """A branch in reading order, its user turns, and the branches that show an item."""
+    in_file = f"recollect_{structure}"
+    on_server = f"recollect_{structure.removeprefix('recollect_')}"
+    turns = ("session_id", "branch_id", "branch_turn_number")
+    return (
+        Index(f"{in_file}_in_order", ("session_id", "branch_id", "message_id"), database="sqlite"),
+        Index(f"{in_file}_by_item", ("message_id",), database="sqlite"),
+        Index(f"{in_file}_turns", turns, where="message_type = 'user'", database="sqlite"),
+        Index(f"{on_server}_in_order", ("session_id", "branch_id", "message_id"), database="server"),
+        Index(f"{on_server}_by_item", ("message_id",), database="server"),
+        Index(f"{on_server}_turns", turns, where="message_type = 'user'", database="server"),
+    )
+
+
+def usage_table(tables: Tables) -> Table:
+    """The SDK's table of the tokens of each turn."""
+    return Table(
+        tables.usage,
+        (
+            _ID,
+            _session_id(tables),
+            Column("branch_id", "identifier", default="'main'"),
+            Column("user_turn_number", "int32"),
+            *(Column(name, "integer", required=False, default="0") for name in _COUNTS),
+            Column("input_tokens_details", "sdk_json", required=False),
+            Column("output_tokens_details", "sdk_json", required=False),
+            _time("created_at"),
+        ),
+        key=("id",),
+        unique=(("session_id", "branch_id", "user_turn_number"),),
+    )
+
+
+def runs_table(tables: Tables) -> Table:
+    """The runs whose usage was counted: each counts once."""
+    return Table(
+        tables.runs,
+        (_session_id(tables), Column("run_id", "identifier"), Column("usage", "long_text")),
+        key=("session_id", "run_id"),
+    )
+
+
+def branches_table(tables: Tables) -> Table:
+    """The branches other than the main one, empty ones included, and which of them is current."""
+    return Table(
+        tables.branches,
+        (
+            _session_id(tables),
+            Column("branch_id", "identifier"),
+            Column("is_current", "int32"),
+            _time("created_at"),
+        ),
+        key=("session_id", "branch_id"),
+    )
+
+
+_PLAIN = (sessions_table, messages_table, metadata_table, batches_table, leases_table, notes_table)
+_ADVANCED = (structure_table, branches_table, usage_table, runs_table)
+
+
+# --- the steps in a SQLite file ---
 
 
 def create_history(tables: Tables) -> Script[None]:
-    """The tables of the Agents SDK."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.sessions}" ('
-        " session_id TEXT PRIMARY KEY,"
-        " created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
-        " updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
-    )
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.messages}" ('
-        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-        " session_id TEXT NOT NULL,"
-        " message_data TEXT NOT NULL,"
-        " created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE)'
-    )
+    """Create the SDK's tables of sessions and items."""
+    yield from create_tables_in_sqlite((sessions_table(tables), messages_table(tables)))
 
 
 def index_history(tables: Tables) -> Script[None]:
-    """An index in the order of reading, unless the file has one: older files are ordered by time."""
+    """Create the index in reading order, unless the file has one. Files of older SDKs order by time."""
     indexes = yield Statement(f'PRAGMA index_list("{tables.messages}")')
     for _, name, *_ in indexes:
         columns = yield Statement(f'PRAGMA index_info("{name}")')
         if [column[2] for column in columns] == ["session_id", "id"]:
             return
-    yield Statement(
-        f'CREATE INDEX IF NOT EXISTS "recollect_{tables.messages}_by_session"'
-        f' ON "{tables.messages}" (session_id, id)'
-    )
-
-
-def create_structure(tables: Tables) -> Script[None]:
-    """The SDK's table of which branch shows which item, in which turn."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.structure}" ('
-        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-        " session_id TEXT NOT NULL,"
-        " message_id INTEGER NOT NULL,"
-        " branch_id TEXT NOT NULL DEFAULT 'main',"
-        " message_type TEXT NOT NULL,"
-        " sequence_number INTEGER NOT NULL,"
-        " user_turn_number INTEGER,"
-        " branch_turn_number INTEGER,"
-        " tool_name TEXT,"
-        " created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE,'
-        f' FOREIGN KEY (message_id) REFERENCES "{tables.messages}" (id) ON DELETE CASCADE)'
-    )
-
-
-def index_structure(tables: Tables) -> Script[None]:
-    """A branch in the order of reading, its user turns, and the branches that show an item."""
-    structure = tables.structure
-    for name, columns in (
-        ("in_order", "(session_id, branch_id, message_id)"),
-        ("by_item", "(message_id)"),
-        ("turns", "(session_id, branch_id, branch_turn_number) WHERE message_type = 'user'"),
-    ):
-        yield Statement(
-            f'CREATE INDEX IF NOT EXISTS "recollect_{structure}_{name}" ON "{structure}" {columns}'
-        )
-
-
-def create_usage(tables: Tables) -> Script[None]:
-    """The SDK's table of what each turn cost, and ours of the runs that were counted."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.usage}" ('
-        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-        " session_id TEXT NOT NULL,"
-        " branch_id TEXT NOT NULL DEFAULT 'main',"
-        " user_turn_number INTEGER NOT NULL,"
-        " requests INTEGER DEFAULT 0,"
-        " input_tokens INTEGER DEFAULT 0,"
-        " output_tokens INTEGER DEFAULT 0,"
-        " total_tokens INTEGER DEFAULT 0,"
-        " input_tokens_details JSON,"
-        " output_tokens_details JSON,"
-        " created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE,'
-        " UNIQUE (session_id, branch_id, user_turn_number))"
-    )
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.runs}" ('
-        " session_id TEXT NOT NULL, run_id TEXT NOT NULL, usage TEXT NOT NULL,"
-        " PRIMARY KEY (session_id, run_id),"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE)'
-    )
-
-
-def create_branches(tables: Tables) -> Script[None]:
-    """Branches other than the main one, also while they are empty, and which of them is current."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.branches}" ('
-        " session_id TEXT NOT NULL, branch_id TEXT NOT NULL, is_current INTEGER NOT NULL,"
-        " created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,"
-        " PRIMARY KEY (session_id, branch_id),"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE)'
-    )
+    yield from create_indexes_in_sqlite(messages_table(tables))
 
 
 def create_metadata(tables: Tables) -> Script[None]:
-    """Whose session it is and what to call it."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.metadata}" ('
-        " session_id TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, title TEXT,"
-        " data TEXT NOT NULL DEFAULT '{}',"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE)'
-    )
-    yield Statement(
-        f'CREATE INDEX IF NOT EXISTS "{tables.metadata}_by_user" ON "{tables.metadata}" (user_id, agent_id)'
-    )
+    """Create the table of metadata."""
+    yield from create_in_sqlite([metadata_table(tables)])
 
 
 def create_batches(tables: Tables) -> Script[None]:
-    """The ids of batches that were appended with one, so that none is appended twice."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.batches}" ('
-        " session_id TEXT NOT NULL, batch_id TEXT NOT NULL, created_at REAL NOT NULL,"
-        " PRIMARY KEY (session_id, batch_id),"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE)'
-    )
+    """Create the table of appended batches."""
+    yield from create_in_sqlite([batches_table(tables)])
+
+
+def create_leases(tables: Tables) -> Script[None]:
+    """Create the table of leases."""
+    yield from create_in_sqlite([leases_table(tables)])
+
+
+def create_notes(tables: Tables) -> Script[None]:
+    """Create the table of notes."""
+    yield from create_in_sqlite([notes_table(tables)])
 
 
 def number_batch_times(tables: Tables) -> Script[None]:
-    """Times of batches as numbers: the first files have texts there, which never grew old."""
+    """Convert the times of batches to numbers. The first files have texts there, which never expired."""
     columns = yield Statement(f'PRAGMA table_info("{tables.batches}")')
     if "TIMESTAMP" not in {column[2] for column in columns}:
         return
@@ -165,27 +258,30 @@ def number_batch_times(tables: Tables) -> Script[None]:
         f'INSERT INTO "{tables.batches}" (session_id, batch_id, created_at) SELECT session_id, batch_id,'
         " CASE typeof(created_at) WHEN 'text' THEN (julianday(created_at) - 2440587.5) * 86400.0"
         f' ELSE coalesce(created_at, 0) END FROM "{first}"'
-        f' WHERE session_id IN (SELECT session_id FROM "{tables.sessions}")'  # the SDK leaves some behind
+        # The SDK deletes sessions without their batches.
+        f' WHERE session_id IN (SELECT session_id FROM "{tables.sessions}")'
     )
     yield Statement(f'DROP TABLE "{first}"')
 
 
-def create_leases(tables: Tables) -> Script[None]:
-    """Who runs on a session now, and until when without a further word."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.leases}" ('
-        " session_id TEXT PRIMARY KEY, owner TEXT NOT NULL, expires_at REAL NOT NULL)"
-    )
+def create_structure(tables: Tables) -> Script[None]:
+    """Create the SDK's table of branches and turns."""
+    yield from create_tables_in_sqlite([structure_table(tables)])
 
 
-def create_notes(tables: Tables) -> Script[None]:
-    """What is kept beside a history, such as how much of it a summary covers."""
-    yield Statement(
-        f'CREATE TABLE IF NOT EXISTS "{tables.notes}" ('
-        " session_id TEXT NOT NULL, note_key TEXT NOT NULL, version INTEGER NOT NULL, data TEXT NOT NULL,"
-        " PRIMARY KEY (session_id, note_key),"
-        f' FOREIGN KEY (session_id) REFERENCES "{tables.sessions}" (session_id) ON DELETE CASCADE)'
-    )
+def index_structure(tables: Tables) -> Script[None]:
+    """Create the indexes of the table of branches and turns."""
+    yield from create_indexes_in_sqlite(structure_table(tables))
+
+
+def create_usage(tables: Tables) -> Script[None]:
+    """Create the SDK's table of usage, and ours of the runs that were counted."""
+    yield from create_in_sqlite((usage_table(tables), runs_table(tables)))
+
+
+def create_branches(tables: Tables) -> Script[None]:
+    """Create the table of branches."""
+    yield from create_in_sqlite([branches_table(tables)])
 
 
 MIGRATIONS: tuple[Callable[[Tables], Script[None]], ...] = (
@@ -213,23 +309,29 @@ class SessionSchema(Schema):
 
     @property
     def scope(self) -> str:
-        """One for each pair of tables."""
+        """The names of the pair of tables."""
         return f"{self.tables.sessions}/{self.tables.messages}"
 
     def steps(self) -> list[Step]:
-        """Those of plain sessions, and of advanced ones where they are."""
+        """The steps of plain sessions, followed by those of advanced sessions where these are used."""
         steps = MIGRATIONS + ADVANCED_MIGRATIONS if self.tables.advanced else MIGRATIONS
         return [Step(step.__name__, partial(step, self.tables)) for step in steps]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """Those of the SDK's tables, which others may have made."""
-        needed = {self.tables.sessions: _SESSION_COLUMNS, self.tables.messages: _MESSAGE_COLUMNS}
+        """The columns of the SDK's tables, which the SDK may have created."""
+        needed: dict[str, Set[str]] = {
+            table.name: set(table.column_names)
+            for table in (sessions_table(self.tables), messages_table(self.tables))
+        }
         if self.tables.advanced:
             needed |= {self.tables.structure: _STRUCTURE_COLUMNS, self.tables.usage: _USAGE_COLUMNS}
         return needed
 
     def check(self) -> Script[None]:
-        """The tables of structure and usage have fixed names: they belong to one pair of tables in a file."""
+        """Raise `SchemaMismatchError` if the tables of structure and usage belong to another pair of tables.
+
+        Their names are fixed, so a file has them for one pair only.
+        """
         for table in (self.tables.structure, self.tables.usage) if self.tables.advanced else ():
             keys = yield Statement(f'PRAGMA foreign_key_list("{table}")')
             owners = {key[2].lower() for key in keys}
@@ -238,13 +340,12 @@ class SessionSchema(Schema):
                 raise SchemaMismatchError(f"table {table!r} belongs to other tables in this file: {names}")
 
     def describe(self) -> Any:
-        """As SQLAlchemy's `MetaData`."""
-        from .sqlalchemy_schema import describe
-
-        return describe(self.tables)
+        """The tables as SQLAlchemy's `MetaData`."""
+        described = _PLAIN + _ADVANCED if self.tables.advanced else _PLAIN
+        return describe(table(self.tables) for table in described)
 
 
 @lru_cache(maxsize=64)
 def session_schema(tables: Tables) -> SessionSchema:
-    """The schema of these tables, made once."""
+    """The schema of these tables, cached."""
     return SessionSchema(tables)

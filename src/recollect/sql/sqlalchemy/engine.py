@@ -12,7 +12,7 @@ from ..schema import Schema
 from ..scripts import Decode, MakeScript, Row, Script, Statement
 from ..sqlite.migrations import migrate as migrate_sqlite
 from .connections import Connections, Run, settled
-from .metadata import make_missing_indexes, make_missing_tables, tables_with_indexes
+from .metadata import create_missing_indexes, create_missing_tables, tables_with_indexes
 
 T = TypeVar("T")
 
@@ -42,9 +42,9 @@ class SQLAlchemyEngine:
                 if connections.dialect == "sqlite":
                     await self._write(connections, migrate_sqlite(schema))
                 else:
-                    await connections.change_schema(partial(make_missing_tables, schema))
+                    await connections.change_schema(partial(create_missing_tables, schema))
                     for table in tables_with_indexes(schema):
-                        await connections.change_schema(partial(make_missing_indexes, schema, table))
+                        await connections.change_schema(partial(create_missing_indexes, schema, table))
                 connections.state.prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:

@@ -1,45 +1,57 @@
-"""The tables of summaries, and the ordered steps that make them in a SQLite file.
+"""The tables of summaries, and the ordered steps that create them in a SQLite file.
 
-`conversation_summaries` holds the summaries. Beside it stands, for each conversation, the newest version.
+`conversation_summaries` holds the summaries. A second table has the newest version of each conversation.
 """
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+from ...sql.description import Column, Index, Table, create_in_sqlite, describe
 from ...sql.schema import Schema, Step
-from ...sql.scripts import Script, Statement
-from .summary import COLUMNS
+from ...sql.scripts import Script
 
 SUMMARIES = "conversation_summaries"
 HEADS = "recollect_conversation_summaries_heads"
-EXPIRING = "recollect_conversation_summaries_expiring"
+
+SUMMARIES_TABLE = Table(
+    SUMMARIES,
+    (
+        Column("id", "identifier"),
+        Column("conversation_id", "identifier"),
+        Column("agent", required=False),
+        Column("text"),
+        Column("model", required=False),
+        Column("token_length", "integer"),
+        Column("covered_position", "integer", required=False),
+        Column("version", "integer"),
+        Column("created_at", "time"),
+        Column("expires_at", "time", required=False),
+    ),
+    key=("id",),
+    unique=(("conversation_id", "version"),),
+    named=(Index("recollect_conversation_summaries_expiring", ("expires_at",)),),
+    key_in_column=True,
+)
+
+HEADS_TABLE = Table(
+    HEADS,
+    (Column("conversation_id", "identifier"), Column("version", "integer")),
+    key=("conversation_id",),
+    key_in_column=True,
+)
+
+TABLES = (SUMMARIES_TABLE, HEADS_TABLE)
 
 
 def create_summaries() -> Script[None]:
-    """The summaries, by conversation and version."""
-    yield Statement(
-        f"CREATE TABLE IF NOT EXISTS {SUMMARIES} ("
-        " id TEXT PRIMARY KEY,"
-        " conversation_id TEXT NOT NULL,"
-        " agent TEXT,"
-        " text TEXT NOT NULL,"
-        " model TEXT,"
-        " token_length INTEGER NOT NULL,"
-        " covered_position INTEGER,"
-        " version INTEGER NOT NULL,"
-        " created_at TEXT NOT NULL,"
-        " expires_at TEXT,"
-        " UNIQUE (conversation_id, version))"
-    )
-    yield Statement(f"CREATE INDEX IF NOT EXISTS {EXPIRING} ON {SUMMARIES} (expires_at)")
+    """Create the table of summaries."""
+    yield from create_in_sqlite([SUMMARIES_TABLE])
 
 
 def create_heads() -> Script[None]:
-    """The newest version of each conversation."""
-    yield Statement(
-        f"CREATE TABLE IF NOT EXISTS {HEADS} (conversation_id TEXT PRIMARY KEY, version INTEGER NOT NULL)"
-    )
+    """Create the table of newest versions."""
+    yield from create_in_sqlite([HEADS_TABLE])
 
 
 @dataclass(frozen=True)
@@ -48,19 +60,17 @@ class SummarySchema(Schema):
 
     @property
     def scope(self) -> str:
-        """There is one store in a database."""
+        """A database has one store of summaries."""
         return SUMMARIES
 
     def steps(self) -> list[Step]:
-        """The summaries, then the versions."""
+        """Create the summaries, then the newest versions."""
         return [Step(step.__name__, step) for step in (create_summaries, create_heads)]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All of them: nobody else makes these tables."""
-        return {SUMMARIES: set(COLUMNS), HEADS: {"conversation_id", "version"}}
+        """All columns: only Recollect creates these tables."""
+        return {table.name: set(table.column_names) for table in TABLES}
 
     def describe(self) -> Any:
-        """As SQLAlchemy's `MetaData`."""
-        from .sqlalchemy_schema import describe
-
-        return describe()
+        """The tables as SQLAlchemy's `MetaData`."""
+        return describe(TABLES)

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from ....memory.database.schema import MemorySchema
 from ....sessions.sql.tables import Tables
-from ....sql.description import Column, PartialIndex, Table, create_in_sqlite
+from ....sql.description import Column, PartialIndex, Table, create_in_sqlite, describe
 from ....sql.schema import Schema, Step
 from ....sql.scripts import Script
 
@@ -64,7 +65,5 @@ class ChatSchema(Schema):
         return {CHAT_TURNS.name: set(CHAT_TURNS.column_names)}
 
     def describe(self) -> Any:
-        """As SQLAlchemy's `MetaData`."""
-        from .sqlalchemy_schema import describe
-
-        return describe()
+        """The table as SQLAlchemy's `MetaData`. Conversations are part of another schema."""
+        return describe([CHAT_TURNS], parents=MemorySchema().describe())

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ....memory.conversation import Message
 from ....memory.database.conversations import READ_MESSAGES, messages_from
 from ....memory.database.dialect import dialect_of
+from ....memory.database.message_items import ItemLinks
 from ....memory.database.schema import CONVERSATIONS, MESSAGES, MemorySchema
 from ....memory.run import Days, Spent, SpentBy, spent_from, sum_of_tokens
 from ....sql.columns import json_from_column
@@ -15,6 +16,7 @@ from ....sql.database import SQLStore
 from ....sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement
 from .record import TurnRecord, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
+from .schema import MESSAGES as SESSION_ITEMS
 
 _LAST = 2**62  # no message has an index as high
 _COLUMNS = ", ".join(CHAT_TURNS.column_names)
@@ -132,6 +134,10 @@ class ChatTurns(SQLStore):
             return frozenset()
         each = dialect_of(self._database.dialect).each.format("?2")
         return await self._fetch(_ANSWERS.format(each=each), (conversation_id, json.dumps(ids)), _ids_from)
+
+    def item_links(self, conversation_id: str) -> ItemLinks:
+        """Links session items to the messages of a conversation: by these, erasing finds the copies."""
+        return ItemLinks(dialect_of(self._database.dialect), conversation_id, SESSION_ITEMS)
 
     async def said_since(self, conversation_id: str, first: int) -> list[Message]:
         """The messages of a conversation from an index on."""
