@@ -47,7 +47,7 @@ async def list_branches(conversation_id: ConversationId, store: ReadStore, servi
     operation_id="branches.create",
     summary="Create a branch before a turn",
     status_code=201,
-    response_model=schemas.BranchMade,
+    response_model=schemas.NewBranchPayload,
     responses=problems("create", "not_found", "conversation_busy"),
 )
 async def create_branch(

@@ -28,7 +28,7 @@ def serialize_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool)
     return serialized
 
 
-async def wait_until_learned(store: MemoryStore, body: schemas.OwnedQuestion, wait: float | None) -> None:
+async def wait_until_learned(store: MemoryStore, body: schemas.OwnedSearch, wait: float | None) -> None:
     """Wait at most `wait` seconds until everything recorded for the owner of a search is learned."""
     if wait is not None:
         await store.wait_until_learned(body.agent_id, body.user_id, timeout=wait)

@@ -1,4 +1,4 @@
-"""What models have cost, day by day."""
+"""The audit log, the caller, and model usage by day."""
 
 import re
 from typing import Annotated, Any, Literal, TypeAlias
@@ -12,23 +12,23 @@ from .conversation_details import UsageTotals
 
 
 class AuditQuery(PageQuery):
-    """Which entries of the audit log are listed."""
+    """The page of the audit log."""
 
 
 class AuditEntryPayload(ResponseBody):
-    """Who did what, and when. Never contents."""
+    """One audited request. It contains ids, never contents."""
 
     entry_id: str
     at: Timestamp
     key_id: str | None
     action: str
-    target: str | None = Field(description="The ids of what it was about.")
+    target: str | None = Field(description="The ids of the objects that the request was about.")
     status: int
     request_id: str | None
 
 
 class AuditPage(ResponseBody):
-    """The audit log, the newest first."""
+    """The audit log, newest entries first."""
 
     model_config = with_examples(
         {
@@ -52,7 +52,7 @@ class AuditPage(ResponseBody):
 
 
 class TenantLimits(ResponseBody):
-    """What the tenant may use; null is without limit."""
+    """The limits of the tenant; null means no limit."""
 
     requests_per_minute: int | None
     tokens_per_day: int | None
@@ -60,7 +60,7 @@ class TenantLimits(ResponseBody):
 
 
 class Whoami(ResponseBody):
-    """Who calls, as the service knows them."""
+    """The caller: tenant, scope and limits."""
 
     model_config = with_examples(
         {
@@ -74,7 +74,7 @@ class Whoami(ResponseBody):
 
     tenant: str
     scope: Literal["read", "write", "admin"]
-    key_id: str | None = Field(description="Null where the service is open.")
+    key_id: str | None = Field(description="Null if the service runs without keys.")
     limits: TenantLimits
     tokens_used_today: int
 
@@ -108,17 +108,17 @@ _SPENT: dict[str, Any] = {
 
 
 class UsageQuery(QueryParameters):
-    """Which days are told, and by what they are told apart."""
+    """The days to read, and how usage is grouped."""
 
     since: (
-        Annotated[Day, Field(description="The first day, of UTC; 29 days before the last if absent.")] | None
+        Annotated[Day, Field(description="The first day (UTC); 29 days before the last if absent.")] | None
     ) = None
     until: Annotated[Day, Field(description="The last day; today if absent.")] | None = None
-    by: Literal["model", "agent"] = Field("model", description="Whether by model or by agent.")
+    by: Literal["model", "agent"] = Field("model", description="Group by model or by agent.")
 
 
 class DailyUsage(UsageTotals):
-    """What chats or learning have cost on a day, for a model or an agent; the other of these is null."""
+    """Usage of chat or learning on a day, for a model or an agent; the other one is null."""
 
     day: str = Field(json_schema_extra={"format": "date"})
     kind: Literal["chat", "learning"]
@@ -127,7 +127,7 @@ class DailyUsage(UsageTotals):
 
 
 class UsageOverTime(ResponseBody):
-    """What models have cost, day by day; days without any are left out."""
+    """Model usage by day. Days without usage are left out."""
 
     model_config = with_examples(
         {

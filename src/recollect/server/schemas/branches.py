@@ -36,8 +36,8 @@ class BranchPayload(ResponseBody):
 
     name: str
     is_current: bool
-    from_branch: str | None = Field(description="The branch that it was made from; null for main.")
-    from_turn: int | None = Field(description="The user turn before which it was made.")
+    from_branch: str | None = Field(description="The branch it was created from; null for main.")
+    from_turn: int | None = Field(description="The user turn before which it was created.")
     item_count: int
     user_turn_count: int = Field(description="The number of user turns.")
     turn_count: int = Field(
@@ -61,23 +61,23 @@ BranchName = Annotated[
 
 
 class NewBranch(RequestBody):
-    """A branch that holds everything before a user turn, and becomes the current one."""
+    """A new branch with everything before a user turn. It becomes the current branch."""
 
     model_config = with_examples({"from_turn": 1, "name": "other-city"})
 
-    from_turn: int = Field(ge=1, le=2**31, description="The user turn, from 1.")
-    name: Annotated[BranchName, Field(description="Made if absent.")] | None = None
+    from_turn: int = Field(ge=1, le=2**31, description="The number of the user turn, from 1.")
+    name: Annotated[BranchName, Field(description="Generated if absent.")] | None = None
 
 
 class BranchChoice(RequestBody):
-    """The branch on which the chat goes on."""
+    """The branch to switch to."""
 
     model_config = with_examples({"name": "main"})
 
     name: BranchName
 
 
-class BranchMade(BranchPayload):
-    """A branch that was made, and is current."""
+class NewBranchPayload(BranchPayload):
+    """The new branch, which is now current."""
 
     model_config = with_examples(_NEW_BRANCH)

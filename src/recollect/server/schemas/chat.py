@@ -1,4 +1,4 @@
-"""What a chat looks like."""
+"""Chat requests, responses, and the events of a stream."""
 
 from typing import Any, Literal, Self
 
@@ -11,22 +11,24 @@ from .strategies import MemoryStrategy
 
 
 class ChatRequest(RequestBody):
-    """A message to an agent, in a conversation that is there or in a new one."""
+    """A message to an agent, in an existing conversation or a new one."""
 
     model_config = with_examples({"user_id": "ada", "message": "Where do I live?", "memory_injection": True})
 
-    message: Text = Field(description="What the user says.")
-    conversation_id: Key | None = Field(None, description="The conversation to go on with; else a new one.")
-    user_id: OwnerId | None = Field(None, description="Who says it; needed where the conversation is new.")
-    agent: Key | None = Field(None, description="Who is asked; else the conversation's or the default agent.")
-    agent_id: Key | None = Field(None, description="The same as `agent`, as other routes call it.")
-    session_id: Key | None = Field(None, description="What a new conversation belongs to, if it has a name.")
+    message: Text = Field(description="The message of the user.")
+    conversation_id: Key | None = Field(
+        None, description="The conversation to continue; a new one if absent."
+    )
+    user_id: OwnerId | None = Field(None, description="The user; required for a new conversation.")
+    agent: Key | None = Field(
+        None, description="The agent; absent for the conversation's or the default agent."
+    )
+    agent_id: Key | None = Field(None, description="The same as `agent`; the name in other routes.")
+    session_id: Key | None = Field(None, description="The session of a new conversation.")
     memory_strategy: MemoryStrategy | None = Field(
-        None, description="What the model sees of the history, in this turn."
+        None, description="The strategy of this turn: which part of the history the model sees."
     )
-    memory_injection: bool | None = Field(
-        None, description="Whether the model is shown what is remembered, in this turn."
-    )
+    memory_injection: bool | None = Field(None, description="Whether memories are injected in this turn.")
 
     @model_validator(mode="after")
     def _check_agents(self) -> Self:
@@ -36,12 +38,12 @@ class ChatRequest(RequestBody):
 
     @property
     def wanted_agent(self) -> str | None:
-        """The agent that is asked for, by either name of the field."""
+        """The requested agent, from either field."""
         return self.agent_id if self.agent is None else self.agent
 
 
 class TurnUsage(ResponseBody):
-    """What a turn cost."""
+    """The usage of a turn."""
 
     requests: int
     input_tokens: int
@@ -50,14 +52,14 @@ class TurnUsage(ResponseBody):
 
 
 class ToolCallPayload(ResponseBody):
-    """A tool that was called."""
+    """A tool call."""
 
     call_id: str
     name: str
 
 
 class ChatResponse(ResponseBody):
-    """A turn of a chat that is finished."""
+    """A finished turn of a chat."""
 
     model_config = with_examples(
         {
@@ -81,19 +83,19 @@ class ChatResponse(ResponseBody):
     session_id: str
     agent: str = Field(description="The agent that answered.")
     agent_id: str = Field(description="The same as `agent`.")
-    model: str = Field(description="The model that it ran on; `offline` is the built-in agent without one.")
-    text: str = Field(description="What it said.")
+    model: str = Field(description="The model of the agent; `offline` for the built-in agent without one.")
+    text: str = Field(description="The answer.")
     user_message_id: str
     assistant_message_id: str
     usage: TurnUsage
     tool_calls: list[ToolCallPayload]
     memories_used: int = Field(
-        description="Entries and messages from memory that the model was shown, or the offline agent quotes."
+        description="Entries and messages from memory that the model saw, or the offline agent quotes."
     )
 
 
 class AgentPayload(ResponseBody):
-    """An agent that can be talked to."""
+    """A configured agent."""
 
     name: str
     description: str
@@ -103,7 +105,7 @@ class AgentPayload(ResponseBody):
 
 
 class AgentList(ResponseBody):
-    """The agents that can be talked to."""
+    """The configured agents."""
 
     model_config = with_examples(
         {
@@ -123,7 +125,7 @@ class AgentList(ResponseBody):
 
 
 def serialize_agent(agent: AgentInfo) -> dict[str, Any]:
-    """An agent as JSON tells it."""
+    """The JSON object of an agent."""
     return {
         "name": agent.name,
         "description": agent.description,
@@ -147,7 +149,7 @@ FailedCode = Literal[
 
 
 class TurnStarted(ResponseBody):
-    """`turn.started`: what the user said is kept, and the model is asked."""
+    """`turn.started`: the message of the user is stored, and the model is called."""
 
     model_config = with_examples(
         {
@@ -161,13 +163,13 @@ class TurnStarted(ResponseBody):
 
     turn_id: str
     conversation_id: str
-    agent: str = Field(description="The agent that is asked.")
+    agent: str = Field(description="The agent of the turn.")
     agent_id: str = Field(description="The same as `agent`.")
     model: str
 
 
 class TextDelta(ResponseBody):
-    """`text.delta`: the next piece of the answer."""
+    """`text.delta`: the next part of the answer."""
 
     model_config = with_examples({"text": "What I know:"})
 
@@ -175,7 +177,7 @@ class TextDelta(ResponseBody):
 
 
 class AgentChanged(ResponseBody):
-    """`agent.changed`: another agent goes on with the answer."""
+    """`agent.changed`: another agent continues the answer."""
 
     model_config = with_examples({"agent": "librarian", "agent_id": "librarian"})
 
@@ -184,7 +186,7 @@ class AgentChanged(ResponseBody):
 
 
 class TurnFailed(ResponseBody):
-    """`turn.failed`: there is no answer, and this is the last event. What the user said stays."""
+    """`turn.failed`: there is no answer, and this is the last event. The user's message stays stored."""
 
     model_config = with_examples(
         {
@@ -195,8 +197,8 @@ class TurnFailed(ResponseBody):
     )
 
     turn_id: str
-    code: FailedCode = Field(description="As the `code` of the problem that `POST /v1/chat` answers.")
-    detail: str = Field(description="For people; it holds no contents.")
+    code: FailedCode = Field(description="The same `code` as in the problem document of `POST /v1/chat`.")
+    detail: str = Field(description="An explanation for people, without contents.")
 
 
 EVENTS: dict[str, type[ResponseBody]] = {
@@ -208,7 +210,7 @@ EVENTS: dict[str, type[ResponseBody]] = {
     "turn.completed": ChatResponse,
     "turn.failed": TurnFailed,
 }
-"""What `data` is in each event of a stream."""
+"""The schema of `data` for each event of a stream."""
 
 
 def _event(kind: str, model: type[ResponseBody]) -> dict[str, Any]:
@@ -220,14 +222,14 @@ def _event(kind: str, model: type[ResponseBody]) -> dict[str, Any]:
     return {"properties": {"event": {"const": kind}, "data": data}, "required": ["event", "data"]}
 
 
-def _told(kind: str, model: type[ResponseBody]) -> str:
+def _describe(kind: str, model: type[ResponseBody]) -> str:
     return f"`{kind}` ({', '.join(f'`{name}`' for name in model.model_fields)})"
 
 
 STREAM: dict[str, Any] = {
-    "description": "What happens in the turn, as server-sent events with JSON in their `data`: "
-    + ", ".join(_told(*event) for event in EVENTS.items())
-    + ". The last is `turn.completed` or `turn.failed`.",
+    "description": "The events of the turn, as server-sent events with JSON in `data`: "
+    + ", ".join(_describe(*event) for event in EVENTS.items())
+    + ". The last event is `turn.completed` or `turn.failed`.",
     "content": {"text/event-stream": {"itemSchema": {"oneOf": [_event(*event) for event in EVENTS.items()]}}},
 }
-"""The answer of a route that streams."""
+"""The OpenAPI description of a streamed response."""

@@ -1,4 +1,4 @@
-"""What belongs to a conversation: its settings, events, usage, branches, and what the model would see."""
+"""Details of a conversation: memory settings, events, usage, and the view of the model."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ _STRATEGY = {"mode": "trim", "max_user_turns": 20}
 
 
 class MemorySettings(ResponseBody):
-    """How the model's view of a conversation is made, and whether memories are injected."""
+    """The strategy of a conversation, and whether memories are injected."""
 
     model_config = with_examples(
         {
@@ -25,14 +25,14 @@ class MemorySettings(ResponseBody):
 
     conversation_id: str
     memory_strategy: dict[str, Any] | None = Field(
-        description="Null where the agent's own, or none, is used."
+        description="Null if the agent's own strategy, or none, is used."
     )
     memory_injection: bool | None
-    version: int = Field(description="Counts the changes; also the ETag.")
+    version: int = Field(description="The number of changes; also the ETag.")
 
 
 class MemorySettingsChange(RequestBody):
-    """What to change. A field that is absent stays as it is; null clears it."""
+    """The settings to change. An absent field stays unchanged; null clears a field."""
 
     model_config = with_examples({"memory_strategy": _STRATEGY, "memory_injection": True})
 
@@ -41,7 +41,7 @@ class MemorySettingsChange(RequestBody):
 
 
 class EventPayload(ResponseBody):
-    """Something that happened in a chat; what does not apply is null."""
+    """An event of a chat. Fields that do not apply are null."""
 
     sequence_number: int
     item_type: str
@@ -62,15 +62,15 @@ class EventPayload(ResponseBody):
 
 
 class EventQuery(PageQuery):
-    """Which events are listed."""
+    """Filters of the list of events."""
 
     from_sequence: (
-        Annotated[int, Field(ge=0, le=2**31, description="The sequence number of the first.")] | None
+        Annotated[int, Field(ge=0, le=2**31, description="The sequence number of the first event.")] | None
     ) = None
 
 
 class EventPage(ResponseBody):
-    """Events in their order."""
+    """Events in order."""
 
     model_config = with_examples({"items": [], "next_cursor": None})
 
@@ -79,7 +79,7 @@ class EventPage(ResponseBody):
 
 
 class UsageTotals(ResponseBody):
-    """Tokens, summed up."""
+    """Sums of requests and tokens."""
 
     requests: int
     input_tokens: int
@@ -88,7 +88,7 @@ class UsageTotals(ResponseBody):
 
 
 class ConversationUsage(ResponseBody):
-    """What the chat has cost, in all and turn by turn."""
+    """The usage of a chat, in total and by turn."""
 
     model_config = with_examples(
         {
@@ -106,7 +106,7 @@ class ConversationUsage(ResponseBody):
 
 
 class ViewResponse(ResponseBody):
-    """The items that a model would be shown now, under a strategy."""
+    """The items that the model would see now, under a strategy."""
 
     model_config = with_examples(
         {

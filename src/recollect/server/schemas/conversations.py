@@ -10,7 +10,7 @@ from .base import (
     MAX_ITEMS,
     MAX_TEXT_LENGTH,
     NO_NUL,
-    SOMETHING,
+    NOT_BLANK,
     Key,
     Metadata,
     Name,
@@ -30,14 +30,14 @@ Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 
 
 class ContentParts(NamedTuple):
-    """The content parts of a message, read."""
+    """The content parts of a message: the joined text, and the attachments."""
 
     text: str
     attachments: tuple[Attachment, ...]
 
 
 def _read_text_or_parts(given: Any, read_text: ValidatorFunctionWrapHandler) -> str | ContentParts:
-    """A text, or a list of content parts; with a union, errors would name types in place of the field."""
+    """Validate a text or a list of content parts. A union type would name types in errors, not the field."""
     if not isinstance(given, list):
         text: str = read_text(given)
         return text
@@ -55,7 +55,7 @@ Content: TypeAlias = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH, "pattern": SOMETHING},
+                {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH, "pattern": NOT_BLANK},
                 {
                     "type": "array",
                     "minItems": 1,
@@ -76,7 +76,7 @@ Content: TypeAlias = Annotated[
 
 
 class NewMessage(RequestBody):
-    """A message, as it was said."""
+    """A new message."""
 
     model_config = with_examples({"role": "user", "content": "I live in Lisbon."})
 
@@ -86,14 +86,14 @@ class NewMessage(RequestBody):
         Annotated[
             Name,
             Field(
-                description="Who said it, or which tool. A message of role `user` under another name than the"
-                " user_id is another participant's: nothing is learned from it about the user."
+                description="The speaker, or the tool. A `user` message under another name than the user_id"
+                " comes from another participant: nothing is learned from it about the user."
             ),
         ]
         | None
     ) = None
-    message_id: Annotated[Key, Field(description="Made if absent.")] | None = None
-    created_at: Annotated[Time, Field(description="When it was said; now if absent.")] | None = None
+    message_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
+    created_at: Annotated[Time, Field(description="The time of the message; now if absent.")] | None = None
 
     def to_store(self, message_id: str) -> dict[str, Any]:
         """The message as the store takes it. `message_id` is used if the message has none."""
@@ -113,7 +113,7 @@ Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1, max_length
 
 
 class NewConversation(RequestBody):
-    """What an agent and a user said to each other."""
+    """A new conversation of an agent and a user."""
 
     model_config = with_examples(
         {
@@ -129,26 +129,26 @@ class NewConversation(RequestBody):
     agent_id: OwnerId
     user_id: OwnerId
     messages: Messages
-    session_id: Annotated[Key, Field(description="Made if absent.")] | None = None
+    session_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
     memory_id: (
         Annotated[
             Key,
             Field(
-                description="The memory of this agent and user. Where they have none yet, it is made with"
-                " this id; any other id is a conflict."
+                description="The id of the memory of this agent and user. If they have none yet, it is"
+                " created with this id; any other id is a conflict."
             ),
         ]
         | None
     ) = None
     created_at: (
-        Annotated[Time, Field(description="When it began; messages without a time of their own have it too.")]
+        Annotated[Time, Field(description="The start time; also the time of messages without their own.")]
         | None
     ) = None
     metadata: Metadata | None = None
 
 
 class ConversationSaved(ResponseBody):
-    """A conversation is stored, and will be learned from."""
+    """The conversation is stored, and learning from it has started."""
 
     model_config = with_examples(
         {
@@ -169,7 +169,7 @@ class ConversationSaved(ResponseBody):
     message_count: int
     learned: bool | None = Field(
         default=None,
-        description="Only with `wait`: whether all that was recorded of this agent and user is learned.",
+        description="Only with `wait`: whether everything recorded for this agent and user is learned.",
     )
 
 
@@ -180,12 +180,12 @@ class MessagePayload(ResponseBody):
 
     message_id: str
     role: Role
-    name: str | None = Field(description="The participant who said it, or the tool, where one is named.")
+    name: str | None = Field(description="The speaker or the tool, if named.")
     content: str
     attachments: list[dict[str, Any]] = Field(
-        description="The content parts that are not text, each with its place as `part_index`."
+        description="The content parts other than text, each with its position as `part_index`."
     )
-    message_index: int = Field(description="Its place in the conversation, from 0.")
+    message_index: int = Field(description="The position in the conversation, from 0.")
     created_at: Timestamp
 
 
@@ -205,7 +205,7 @@ _OUTLINE: dict[str, Any] = {
 
 
 class ConversationOutline(ResponseBody):
-    """What is told about a conversation without its messages."""
+    """A conversation without its messages."""
 
     model_config = with_examples(_OUTLINE)
 
@@ -214,8 +214,8 @@ class ConversationOutline(ResponseBody):
     user_id: str
     session_id: str
     created_at: Timestamp
-    updated_at: Timestamp = Field(description="When something was last added.")
-    closed_at: Timestamp | None = Field(description="When it was closed; null while it may go on.")
+    updated_at: Timestamp = Field(description="When a message was last added.")
+    closed_at: Timestamp | None = Field(description="When it was closed; null while it is open.")
     turn_count: int = Field(description="The number of messages.")
     memory_id: str | None
     metadata: dict[str, Any]
@@ -223,7 +223,7 @@ class ConversationOutline(ResponseBody):
 
 
 class ConversationData(ResponseBody):
-    """What was said."""
+    """The messages of a conversation."""
 
     messages: list[MessagePayload]
 
@@ -240,13 +240,13 @@ class ConversationPayload(ConversationOutline):
         }
     )
 
-    pipeline_result: dict[str, Any] | None = Field(description="What the latest run has learned from it.")
+    pipeline_result: dict[str, Any] | None = Field(description="The result of the latest run.")
     messages: list[MessagePayload]
     conversation_data: ConversationData = Field(description="The same messages.")
 
 
 class ConversationQuery(OwnedPageQuery):
-    """Which conversations are listed."""
+    """Filters of the list of conversations."""
 
     session_id: Key | None = None
     q: (
@@ -256,7 +256,7 @@ class ConversationQuery(OwnedPageQuery):
                 min_length=1,
                 max_length=200,
                 pattern=NO_NUL,
-                description="Words as they stand in what was said, or in the names of who said it; or an id.",
+                description="Text that occurs in a message or the name of a speaker; or an id.",
             ),
         ]
         | None
@@ -264,7 +264,7 @@ class ConversationQuery(OwnedPageQuery):
 
 
 class ConversationPage(ResponseBody):
-    """Conversations, the newest first. With `q`, or `agent_id` alone, a page may be short and have a next."""
+    """Conversations, newest first. With `q`, or `agent_id` alone, a short page may have a next one."""
 
     model_config = with_examples({"items": [_OUTLINE], "next_cursor": None})
 
@@ -273,7 +273,7 @@ class ConversationPage(ResponseBody):
 
 
 class MoreMessages(RequestBody):
-    """What was said since."""
+    """Messages to append."""
 
     model_config = with_examples(
         {"messages": [{"role": "user", "content": "I started a pottery class yesterday."}]}
@@ -283,7 +283,7 @@ class MoreMessages(RequestBody):
 
 
 class MessagesAdded(ResponseBody):
-    """The messages with their places in the conversation."""
+    """The appended messages with their positions in the conversation."""
 
     model_config = with_examples(
         {"conversation_id": examples.CONVERSATION_ID, "messages": [examples.LATER_MESSAGE]}
@@ -294,19 +294,18 @@ class MessagesAdded(ResponseBody):
 
 
 class MessageQuery(PageQuery):
-    """Which messages are listed."""
+    """Filters of the list of messages."""
 
     from_index: (
-        Annotated[int, Field(ge=0, le=2**31, description="The place of the first in the conversation.")]
-        | None
+        Annotated[int, Field(ge=0, le=2**31, description="The `message_index` of the first message.")] | None
     ) = None
-    around: (
-        Annotated[Key, Field(description="The id of a message that is to stand in the middle.")] | None
-    ) = None
+    around: Annotated[Key, Field(description="The id of the message in the middle of the page.")] | None = (
+        None
+    )
 
 
 class MessagePage(ResponseBody):
-    """Messages in their order."""
+    """Messages in order."""
 
     model_config = with_examples({"items": [examples.MESSAGE, examples.REPLY], "next_cursor": None})
 
@@ -315,10 +314,10 @@ class MessagePage(ResponseBody):
 
 
 class ReceiptPayload(ResponseBody):
-    """What was erased: how many rows of each kind, and a keyed hash of whose data it was."""
+    """The receipt of an erasure: the number of rows by kind, and a keyed hash of the user's id."""
 
     model_config = with_examples(examples.RECEIPT)
 
     erased_at: Timestamp
     counts: dict[str, int]
-    subject: str = Field(description="A hash of the user's id under a key of the tenant.")
+    subject: str = Field(description="The hash of the user's id, keyed by tenant.")

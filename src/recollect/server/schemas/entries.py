@@ -1,4 +1,4 @@
-"""Entries: one thing each that is known, with its evidence."""
+"""Entries: single remembered facts, with their evidence."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -31,7 +31,7 @@ class EvidencePayload(ResponseBody):
 
 
 class EntryPayload(ResponseBody):
-    """One thing that is known, or was."""
+    """One remembered fact, current or retired."""
 
     model_config = with_examples(examples.ENTRY)
 
@@ -46,18 +46,20 @@ class EntryPayload(ResponseBody):
     said_at: Timestamp | None
     valid_from: str | None
     valid_to: str | None
-    retired_at: Timestamp | None = Field(description="Since when it is no longer told.")
+    retired_at: Timestamp | None = Field(
+        description="When it was retired: superseded, or no longer true. Null while it is current."
+    )
     superseded_by: str | None
     supersedes: list[str]
     evidence: list[EvidencePayload]
 
 
 class EntryQuery(PageQuery):
-    """Which entries are listed."""
+    """Filters of the list of entries."""
 
     type: ContentType | None = None
-    as_of: Annotated[Time, Field(description="As they were known at this time.")] | None = None
-    include_retired: bool = Field(default=False, description="Also those that are no longer told.")
+    as_of: Annotated[Time, Field(description="Entries as known at this time.")] | None = None
+    include_retired: bool = Field(default=False, description="Include retired entries.")
 
 
 class EntryPage(ResponseBody):
@@ -70,7 +72,7 @@ class EntryPage(ResponseBody):
 
 
 class NewEntry(RequestBody):
-    """What a person knows, without any evidence but their word."""
+    """A fact that a person states, without messages as evidence."""
 
     model_config = with_examples(
         {
@@ -89,16 +91,18 @@ class NewEntry(RequestBody):
 
 
 class EntryChange(RequestBody):
-    """An entry, put right: a new one takes its place, and the old one stays in the history."""
+    """The new text of an entry. A new entry supersedes the old one, which stays in the history."""
 
     model_config = with_examples({"content_text": "The user is allergic to peanuts and cashews."})
 
     content_text: Text
-    metadata: Metadata | None = Field(default=None, description="Else it keeps that of the old one.")
+    metadata: Metadata | None = Field(
+        default=None, description="If absent, the new entry keeps the old metadata."
+    )
 
 
 class EntryEdited(EntryPayload):
-    """The entry that took the place of the old one."""
+    """The entry that supersedes the edited one."""
 
     model_config = with_examples(
         {
@@ -111,7 +115,7 @@ class EntryEdited(EntryPayload):
 
 
 class EntryDeleted(ResponseBody):
-    """How many entries went: the entry, with all that it had superseded."""
+    """The number of deleted entries: the entry, and all that it had superseded."""
 
     model_config = with_examples({"deleted": 2})
 
@@ -119,7 +123,7 @@ class EntryDeleted(ResponseBody):
 
 
 class History(ResponseBody):
-    """An entry with what it has superseded, the oldest first."""
+    """An entry and all entries that it has superseded, oldest first."""
 
     model_config = with_examples({"items": [examples.ENTRY]})
 
@@ -127,7 +131,7 @@ class History(ResponseBody):
 
 
 class QuotePayload(ResponseBody):
-    """A message that says so, word for word."""
+    """A message that an entry rests on, quoted."""
 
     conversation_id: str
     message_id: str
@@ -148,15 +152,17 @@ class OriginPayload(ResponseBody):
 
 
 class EditPayload(ResponseBody):
-    """The edit by which an entry got its text."""
+    """The edit that gave an entry its text."""
 
-    edited_by: str | None = Field(description="The API key that made it; null where that was not recorded.")
+    edited_by: str | None = Field(
+        description="The id of the API key that made the edit; null if not recorded."
+    )
     edited_at: Timestamp
-    content_id: str = Field(description="The entry that was edited, with the messages it was learned from.")
+    content_id: str = Field(description="The edited entry, which has the original evidence.")
 
 
 class WhyResponse(ResponseBody):
-    """Why something is known."""
+    """Why an entry is known: its evidence and origin."""
 
     model_config = with_examples(
         {
@@ -170,10 +176,8 @@ class WhyResponse(ResponseBody):
     )
 
     entry: EntryPayload
-    evidence: list[QuotePayload] = Field(description="What was said; erased messages are not there.")
-    origin: OriginPayload | None = Field(description="Null where a person wrote the entry.")
-    edit: EditPayload | None = Field(
-        description="The edit that wrote these words; null where nobody edited it."
-    )
+    evidence: list[QuotePayload] = Field(description="The quoted messages, without erased ones.")
+    origin: OriginPayload | None = Field(description="Null if a person wrote the entry.")
+    edit: EditPayload | None = Field(description="The edit that wrote the text; null if there was none.")
     supersedes: list[EntryPayload]
     superseded_by: list[EntryPayload]

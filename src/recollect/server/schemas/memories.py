@@ -1,4 +1,4 @@
-"""Memories: what an agent knows about a user."""
+"""Memories: all entries of one agent about one user."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -44,14 +44,14 @@ class MemoryPayload(ResponseBody):
     user_id: str
     created_at: Timestamp
     updated_at: Timestamp
-    version: int = Field(description="Counts the changes; also the ETag.")
+    version: int = Field(description="The number of changes; also the ETag.")
     profile_content: list[str]
     event_content: list[str]
     mind_content: list[str]
 
 
 class EntryCounts(ResponseBody):
-    """How many entries are told, by their type."""
+    """The number of current entries by type."""
 
     profile: int
     event: int
@@ -59,7 +59,7 @@ class EntryCounts(ResponseBody):
 
 
 class MemoryOutline(ResponseBody):
-    """What is told about a memory without its contents."""
+    """A memory without its contents."""
 
     memory_id: str
     agent_id: str
@@ -71,11 +71,11 @@ class MemoryOutline(ResponseBody):
 
 
 class MemoryQuery(OwnedPageQuery):
-    """Which memories are listed."""
+    """Filters of the list of memories."""
 
 
 class MemoryPage(ResponseBody):
-    """Memories, in the order of their ids."""
+    """Memories, ordered by id."""
 
     model_config = with_examples(
         {
@@ -99,20 +99,20 @@ class MemoryPage(ResponseBody):
 
 
 class AsOf(QueryParameters):
-    """When it was known."""
+    """The time of the knowledge to read."""
 
-    as_of: Annotated[Time, Field(description="As it was known at this time.")] | None = None
+    as_of: Annotated[Time, Field(description="The memory as known at this time.")] | None = None
 
 
 class OwnerQuery(AsOf):
-    """Whose memory it is."""
+    """The agent and user of a memory, and the time of the knowledge to read."""
 
     agent_id: Annotated[OwnerId, Field(examples=[examples.AGENT])]
     user_id: Annotated[OwnerId, Field(examples=[examples.OTHER_USER])]
 
 
 class NewMemory(RequestBody):
-    """What an agent is to know about a user from the start."""
+    """The initial contents of a memory."""
 
     model_config = with_examples(
         {
@@ -130,7 +130,7 @@ class NewMemory(RequestBody):
 
 
 class MemoryChange(RequestBody):
-    """A list that is given takes the place of the one that is stored; what is absent stays as it is."""
+    """A given list replaces the stored one; an absent list stays unchanged."""
 
     model_config = with_examples({"event_content": ["The user gave a concert on 3 May 2026."]})
 

@@ -1,4 +1,4 @@
-"""Runs: how far the learning has come, and what went wrong."""
+"""Runs: the progress of learning, and its failures."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -38,18 +38,18 @@ _RUN: dict[str, Any] = {
 
 
 class StagePayload(ResponseBody):
-    """A stage that is finished."""
+    """A finished stage."""
 
     stage: str
     model: str
     finished_at: Timestamp
     prompt_tokens: int
     completion_tokens: int
-    left_out: int = Field(description="Sentences or messages that it did not read whole.")
+    left_out: int = Field(description="The number of sentences or messages not read completely.")
 
 
 class FailurePayload(ResponseBody):
-    """An attempt that came to nothing, and what the model said."""
+    """A failed attempt, with the response of the model."""
 
     attempt: int
     stage: str
@@ -61,7 +61,7 @@ class FailurePayload(ResponseBody):
 
 
 class RunPayload(ResponseBody):
-    """What is learned, or to be learned, from some messages of a conversation."""
+    """One pass of the learning pipeline over some messages of a conversation."""
 
     model_config = with_examples(_RUN)
 
@@ -79,19 +79,19 @@ class RunPayload(ResponseBody):
     model: str | None
     stages: list[StagePayload]
     failures: list[FailurePayload]
-    left_out: int = Field(description="Sentences or messages that were not read whole; 0 if all were.")
+    left_out: int = Field(description="The number of sentences or messages not read completely.")
 
 
 class RunQuery(PageQuery):
-    """Which runs are listed."""
+    """Filters of the list of runs."""
 
     status: RunStatus | None = None
     conversation_id: Key | None = None
-    order: Literal["id", "newest"] = Field("id", description="By their ids, or the newest first.")
+    order: Literal["id", "newest"] = Field("id", description="By id, or newest first.")
 
 
 class RunPage(ResponseBody):
-    """Runs, in the order of their ids, or the newest first."""
+    """Runs, ordered by id or newest first."""
 
     model_config = with_examples({"items": [_RUN], "next_cursor": None})
 
@@ -100,23 +100,23 @@ class RunPage(ResponseBody):
 
 
 class RunOfPage(PageQuery):
-    """Which runs of a conversation are listed."""
+    """The page of the runs of a conversation."""
 
 
 class CoverageQuery(QueryParameters):
-    """Whose conversations are counted."""
+    """The agent or user whose conversations are counted."""
 
     agent_id: OwnerId | None = None
     user_id: OwnerId | None = None
 
 
 class CoverageResponse(ResponseBody):
-    """How many conversations are remembered, how many are yet to be, and how many could not be."""
+    """The number of conversations by learning state."""
 
     model_config = with_examples({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
 
     remembered: int
     pending: int
     failed: int
-    partial: int = Field(description="Learned from, but not read whole: a message was too long.")
-    share: float = Field(description="The share that is remembered; 1 if there are no conversations.")
+    partial: int = Field(description="Learned, but a message was too long to be read completely.")
+    share: float = Field(description="The remembered share; 1 if there are no conversations.")

@@ -1,4 +1,4 @@
-"""What a user may ask for, and what an operator may look up."""
+"""Users: their list, and the export of their data."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -11,27 +11,27 @@ ExportFormat: TypeAlias = Literal["json", "jsonl"]
 
 
 class UserQuery(QueryParameters):
-    """Which user it is, with all agents or with one."""
+    """The user, with all agents or with one."""
 
     user_id: Annotated[OwnerId, Field(examples=[examples.USER])]
     agent_id: OwnerId | None = None
 
 
 class UserListQuery(PageQuery):
-    """Which users are listed."""
+    """The page of the list of users."""
 
 
 class UserOutline(ResponseBody):
-    """A user of whom something is stored."""
+    """A user with stored data."""
 
     user_id: str
-    memory_count: int = Field(description="Memories of the user: one for each agent.")
-    created_at: Timestamp = Field(description="When the first memory was made.")
+    memory_count: int = Field(description="The number of memories: one per agent.")
+    created_at: Timestamp = Field(description="When the first memory was created.")
     updated_at: Timestamp = Field(description="When a memory last changed.")
 
 
 class UserPage(ResponseBody):
-    """Users, each once, in an order that stays the same."""
+    """Users, each once, in a stable order."""
 
     model_config = with_examples(
         {
@@ -52,15 +52,15 @@ class UserPage(ResponseBody):
 
 
 class ExportQuery(UserQuery):
-    """Whose data is exported, and how it is told."""
+    """The user whose data is exported, and the format."""
 
     format: ExportFormat | None = Field(
-        default=None, description="Else as `Accept` asks for `application/jsonl`, or JSON."
+        default=None, description="If absent, the `Accept` header decides: `application/jsonl`, or JSON."
     )
 
 
 class UserExport(ResponseBody):
-    """Everything about a user."""
+    """Everything stored about a user."""
 
     model_config = with_examples(
         {
