@@ -31,7 +31,7 @@ def test_reading_does_not_prolong_it() -> None:
 
 
 def test_the_oldest_goes_when_there_are_too_many() -> None:
-    kept: ExpiringCache[int, int] = ExpiringCache(most=2)
+    kept: ExpiringCache[int, int] = ExpiringCache(max_size=2)
     kept.put(1, 1)
     kept.put(2, 2)
     kept.put(1, 1)
@@ -43,6 +43,6 @@ def test_the_oldest_goes_when_there_are_too_many() -> None:
 def test_what_is_forgotten_is_gone() -> None:
     kept: ExpiringCache[str, int] = ExpiringCache()
     kept.put("a", 1)
-    kept.forget("a")
-    kept.forget("b")
+    kept.remove("a")
+    kept.remove("b")
     assert kept.get("a") is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from recollect.server.schemas.base import MAX_ITEMS, Asked
+from recollect.server.schemas.base import MAX_ITEMS, RequestBody
 from recollect.server.schemas.chat import ChatRequest
 from recollect.server.schemas.conversations import NewConversation
 from recollect.server.schemas.memories import NewMemory
@@ -65,7 +65,7 @@ def lists_in(schema: Any) -> Iterator[dict[str, Any]]:
 def test_every_list_of_a_request_has_a_bound_and_ends_at_the_first_fault() -> None:
     found = [
         (model.__name__, each["max_length"], each["fail_fast"])
-        for model in models_below(Asked)
+        for model in models_below(RequestBody)
         for each in lists_in(model.__pydantic_core_schema__)
     ]
     assert {name for name, _, _ in found} >= {"NewConversation", "MoreMessages", "NewMemory", "ChatRequest"}

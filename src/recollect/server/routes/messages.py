@@ -33,7 +33,7 @@ _PAGES: Pages[Message] = Pages("messages", lambda row: row.message_index, Messag
 @router.post(
     "/v1/conversations/{conversation_id}/messages",
     operation_id="messages.append",
-    summary="Append messages",
+    summary="Append messages to a conversation",
     status_code=201,
     response_model=schemas.MessagesAdded,
     responses=problems("create", "not_found", "conversation_closed"),
@@ -46,7 +46,7 @@ async def append_messages(
     service: ServiceDep,
     once: OnceDep,
 ) -> Response:
-    """Append messages to a conversation. Learning starts at once, from the new messages only.
+    """Learning starts at once, from the new messages only.
 
     Appending messages again under the same `message_id`s changes nothing.
     """
