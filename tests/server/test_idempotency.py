@@ -205,7 +205,7 @@ async def test_who_lost_a_claim_changes_nothing_any_more(
         await store.finish(late, {"conversation_id": "of the late one"})
         await store.give_up(late, nothing_made=True)
         assert await store.once("acme", PLACE, "key", b"{}", Maker()) == (made, True)
-    assert "another has taken it over" in caplog.text
+    assert "idempotency claim lost to another request" in caplog.text
 
 
 @in_event_loop

@@ -130,9 +130,13 @@ def _wait_until_it_takes_no_more(port: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "told"),
     [
-        (["--host", "0.0.0.0"], {}, "no API keys configured, so the service cannot listen on 0.0.0.0: create one"),
+        (
+            ["--host", "0.0.0.0"],
+            {},
+            "no API keys configured, so the service cannot listen on 0.0.0.0: create one",
+        ),
         (["--host", "::"], {}, "no API keys configured, so the service cannot listen on ::"),
-        (["--host", "192.0.2.1"], {"keys": "yes"}, "the server cannot listen on 192.0.2.1:0: "),
+        (["--host", "192.0.2.1"], {"keys": "yes"}, "cannot listen on 192.0.2.1:0: "),
         (["--port", "no"], {}, "the setting RECOLLECT_SERVER__PORT is wrong"),
         (["--config", "none.toml"], {}, "the configuration none.toml cannot be read"),
         (
