@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,31 @@ import recollect
 
 SOURCE = Path(recollect.__file__).parent
 
-# A module imports only from its own line or from lines above.
+# A module imports only from its own package and from those before it in this list, so there are no cycles.
 LAYERS = (
-    {"cancellation", "errors", "extras", "items", "private_files", "text_checks"},
-    {"sql"},
-    {"sessions", "strategies", "memory"},
-    {"integrations", "extensions"},
-    {"providers"},
-    {"server", "mcp", "cli", "migrations", "testing", "__main__"},
+    "errors",
+    "extras",
+    "private_files",
+    "text_checks",
+    "cancellation",
+    "event_loops",
+    "items",
+    "sql",
+    "models",
+    "sessions",
+    "strategies",
+    "memory",
+    "integrations",
+    "extensions",
+    "providers",
+    "migrations",
+    "server",
+    "mcp",
+    "testing",
+    "cli",
+    "__main__",
 )
-RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in packages}
+RANK = {package: rank for rank, package in enumerate(LAYERS)}
 # Names whose modules may load what an extra brings.
 OF_EXTRAS = {
     "AdvancedSQLAlchemySession",
@@ -186,3 +202,10 @@ def test_a_missing_extra_is_named() -> None:
     assert ended.returncode == 1
     assert "pip install 'recollect[agents]'" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_the_server_extra_brings_what_the_service_imports() -> None:
+    project = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text())["project"]
+    brought = " ".join(project["optional-dependencies"]["server"]).replace("openai-agents", "openai agents")
+    loaded = modules_loaded_by("import recollect.server.app, recollect.providers.openai")
+    assert {package for package in HEAVY & loaded if package not in brought} == set()

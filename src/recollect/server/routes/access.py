@@ -89,8 +89,8 @@ async def list_usage(
     Tokens of erased conversations are not included. The daily budget still counts them.
     """
     days, by = _days_of(query), query.by
-    looking = service.provider.looking
-    chats = await looking.spent_by_day(caller.tenant, days, by, _MAX_ROWS + 1)
+    inspector = service.provider.inspector
+    chats = await inspector.spent_by_day(caller.tenant, days, by, _MAX_ROWS + 1)
     learning = await store.spent_by_day(days, by, _MAX_ROWS + 1)
     if len(chats) + len(learning) > _MAX_ROWS:
         raise invalid_field("query.since", "selects too many rows for one response: ask for fewer days")

@@ -57,7 +57,7 @@ async def list_events(
     after = _position_before(query)
     conversation = await find_conversation(store, conversation_id)
     with translate_input_errors():
-        events = await service.provider.looking.events_of(conversation, after, limit + 1)
+        events = await service.provider.inspector.events_of(conversation, after, limit + 1)
     return json_response(_EVENT_PAGES.make_page(events, limit))
 
 
@@ -92,7 +92,7 @@ async def get_usage(conversation_id: ConversationId, store: ReadStore, service: 
     """The tokens of a chat in total and by turn, and how each turn ended."""
     conversation = await find_conversation(store, conversation_id)
     with translate_input_errors():
-        usage = await service.provider.looking.usage_of(conversation)
+        usage = await service.provider.inspector.usage_of(conversation)
     return json_response({"conversation_id": conversation_id, **usage})
 
 
@@ -208,7 +208,7 @@ async def view_conversation(
         settings = require_found(await store.get_conversation_settings(conversation_id), "conversation")
     # If the stored strategy is invalid, the caller is not to blame: that stays an internal error.
     with nullcontext() if tried is None else translate_input_errors():
-        items = await service.provider.looking.view_of(conversation, tried)
+        items = await service.provider.inspector.view_of(conversation, tried)
     body = {
         "conversation_id": conversation_id,
         "memory_strategy": settings.memory_strategy if tried is None else tried,
