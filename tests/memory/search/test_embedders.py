@@ -95,7 +95,7 @@ def test_an_onnx_model_of_other_dimensions_is_an_error(model_path: Path, tmp_pat
 
 
 def test_an_onnx_model_that_is_not_there_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*model\.onnx"):
+    with pytest.raises(FileNotFoundError, match=r"file not found: .*model\.onnx"):
         OnnxEmbedder(tmp_path / "model.onnx", make_tokenizer(tmp_path))
 
 
