@@ -1,64 +1,16 @@
 """Clients of the providers' SDKs, one for each event loop: a connection works only in its own loop."""
 
-import asyncio
-import threading
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from ..event_loops import PerLoop
 from ..extras import require_extra
 
 if TYPE_CHECKING:
     import ssl
 
-C = TypeVar("C", bound=AbstractAsyncContextManager[Any])
-
 _CLIENTS = {"openai": "AsyncOpenAI", "anthropic": "AsyncAnthropic"}
 _ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError"}
-
-
-class ClientPerLoop(Generic[C]):
-    """Opens a client the first time an event loop needs one.
-
-    An async generator holds each client open. An event loop that ends closes its generators, and with them
-    the connections.
-    """
-
-    def __init__(self, open_client: Callable[[], C]) -> None:
-        self._open = open_client
-        self._lock = threading.Lock()
-        self._by_loop: dict[asyncio.AbstractEventLoop, tuple[C, AsyncGenerator[None, None]]] = {}
-
-    async def get(self) -> C:
-        """The client of the running event loop."""
-        loop = asyncio.get_running_loop()
-        opened = self._by_loop.get(loop)
-        if opened is None:
-            client = self._open()
-            opened = (client, _hold_open(client))
-            with self._lock:
-                self._by_loop = {each: its for each, its in self._by_loop.items() if not each.is_closed()}
-                self._by_loop[loop] = opened
-            await anext(opened[1])
-        return opened[0]
-
-    async def aclose(self) -> None:
-        """Close the connections of this event loop now. Other loops close theirs when they next run."""
-        opened = self._by_loop.get(asyncio.get_running_loop())
-        self.release()
-        if opened is not None:
-            await opened[1].aclose()
-
-    def release(self) -> None:
-        """Drop all clients without waiting. Each event loop closes the generators that nothing refers to."""
-        with self._lock:
-            self._by_loop = {}
-
-
-async def _hold_open(client: AbstractAsyncContextManager[Any]) -> AsyncGenerator[None, None]:
-    async with client:
-        yield
 
 
 class ProviderClient:
@@ -80,12 +32,12 @@ class ProviderClient:
         self._given = client
         self._options = options
         self._overrides = {} if max_retries is None else {"max_retries": max_retries}
-        self._by_loop: ClientPerLoop[AbstractAsyncContextManager[Any]] = ClientPerLoop(self._open)
+        self._by_loop: PerLoop[Any] = PerLoop(self._open, close_client)
 
-    async def get(self) -> Any:
+    def get(self) -> Any:
         """The client to use in the running event loop."""
         if self._given is None or can_copy(self._given):
-            return await self._by_loop.get()
+            return self._by_loop.get()
         return self._given.with_options(**self._overrides) if self._overrides else self._given
 
     async def aclose(self) -> None:
@@ -97,6 +49,11 @@ class ProviderClient:
             return copy_client(self._sdk, self._given, **self._overrides)
         connections = self._sdk.DefaultAsyncHttpxClient(verify=ssl_context())
         return self._new_client(**self._options, **self._overrides, http_client=connections)
+
+
+async def close_client(client: Any) -> None:
+    """Close the connections of a client."""
+    await client.close()
 
 
 def copy_client(sdk: Any, client: Any, **overrides: Any) -> Any:

@@ -18,9 +18,10 @@ from ..errors import (
     SessionClosedError,
     StorageError,
 )
+from ..event_loops import PerLoop
 from ..extras import require_extra
 from ..items import Item, encode_items
-from ..models.clients import ClientPerLoop, can_copy, copy_client
+from ..models.clients import can_copy, close_client, copy_client
 from ..models.errors import retry_after_seconds
 from .protocol import Items, Session, SessionABC
 
@@ -147,7 +148,7 @@ class OpenAIConversationsSession(_Base):
         """Reject further calls, and release a client that was created here. Idempotent."""
         self._closed = True
         if self._client_is_ours:
-            self._clients.release()
+            self._clients.forget_all()
 
     async def aclose(self) -> None:
         """Like `close`, after the running operation has ended."""
@@ -181,7 +182,7 @@ class OpenAIConversationsSession(_Base):
     async def _conversation(self) -> str:
         """The id of the conversation, which is created if there is none."""
         if self._session_id is None:
-            client = await self._client()
+            client = self._client()
             response = await client.conversations.with_raw_response.create(items=[])
             with _check_response():
                 created = response.parse().id
@@ -232,7 +233,7 @@ class OpenAIConversationsSession(_Base):
     async def _delete(self) -> None:
         if (conversation_id := self._session_id) is None:
             return
-        client = await self._client()
+        client = self._client()
         with suppress(openai.NotFoundError):  # it is already deleted
             await client.conversations.with_raw_response.delete(conversation_id)
         if self._session_id == conversation_id:
@@ -241,7 +242,7 @@ class OpenAIConversationsSession(_Base):
     async def _read(self, conversation_id: str, limit: int | None) -> list[Item]:
         """All items, or the newest `limit`, oldest first, in as few pages as possible."""
         order: Literal["asc", "desc"] = "asc" if limit is None else "desc"
-        client = await self._client()
+        client = self._client()
         found: list[Item] = []
         after: str | None = ""
         while after is not None and (limit is None or len(found) < limit):
@@ -263,7 +264,7 @@ class OpenAIConversationsSession(_Base):
         The client would retry it after a lost response, although the API may have executed it. Here it is
         retried, as often as the client would, only if the API certainly has not executed it.
         """
-        client = await self._client()
+        client = self._client()
         for attempt in range(client.max_retries + 1):
             try:
                 await request(client.with_options(max_retries=0))
@@ -274,9 +275,9 @@ class OpenAIConversationsSession(_Base):
                     raise
                 await asyncio.sleep(wait)
 
-    async def _client(self) -> "AsyncOpenAI":
+    def _client(self) -> "AsyncOpenAI":
         client = self._openai_client
-        return await self._clients.get() if can_copy(client) else client
+        return self._clients.get() if can_copy(client) else client
 
 
 Session.register(OpenAIConversationsSession)
@@ -336,17 +337,17 @@ def _wait_before_retry(error: "openai.APIError", attempt: int) -> float | None:
 # --- several event loops ---
 
 
-def _copies_of(client: "AsyncOpenAI") -> "ClientPerLoop[AsyncOpenAI]":
+def _copies_of(client: "AsyncOpenAI") -> "PerLoop[AsyncOpenAI]":
     """The copies of a client, one for each event loop. Sessions that share a client share its copies."""
     copies = _copies.get(client)
     if copies is None:
         # A weak reference: the client is a key here, and a copy must not keep it alive.
         original = ref(client)
-        copies = _copies.setdefault(client, ClientPerLoop(lambda: copy_client(openai, original())))
+        copies = _copies.setdefault(client, PerLoop(lambda: copy_client(openai, original()), close_client))
     return copies
 
 
-_copies: "WeakKeyDictionary[AsyncOpenAI, ClientPerLoop[AsyncOpenAI]]" = WeakKeyDictionary()
+_copies: "WeakKeyDictionary[AsyncOpenAI, PerLoop[AsyncOpenAI]]" = WeakKeyDictionary()
 
 
 class CrossLoopLock:

@@ -1,8 +1,8 @@
 """Sessions on any async SQLAlchemy engine."""
 
-from collections.abc import AsyncGenerator
 from typing import Any, Self
 
+from ..event_loops import Lifetime
 from ..extras import require_extra
 
 # ruff: noqa: E402 - a missing extra must be named before the imports below fail for lack of it
@@ -102,7 +102,7 @@ class SQLAlchemySession(SQLSession):
             return encoded
         return [escape_non_ascii(text) for text in encoded]
 
-    def _let_go(self) -> AsyncGenerator[None] | None:
+    def _let_go(self) -> Lifetime | None:
         if self._closed:
             return None
         self._closed = True

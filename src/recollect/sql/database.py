@@ -1,6 +1,6 @@
 """A database by its URL or path, for whatever keeps tables of its own in it."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from weakref import WeakSet
 
 from ..errors import DiskFullError
+from ..event_loops import Lifetime
 from ..extras import require_extra
 from .schema import Schema
 from .scripts import Decode, Engine, MakeScript
@@ -32,7 +33,7 @@ class Database:
         self,
         engine: Engine,
         dialect: str,
-        release: Callable[[], AsyncGenerator[None] | None],
+        release: Callable[[], Lifetime | None],
         drop: Callable[[], object],
     ) -> None:
         """`release` gives the engine back and returns what is left to close, and `drop` never waits."""
@@ -58,7 +59,7 @@ class Database:
         if left is not None:
             await left.aclose()
 
-    def _let_go(self) -> AsyncGenerator[None] | None:
+    def _let_go(self) -> Lifetime | None:
         if self.closed:
             return None
         self.closed = True

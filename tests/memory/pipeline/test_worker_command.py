@@ -126,7 +126,7 @@ def test_a_password_is_not_told(empty_postgres: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["--workers", "0"], 2, "must be a whole number from 1 on"),
+        (["--workers", "0"], 2, "must be a whole number of at least 1"),
         (["--model", "gpt"], 1, "--model must be offline, openai:NAME or anthropic:NAME"),
         (["--model", "openai:"], 1, "--model must be offline, openai:NAME or anthropic:NAME"),
         (["/proc/none/x.db"], 1, "cannot open"),

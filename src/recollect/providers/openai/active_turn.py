@@ -1,16 +1,16 @@
 """A turn while it runs: its state, its messages, and the parts that it works with."""
 
 import asyncio
-import contextlib
 import uuid
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from ...cancellation import wait_until_done
 from ...errors import InvalidTypeError, InvalidValueError
 from ...items import ModelUsage
 from ...memory.conversation import Message
-from ...memory.pipeline.token_meter import Metered
+from ...memory.pipeline.token_meter import GuardedMeter
 from ...sessions.events import EventLog
 from ...strategies.session import StrategySession
 from ...strategies.summaries import ConversationSummaryStore
@@ -33,7 +33,7 @@ class Parts:
     events: EventLog
     summaries: ConversationSummaryStore
     options: ChatOptions
-    meter: Metered
+    meter: GuardedMeter
 
 
 T = TypeVar("T")
@@ -72,9 +72,7 @@ class UnderWay:
 async def finished(work: Coroutine[Any, Any, T]) -> T:
     """Do something to its end, also where whoever waits for it is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([task])
+    await wait_until_done(task)
     return task.result()
 
 

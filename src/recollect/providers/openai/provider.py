@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ...memory.pipeline.token_meter import Metered, TokenMeter
+from ...memory.pipeline.token_meter import GuardedMeter, TokenMeter
 from ...sessions.events import EventLog
 from ...sql.database import Database, SQLStore
 from ...strategies.summaries import ConversationSummaryStore
@@ -233,7 +233,7 @@ def build_openai_provider(
             open_on(EventLog, url, engine, **place),
             summaries,
             options,
-            Metered(meter),
+            GuardedMeter(meter),
         )
     )
 

@@ -8,7 +8,7 @@ import asyncio
 import re
 import select
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -18,7 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import Pool, PoolProxiedConnection, StaticPool
 from sqlalchemy.util import greenlet_spawn
 
+from ...cancellation import finish_despite_cancellation
 from ...errors import ConnectionLostError, StorageError
+from ...event_loops import PerLoop
 from ..schema import Schema
 from ..scripts import Row
 from .errors import explain, explain_connecting, explained
@@ -43,23 +45,11 @@ class EngineState:
 
     def __init__(self) -> None:
         self.prepared: set[Schema] = set()
-        self.preparing = LockOfLoop()
-        self.turn = LockOfLoop()
+        self.preparing = PerLoop(asyncio.Lock)
+        self.turn = PerLoop(asyncio.Lock)
 
 
 _states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
-
-
-class LockOfLoop:
-    """A lock of its own for each event loop."""
-
-    def __init__(self) -> None:
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
-        self._locks = weakref.WeakKeyDictionary()
-
-    def here(self) -> asyncio.Lock:
-        """That of the running loop."""
-        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
 class Connections:
@@ -94,7 +84,7 @@ class Connections:
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[Run]:
         """From a pool that gives the same connection to all."""
-        async with self.state.turn.here(), self._one() as run:
+        async with self.state.turn.get(), self._one() as run:
             yield run
 
     @asynccontextmanager
@@ -109,7 +99,7 @@ class Connections:
             yield partial(self._run, connection.driver_connection)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ConnectionLostError | asyncio.CancelledError):
-                await settled(_close(connection))
+                await finish_despite_cancellation(_close(connection))
             else:
                 await self._give_back(connection, pool)
             raise
@@ -125,11 +115,12 @@ class Connections:
                     await connection.run_sync(change)
 
         try:
-            await settled(attempt())
+            await finish_despite_cancellation(attempt())
         except StorageError as error:
             if type(error) is not StorageError:
                 raise
-            await settled(attempt())  # somebody else, who does not know our lock, was making them too
+            # Another process, which does not know our lock, may have created the same tables: try once more.
+            await finish_despite_cancellation(attempt())
 
     async def _take(self) -> PoolProxiedConnection:
         """A connection from the pool, and not one that the server has closed while it lay there."""
@@ -184,21 +175,6 @@ class Connections:
 def connections_on(engine: AsyncEngine) -> Connections:
     """The connections of an engine that the caller opened. All users of one engine share its state."""
     return Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
-
-
-async def settled(call: Coroutine[Any, Any, T]) -> T:
-    """Run a call to its end even if the caller is cancelled, who hears of that afterwards."""
-    task = asyncio.ensure_future(call)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        task.exception()  # marks it as seen
-        raise asyncio.CancelledError
-    return task.result()
 
 
 def name_of(url: URL) -> str:

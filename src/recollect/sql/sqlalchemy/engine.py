@@ -6,12 +6,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from ...cancellation import finish_despite_cancellation
 from ...errors import ConnectionLostError, TransientError
 from ..garbage import collector_held_off
 from ..schema import Schema
 from ..scripts import Decode, MakeScript, Row, Script, Statement
 from ..sqlite.migrations import migrate as migrate_sqlite
-from .connections import Connections, Run, settled
+from .connections import Connections, Run
 from .metadata import create_missing_indexes, create_missing_tables, tables_with_indexes
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ class SQLAlchemyEngine:
                 await self._make_tables(connections, schema)
 
     async def _make_tables(self, connections: Connections, schema: Schema) -> None:
-        async with connections.state.preparing.here():
+        async with connections.state.preparing.get():
             if schema not in connections.state.prepared:
                 if connections.dialect == "sqlite":
                     await self._write(connections, migrate_sqlite(schema))
@@ -83,7 +84,7 @@ class SQLAlchemyEngine:
 
 async def _undisturbed(connections: Connections, call: Coroutine[Any, Any, T]) -> T:
     """A call that is not cancelled where it cannot be: SQLite's runs in a thread, and ends soon."""
-    return await (settled(call) if connections.dialect == "sqlite" else call)
+    return await (finish_despite_cancellation(call) if connections.dialect == "sqlite" else call)
 
 
 async def _run_alone(connections: Connections, sql: str, parameters: Sequence[Any]) -> list[Row]:

@@ -9,9 +9,9 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Mapping
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import Any
 
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...errors import MissingExtraError
+from ...event_loops import Lifetime, PerLoop
 from ...private_files import create_private
 from ..urls import check_supported
 from .connections import Connections, EngineState
@@ -33,13 +34,6 @@ _POOL = {"pool_size": 10, "max_overflow": 0}
 _POOL_OPTIONS = {"pool", "poolclass", "pool_size", "max_overflow"}
 
 
-class Opened(NamedTuple):
-    """The connections of one event loop, and what closes them when it ends."""
-
-    connections: Connections
-    disposal: AsyncGenerator[None]
-
-
 class EnginesOfURL:
     """The engines of one URL, one for each event loop, and how many use them."""
 
@@ -47,19 +41,14 @@ class EnginesOfURL:
         self.url = url
         self.users = 0
         self._options = options
-        self._opened: dict[asyncio.AbstractEventLoop, Opened] = {}
         self.is_private = _is_in_memory(url)
         if self.is_private:
             self._keep_in_memory()
+        self._opened = PerLoop(partial(_open, self.url, self._options), _dispose, _abandon)
 
     def here(self) -> Connections:
         """The connections of the running event loop."""
-        loop = asyncio.get_running_loop()
-        found = self._opened.get(loop)
-        if found is None:
-            self._forget_ended_loops()
-            found = self._opened[loop] = _open(self.url, self._options)
-        return found.connections
+        return self._opened.get()
 
     @property
     def engine(self) -> AsyncEngine:
@@ -74,19 +63,9 @@ class EnginesOfURL:
     def _engine_of_no_loop(self) -> AsyncEngine:
         return _create_engine(self.url, self._options, dict(self._options.get("connect_args", {})))
 
-    def forget(self) -> AsyncGenerator[None] | None:
-        """Close what other loops have open, each in its own time; returns what closes that of this loop."""
-        try:
-            mine = self._opened.pop(asyncio.get_running_loop(), None)
-        except RuntimeError:  # no loop is running
-            mine = None
-        self._opened.clear()  # the loops close generators that nobody has any more
-        return None if mine is None else mine.disposal
-
-    def leave_to_parent(self) -> object:
-        """After a fork: what the parent has open, to be held for ever, for it must not be closed here."""
-        opened, self._opened = self._opened, {}
-        return opened
+    def forget(self) -> Lifetime | None:
+        """Forget all engines, and return the lifetime of this loop's. Other loops close their own soon."""
+        return self._opened.forget_all()
 
     def _keep_in_memory(self) -> None:
         """Hold a database in memory for as long as it has users, whichever loops come and go."""
@@ -97,12 +76,6 @@ class EnginesOfURL:
         # Connections to such a database do not wait for each other; with one there is nobody to wait for.
         pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": 1, "max_overflow": 0}
         self._options = {**self._options, **pool}
-
-    def _forget_ended_loops(self) -> None:
-        for loop in list(self._opened):
-            if loop.is_closed():
-                ended = self._opened.pop(loop)
-                ended.connections.engine.sync_engine.dispose(close=False)
 
 
 class SharedEngine(SQLAlchemyEngine):
@@ -124,12 +97,20 @@ class SharedEngine(SQLAlchemyEngine):
         return {"used": pool.checkedout(), "idle": pool.checkedin(), "most": pool.size()}
 
 
-def _open(url: URL, options: Mapping[str, Any]) -> Opened:
+def _open(url: URL, options: Mapping[str, Any]) -> Connections:
     connect_args = {**_bounds(url), **options.get("connect_args", {})}
     longest_call = None if url.get_driver_name() == "asyncpg" else connect_args.pop("command_timeout", None)
     engine = _create_engine(url, options, connect_args)
-    connections = Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
-    return Opened(connections, _started(_dispose_when_loop_ends(engine)))
+    return Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
+
+
+async def _dispose(connections: Connections) -> None:
+    await connections.engine.dispose()
+
+
+def _abandon(connections: Connections) -> None:
+    """The loop of the connections was closed, so they cannot be closed in it."""
+    connections.engine.sync_engine.dispose(close=False)
 
 
 def _create_engine(url: URL, options: Mapping[str, Any], connect_args: dict[str, Any]) -> AsyncEngine:
@@ -161,23 +142,6 @@ def _bounds(url: URL) -> dict[str, int]:
             return {}
         case _:
             return {"connect_timeout": _LONGEST_CONNECT, "command_timeout": _LONGEST_CALL}
-
-
-def _started(generator: AsyncGenerator[None]) -> AsyncGenerator[None]:
-    """A generator that stands at its yield, without waiting for it: the loop knows of it from then on."""
-    try:
-        generator.asend(None).send(None)
-    except StopIteration:
-        return generator
-    raise AssertionError("it waits for something before its yield")
-
-
-async def _dispose_when_loop_ends(engine: AsyncEngine) -> AsyncGenerator[None]:
-    """Waits, once started, for its loop to shut down: asyncio closes the generators of a loop then."""
-    try:
-        yield
-    finally:
-        await engine.dispose()
 
 
 def _create_file(_: Any, __: Any, arguments: list[Any], ___: Any) -> None:
@@ -233,9 +197,7 @@ def _is_in_memory(url: URL) -> bool:
 # --- the registry ---
 
 _shared: dict[tuple[str, str], EnginesOfURL] = {}
-_alive: weakref.WeakSet[EnginesOfURL] = weakref.WeakSet()
 _lock = threading.RLock()
-_inherited: list[object] = []
 
 
 def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) -> SharedEngine:
@@ -248,14 +210,13 @@ def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) ->
         engines = _shared.get(key)
         if engines is None:
             engines = EnginesOfURL(checked_url(url), options)
-            _alive.add(engines)
             if not engines.is_private:
                 _shared[key] = engines
         engines.users += 1
         return SharedEngine(engines, create_tables)
 
 
-def release_shared(shared: SharedEngine) -> AsyncGenerator[None] | None:
+def release_shared(shared: SharedEngine) -> Lifetime | None:
     """Count one use less. After the last, other loops close what they have open; returns what closes ours."""
     engines = shared.engines
     with _lock:
@@ -268,10 +229,8 @@ def release_shared(shared: SharedEngine) -> AsyncGenerator[None] | None:
 
 
 def _after_fork_in_child() -> None:
-    """A child must not speak on the connections of its parent, nor close them; it makes its own."""
     global _lock
     _lock = threading.RLock()
-    _inherited.extend(engines.leave_to_parent() for engines in _alive)
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

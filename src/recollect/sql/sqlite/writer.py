@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
+from ...cancellation import wait_until_done
 from ..scripts import MakeScript
 from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
 from .wal import Log
@@ -287,9 +288,5 @@ def _resolve(outcomes: list[Outcome]) -> None:
 
 async def _outcome_of(job: Job) -> None:
     """Wait for the outcome of a job, however often the caller is cancelled meanwhile."""
-    while not job.future.done():
-        try:
-            await asyncio.wait([job.future])
-        except asyncio.CancelledError:
-            continue
+    await wait_until_done(job.future)
     job.future.exception()  # marks it as seen: the caller hears of its cancellation instead

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ....errors import EmbeddingError
+from ....event_loops import PerLoop
 from ....models.clients import ProviderClient
 from ..documents import Vectors
 from .protocol import no_vectors, truncate, validate_vectors
@@ -68,7 +69,7 @@ class OpenAIEmbedder:
 
     async def _embed_batch(self, texts: list[str]) -> Vectors:
         try:
-            client = await self._provider.get()
+            client = self._provider.get()
             async with self._limiter.slot():
                 response = await client.embeddings.create(
                     model=self.model, input=texts, **self._dimensions_option()
@@ -105,9 +106,8 @@ class ConcurrencyLimiter:
     def __init__(self, most: int) -> None:
         if most < 1:
             raise ValueError(f"max_concurrent must be at least 1, and it is {most}")
-        self._most = most
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._semaphores = PerLoop(partial(asyncio.Semaphore, most))
 
     def slot(self) -> asyncio.Semaphore:
         """The semaphore of the running event loop. A semaphore works in only one loop."""
-        return self._by_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._most))
+        return self._semaphores.get()
