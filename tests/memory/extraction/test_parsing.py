@@ -108,7 +108,7 @@ def test_an_answer_that_ends_early_is_never_read(cut: int) -> None:
         ("<think>what was it", "thoughts"),
         ('I looked at ["m1", "m2"] and found nothing.', "form"),
         ('{"candidates": null}', "form"),
-        ('{"candidates": [{"type": "profile"}]}', "can be read"),
+        ('{"candidates": [{"type": "profile"}]}', "can be parsed"),
     ],
 )
 def test_a_part_of_an_answer_is_no_answer(text: str, reason: str) -> None:
