@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..items import Item, Tokenizer, estimate_tokens, is_user_message
 from ..sessions.protocol import Positioned, PositionedItem, Session, with_ability
-from ..sql.garbage import collector_held_off
+from ..sql.garbage import pause_garbage_collection
 from .anchors import Anchor, AnchorNotes, Mark, StoredAnchor, digest, note_key
 from .cut import Cut, find_cut, limits_of
 from .values import Compact, Strategy
@@ -261,9 +261,9 @@ class HistoryReader:
 
 async def run_in_thread_if_long(items: int, work: Callable[[], T]) -> T:
     """Run some work directly, or in a thread if it works on many items."""
-    return work() if items < _MANY_ITEMS else await asyncio.to_thread(_without_collector, work)
+    return work() if items < _MANY_ITEMS else await asyncio.to_thread(_run_without_collector, work)
 
 
-def _without_collector(work: Callable[[], T]) -> T:
-    with collector_held_off():
+def _run_without_collector(work: Callable[[], T]) -> T:
+    with pause_garbage_collection():
         return work()
