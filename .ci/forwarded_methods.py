@@ -1,4 +1,4 @@
-"""An extension of mkdocstrings: a method that a class derives from a part's method is documented as that method.
+"""An extension of mkdocstrings that documents derived methods as the methods they are derived from.
 
 `MemoryStore.record_conversation = _writer(ConversationWriter.record_conversation)` is a plain attribute for
 static analysis. This replaces such attributes by an alias of the method, with its signature and docstring.

@@ -25,6 +25,16 @@ async def finish_despite_cancellation(call: Coroutine[Any, Any, T], *, grace: fl
     return task.result()
 
 
+async def finish_ignoring_cancellation(call: Coroutine[Any, Any, T]) -> T:
+    """Finish a call even if the caller is cancelled, and return its result: the cancellation has no effect.
+
+    For the last step of a task, whose result counts although the task was to stop.
+    """
+    task = asyncio.ensure_future(call)
+    await wait_until_done(task)
+    return task.result()
+
+
 async def wait_until_done(
     future: "asyncio.Future[Any]", *, grace: float | None = None
 ) -> asyncio.CancelledError | None:

@@ -4,30 +4,32 @@ RecollectError
 ├── MissingExtraError          a class needs an extra that is not installed (also ImportError)
 ├── InvalidItemError           an item that cannot be stored exactly (also TypeError)
 ├── SessionClosedError         a session was used after close() (also RuntimeError)
-├── MissingAbilityError        a session lacks an ability that the call needs (also TypeError)
-├── WrongKeyError              no key decrypts the stored items (also ValueError)
+├── MissingAbilityError        a session lacks an ability (also TypeError)
+├── WrongKeyError              no key decrypts any item (also ValueError)
 ├── ScanLimitError             a read needs more than max_scan_items (also RuntimeError)
-├── SummaryFailedError         no summary was made; the error of the model's client is the cause
-├── ExtractionError            a stage of the pipeline failed; the error of the model's client is the cause
+├── SummaryFailedError         no summary; the error of the model's client is the cause
+├── ExtractionError            a stage has no result; the client's error is the cause
 │   ├── UnusableAnswerError    the response cannot be parsed; a retry may help
 │   ├── ModelUnavailableError  the model did not respond; a later retry may help
-│   └── ModelRefusedError      the model refuses the request; a retry does not help
-├── EmbeddingError             no usable vectors were returned
-├── LeaseLostError             another worker has taken over the run; nothing was written
-├── HistoryLostError           a plain session was cleared and refused the items; the error contains them
-├── ConflictError              the stored state differs from what the caller expects (also ValueError)
-├── ImportFormatError          a file to import has an unknown format (also ValueError)
-├── RunLockTimeoutError        another run holds the lock of the session (also TimeoutError)
-├── ConversationNotCreatedError   the session id was read before it exists (also ValueError)
-└── StorageError               the database refused an operation; its own error is the cause
-    ├── NotADatabaseError      the path cannot be opened as a database ├── SchemaMismatchError    a table
-    exists with other columns ├── MissingTablesError     the tables do not exist: run the migrations ├──
-    AccessDeniedError      the server refused the user or the password ├── ReadOnlyError          the database
-    cannot be written to ├── DiskFullError          no space left for the write ├── PartialBatchError
-    OpenAI Conversations stored a part of a batch; the error says how much ├── ConnectionLostError    the
-    connection broke during a call; its outcome is unknown (also ConnectionError) └── TransientError
-    nothing was written; the same call may succeed later
-        ├── DatabaseBusyError  the database stayed locked for longer than the busy timeout
+│   └── ModelRefusedError      the model refuses; a retry does not help
+├── EmbeddingError             the embedder returned no usable vectors
+├── LeaseLostError             another worker took over the run; nothing more was written
+├── HistoryLostError           a plain session was cleared and not refilled; the error has the items
+├── ConflictError              the stored data is not what the caller expects (also ValueError)
+├── ImportFormatError          the file to import has the wrong format (also ValueError)
+├── RunLockTimeoutError        another run locked the session too long (also TimeoutError)
+├── ConversationNotCreatedError   the session has no id yet (also ValueError)
+└── StorageError               the database reported an error, which is the cause
+    ├── NotADatabaseError      the path cannot be opened as a database
+    ├── SchemaMismatchError    the tables have another shape
+    ├── MissingTablesError     the tables do not exist: run the migrations
+    ├── AccessDeniedError      the server rejected the user or the password
+    ├── ReadOnlyError          the database cannot be written to
+    ├── DiskFullError          no space left for the write
+    ├── PartialBatchError      OpenAI Conversations stored part of a batch; the error says how much
+    ├── ConnectionLostError    during a call, whose outcome is unknown (also ConnectionError)
+    └── TransientError         nothing was written; the same call may succeed later
+        ├── DatabaseBusyError  the database was locked longer than the busy timeout
         └── UnreachableError   no connection could be made (also ConnectionError)
 
 An invalid argument raises `InvalidValueError` (a ValueError) or `InvalidTypeError` (a TypeError). These two

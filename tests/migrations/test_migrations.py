@@ -301,7 +301,7 @@ def test_the_command_migrates_and_says_so(empty_database: str) -> None:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "not the URL of a database"),
+        ("nonsense", "not a database URL"),
         ("postgresql://nobody:secret@127.0.0.1:1/x", "no connection can be made"),
         ("sqlite:///x.db", "SQLite files need no migration command"),
     ],

@@ -71,7 +71,7 @@ async def test_of_all_tenants_the_one_that_has_waited_longest_comes_first(shared
         await record_in_each(store)
         runner = Runner(store._database, ScriptedExtractor(), RunOptions(), None)
         taken = []
-        while task := await runner.take("lease"):
+        while task := await runner.claim("lease"):
             taken.append(task.run.tenant)
         assert taken == list(TENANTS)
 

@@ -28,7 +28,7 @@ from ..database import conversations, memories, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
-from ..pipeline.scheduler import close, make_runs, spans_of
+from ..pipeline.scheduler import close, create_runs, spans_of
 from ..times import check_said, now
 from .conversation_reader import ConversationReader
 from .lookup import check_seconds
@@ -251,7 +251,7 @@ def _append(
     )
     if learn_after is None:
         first = placed[0].message_index if waiting is None else waiting
-        yield from make_runs(database, owner, first, now)
+        yield from create_runs(database, owner, first, now)
     return placed
 
 

@@ -88,8 +88,8 @@ async def list_usage(
     They are those of all users of the tenant. What was erased is not among them; a budget counts that too.
     """
     days, by = _days_of(query), query.by
-    looking = service.provider.looking
-    chats = await looking.spent_by_day(caller.tenant, days, by, _MOST_ROWS + 1)
+    inspector = service.provider.inspector
+    chats = await inspector.spent_by_day(caller.tenant, days, by, _MOST_ROWS + 1)
     learning = await store.spent_by_day(days, by, _MOST_ROWS + 1)
     if len(chats) + len(learning) > _MOST_ROWS:
         raise refused("query.since", "there is too much for one answer: ask for fewer days")

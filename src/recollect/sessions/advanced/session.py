@@ -10,7 +10,7 @@ from ...items import Item, decode_item
 from ...sql.scripts import MakeScript, Row, Script, T
 from ...text_checks import check_text
 from ..protocol import Items
-from ..sql.session import report_corrupt
+from ..sql.rows import report_corrupt
 from .branches import BranchingSession, as_text, check_branch, check_turn
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
 from .usage import COUNTS, RunProgress, TurnUsage, mark_run, store_or_log

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import InvalidItemError, ScanLimitError, WrongKeyError
 from ...items import Item, encode_items
-from ...sql.garbage import collector_held_off
+from ...sql.garbage import pause_garbage_collection
 from ..protocol import Items, Session
 from .ciphers import STAMP_BYTES, stamp_of
 from .vault import BLOCK, UNDECRYPTED, DecryptedItems, Vault, is_envelope
@@ -153,7 +153,7 @@ class Reader:
         blocks = [stored[start : start + BLOCK] for start in range(0, len(stored), BLOCK)][::-1]
         del stored
         pause = _Pause()
-        with collector_held_off():
+        with pause_garbage_collection():
             while blocks:
                 result.add(await self._decrypt_block(blocks.pop()), since)
                 await pause.if_due()
@@ -210,7 +210,7 @@ class Reader:
 
     def decrypt_all(self, stored: list[Item]) -> DecryptedItems:
         """As `decrypt`, for callers that cannot await, and including expired items."""
-        with collector_held_off():
+        with pause_garbage_collection():
             decrypted = self.vault.decrypt(stored)
         if not any(decrypted.ciphers) and any(map(is_envelope, stored)):
             raise WrongKeyError(self._session_id, "no key decrypts any of its items")

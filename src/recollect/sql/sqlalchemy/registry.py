@@ -1,7 +1,7 @@
-"""One engine for each URL, shared by the sessions that name it.
+"""The registry of engines, one for each URL and event loop, shared by the sessions of that URL.
 
-A driver's connections belong to the event loop that opened them, so there is one engine for each loop too. It
-is disposed of with the last session that uses it, or when its loop ends.
+A driver's connections belong to the event loop that opened them, so each loop has an engine of its own. It is
+disposed of with the last session that uses it, or when its loop ends.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from .engine import SQLAlchemyEngine
 _LONGEST_CALL = 60  # seconds
 _LONGEST_CONNECT = 10
 _SQLITE_BUSY = 60
-# No overflow: it would be opened and closed again with each burst of calls.
+# No overflow: its connections would be opened and closed again with each burst of calls.
 _POOL = {"pool_size": 10, "max_overflow": 0}
 _POOL_OPTIONS = {"pool", "poolclass", "pool_size", "max_overflow"}
 
 
 class EnginesOfURL:
-    """The engines of one URL, one for each event loop, and how many use them."""
+    """The engines of one URL, one for each event loop, and the number of their users."""
 
     def __init__(self, url: URL, options: Mapping[str, Any]) -> None:
         self.url = url
@@ -43,7 +43,7 @@ class EnginesOfURL:
         self._options = options
         self.is_private = _is_in_memory(url)
         if self.is_private:
-            self._keep_in_memory()
+            self._keep_memory_database()
         self._opened = PerLoop(partial(_open, self.url, self._options), _dispose, _abandon)
 
     def here(self) -> Connections:
@@ -52,34 +52,34 @@ class EnginesOfURL:
 
     @property
     def engine(self) -> AsyncEngine:
-        """The engine of the running event loop; where none runs, one that no session uses."""
+        """The engine of the running event loop. Without a loop, an engine that no session uses."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._engine_of_no_loop
+            return self._engine_without_loop
         return self.here().engine
 
     @cached_property
-    def _engine_of_no_loop(self) -> AsyncEngine:
+    def _engine_without_loop(self) -> AsyncEngine:
         return _create_engine(self.url, self._options, dict(self._options.get("connect_args", {})))
 
     def forget(self) -> Lifetime | None:
         """Forget all engines, and return the lifetime of this loop's. Other loops close their own soon."""
         return self._opened.forget_all()
 
-    def _keep_in_memory(self) -> None:
-        """Hold a database in memory for as long as it has users, whichever loops come and go."""
+    def _keep_memory_database(self) -> None:
+        """Keep a database in memory alive while it has users, whichever event loops end meanwhile."""
         name = f"file:recollect-{id(self)}"
         keeper = sqlite3.connect(f"{name}?mode=memory&cache=shared", uri=True, check_same_thread=False)
         weakref.finalize(self, keeper.close)
         self.url = self.url.set(database=name, query={"mode": "memory", "cache": "shared", "uri": "true"})
-        # Connections to such a database do not wait for each other; with one there is nobody to wait for.
+        # One connection only: others would fail instead of waiting for each other on such a database.
         pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": 1, "max_overflow": 0}
         self._options = {**self._options, **pool}
 
 
 class SharedEngine(SQLAlchemyEngine):
-    """One use of the engines of a URL."""
+    """One user of the engines of a URL."""
 
     def __init__(self, engines: EnginesOfURL, create_tables: bool) -> None:
         super().__init__(engines.here, create_tables)
@@ -98,7 +98,7 @@ class SharedEngine(SQLAlchemyEngine):
 
 
 def _open(url: URL, options: Mapping[str, Any]) -> Connections:
-    connect_args = {**_bounds(url), **options.get("connect_args", {})}
+    connect_args = {**_timeouts(url), **options.get("connect_args", {})}
     longest_call = None if url.get_driver_name() == "asyncpg" else connect_args.pop("command_timeout", None)
     engine = _create_engine(url, options, connect_args)
     return Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
@@ -114,17 +114,17 @@ def _abandon(connections: Connections) -> None:
 
 
 def _create_engine(url: URL, options: Mapping[str, Any], connect_args: dict[str, Any]) -> AsyncEngine:
-    """It connects when it is first used."""
+    """An engine with our defaults. It connects when it is first used."""
     engine = create_async_engine(
         url,
         **{
-            "hide_parameters": True,  # they are contents
+            "hide_parameters": True,  # parameters are contents
             "pool_pre_ping": url.get_backend_name() in ("mysql", "mariadb"),
             **({} if _POOL_OPTIONS & options.keys() else _POOL),
             **options,
             "connect_args": connect_args,
             "isolation_level": "AUTOCOMMIT",  # our own statements begin and end transactions
-            "pool_reset_on_return": None,  # so none is left to be ended
+            "pool_reset_on_return": None,  # so the pool has none to end
         },
     )
     if engine.dialect.name == "sqlite":
@@ -133,8 +133,8 @@ def _create_engine(url: URL, options: Mapping[str, Any], connect_args: dict[str,
     return engine
 
 
-def _bounds(url: URL) -> dict[str, int]:
-    """What keeps a call from hanging for ever, as the driver calls it; `command_timeout` is ours for some."""
+def _timeouts(url: URL) -> dict[str, int]:
+    """The timeouts in the words of the driver. Most have no `command_timeout`: we apply it ourselves."""
     match url.get_backend_name(), url.get_driver_name():
         case "postgresql", "asyncpg":
             return {"timeout": _LONGEST_CONNECT, "command_timeout": _LONGEST_CALL}
@@ -145,8 +145,8 @@ def _bounds(url: URL) -> dict[str, int]:
 
 
 def _create_file(_: Any, __: Any, arguments: list[Any], ___: Any) -> None:
-    """Create the file with mode 0600 before the driver creates it with another."""
-    if not arguments[0].startswith("file:"):  # a URI, which may name a database in memory
+    """Create the file with mode 0600 before the driver creates it with another mode."""
+    if not arguments[0].startswith("file:"):  # a URI may name a database in memory
         create_private(arguments[0])
 
 
@@ -170,14 +170,14 @@ _ASYNC_DRIVERS = {
 
 
 def checked_url(url: str) -> URL:
-    """The URL with an async driver that is installed; a `ValueError` says what is wrong with it."""
+    """The URL with an async driver that is installed. Raises `ValueError` if it is invalid."""
     try:
         parsed = make_url(url)
         parsed = parsed.set(drivername=_ASYNC_DRIVERS.get(parsed.drivername, parsed.drivername))
         dialect = parsed.get_dialect(_is_async=True)
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # Without its cause, which may quote the URL with its password.
-        raise ValueError("not the URL of a database, such as postgresql://user@host/name") from None
+        # The cause is dropped, because it may quote the URL with its password.
+        raise ValueError("not a database URL, such as postgresql://user@host/name") from None
     check_supported(dialect.name)
     if not dialect.is_async:
         raise ValueError(f"{parsed.drivername} is not an async driver; use postgresql+asyncpg or another")
@@ -201,9 +201,9 @@ _lock = threading.RLock()
 
 
 def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) -> SharedEngine:
-    """The shared engine of a URL with these options, counted as used once more.
+    """The shared engine of a URL with these options, for one more user.
 
-    A database in memory is not shared: each use gets its own.
+    A database in memory is not shared: each user gets its own.
     """
     key = (url, repr(sorted(options.items())))
     with _lock:
@@ -217,7 +217,7 @@ def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) ->
 
 
 def release_shared(shared: SharedEngine) -> Lifetime | None:
-    """Count one use less. After the last, other loops close what they have open; returns what closes ours."""
+    """Remove one user. After the last one all engines are closed: see `EnginesOfURL.forget`."""
     engines = shared.engines
     with _lock:
         engines.users -= 1
