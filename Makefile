@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: install demo test sdk-suite faults audit secrets system lint bench docs lock
+.PHONY: install demo test proof sdk-suite faults audit secrets system lint bench docs lock
 
 install: $(READY)
 
@@ -20,7 +20,11 @@ demo: $(READY)
 
 # Many tests wait for processes of their own, so there is one more at a time than most machines have cores.
 test: $(READY) system
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not proof"
+
+# The rest of the tests: short forms of the long campaigns, the whole service under attack, second drivers.
+proof: $(READY) system
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m proof
 
 # The SDK's own session tests with our classes. It downloads the SDK's sources, so it is no part of the tests.
 sdk-suite: $(READY)
