@@ -138,7 +138,7 @@ def start(where: Somewhere, count: int) -> subprocess.Popen[str]:
 
 
 def test_processes_add_to_one_conversation(shared: Somewhere) -> None:
-    """They also race for the tables."""
+    """They also race to create the tables."""
     workers = [start(shared, 20) for _ in range(3)]
     versions: list[int] = []
     for worker in workers:
@@ -157,7 +157,7 @@ def test_what_was_acknowledged_survives_kill_9(shared: Somewhere) -> None:
     worker.send_signal(signal.SIGKILL)
     acknowledged = 5 + worker.stdout.read().count(
         "\n"
-    )  # with what was read ahead, which `communicate` forgets
+    )  # including buffered output, which `communicate` drops
     assert worker.communicate()[1] == ""
 
     async def stored() -> list[ConversationSummary]:

@@ -1,4 +1,4 @@
-"""The summarizer without a model: what tells most, within the limit, the same every time."""
+"""The summarizer without a model: the best facts within the limit, deterministically."""
 
 import asyncio
 import json
@@ -200,7 +200,7 @@ def test_odd_items_are_summarized() -> None:
 
 
 def test_the_same_is_said_of_the_same_in_every_process() -> None:
-    """Sets have another order in another process."""
+    """Sets have a different order in another process."""
     script = (
         "import asyncio, sys, json\n"
         "from recollect.strategies.summarizers import ExtractiveSummarizer, SummaryRequest\n"

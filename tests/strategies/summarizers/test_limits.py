@@ -1,4 +1,4 @@
-"""A summary is never longer than asked for: it is shortened once by the model, then cut, and says so."""
+"""A summary never exceeds its limit: the model shortens it once, then it is cut and marked."""
 
 import logging
 
