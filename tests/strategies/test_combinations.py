@@ -107,7 +107,7 @@ async def test_what_expires_takes_its_partner_with_it() -> None:
 
 @in_event_loop
 async def test_a_strategy_inside_the_encryption_is_refused() -> None:
-    with pytest.raises(TypeError, match="around the encryption"):
+    with pytest.raises(TypeError, match="wrap the encrypted session in the strategy"):
         EncryptedSession("s", StrategySession(InMemorySession("s"), Trim(2)), KEY)
 
 

@@ -218,7 +218,7 @@ async def test_bad_input_is_a_clear_error_that_quotes_nothing() -> None:
         (TypeError, "text must be a string", ("c", None), {}),
         (TypeError, "agent must be a string", ("c", "secret"), {"agent": 1}),
         (ValueError, "model must be valid", ("c", "secret"), {"model": "\ud800secret"}),
-        (ValueError, "token_length must be 0", ("c", "secret"), {"token_length": -1}),
+        (ValueError, "token_length must be from 0", ("c", "secret"), {"token_length": -1}),
         (TypeError, "token_length must be a whole", ("c", "secret"), {"token_length": 1.5}),
         (TypeError, "covered_position must be a whole", ("c", "secret"), {"covered_position": True}),
         (ValueError, "covered_position must be 0", ("c", "secret"), {"covered_position": 10**30}),

@@ -166,7 +166,7 @@ def test_a_limit_that_leaves_no_room_for_a_line_is_kept(items: list[Item], limit
 @in_event_loop
 async def test_no_words_are_an_error(items: list[Item]) -> None:
     for previous in (None, "", "  \n"):
-        with pytest.raises(SummaryFailedError, match="no words"):
+        with pytest.raises(SummaryFailedError, match="no text"):
             await ExtractiveSummarizer()(asked(items, previous))
 
 

@@ -117,7 +117,7 @@ async def test_a_model_that_takes_nothing_at_all_is_not_asked_for_ever(
 ) -> None:
     script_of(server, provider).context_window = 5
     async with hasty_summarizer_of(server, provider) as summarize:
-        with pytest.raises(SummaryFailedError, match="not even a small part"):
+        with pytest.raises(SummaryFailedError, match="even a small part"):
             await summarize(asked(turns(50, words=50)))
     assert len(server.requests()) < 30
 
