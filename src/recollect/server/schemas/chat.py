@@ -190,7 +190,7 @@ class TurnFailed(Answer):
         {
             "turn_id": examples.TURN_ID,
             "code": "model_failed",
-            "detail": "the model cannot be reached, or takes too long; asking again later may help",
+            "detail": "the model did not respond in time or cannot be reached; try again later",
         }
     )
 
