@@ -139,7 +139,7 @@ class Conversation:
         return cls(
             agent_id=told.get("agent_id", ""),
             user_id=told.get("user_id", ""),
-            messages=told_messages(told),
+            messages=messages_in(told),
             session_id=told.get("session_id"),
             conversation_id=told.get("conversation_id"),
             created_at=told.get("created_at"),
@@ -149,7 +149,7 @@ class Conversation:
         )
 
 
-def told_messages(told: Mapping[str, Any]) -> Sequence[Any]:
+def messages_in(told: Mapping[str, Any]) -> Sequence[Any]:
     """The messages in the JSON of a conversation."""
     data = told if told.get("conversation_data") is None else told["conversation_data"]
     if not isinstance(data, list | Mapping):

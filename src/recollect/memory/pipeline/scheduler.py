@@ -48,7 +48,7 @@ def close(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
 
 def _learn(database: MemoryDatabase, owner: Due, now: str, hold: str) -> Script[bool]:
     enqueue, memory_id = database.queue.enqueue, owner.memory_id
-    if not (yield from removal.hold_queue(database.removal, enqueue, owner.tenant, memory_id)):
+    if not (yield from removal.lock_queue(database.removal, enqueue, owner.tenant, memory_id)):
         return False
     rows = yield Statement(hold, (owner.conversation_id, owner.tenant))
     if rows and rows[0][0] is not None:

@@ -229,7 +229,7 @@ def _append(
     if owner is None:
         raise ConflictError(_NO_CONVERSATION)
     if learn_after is None and not (
-        yield from removal.hold_queue(database.removal, database.queue.enqueue, owner.tenant, owner.memory_id)
+        yield from removal.lock_queue(database.removal, database.queue.enqueue, owner.tenant, owner.memory_id)
     ):
         raise ConflictError(_NO_CONVERSATION)
     yield from quiet_period.hold_memory(owner)

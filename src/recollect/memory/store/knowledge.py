@@ -19,7 +19,7 @@ from ..database.corruption import Page, fill_page, page_from
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.pages import entry_counts_from
-from ..database.removal import forget_quotes, remove_with_precursors
+from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import CONTENT_TYPES, EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..memory import Memory, MemoryOutline, UserOutline
 from ..metadata import read_metadata
@@ -352,7 +352,7 @@ def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry
 def _is_there(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
     """Whether an entry has been written before; another under its id, be it anybody's, is a conflict."""
     yield Statement(memories.HOLD, (memory_id, tenant))  # whoever writes the same one now comes first
-    rows = yield Statement(entries.READ_WHOEVERS, (new.content_id,))
+    rows = yield Statement(entries.READ_IN_ANY_TENANT, (new.content_id,))
     if not rows:
         return False
     known = [
@@ -375,7 +375,7 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
     known = [entry for _, entry in entries.entries_from(held)]
     missing, surplus = _differences(memory, known)
     texts = yield from remove_with_precursors(database.removal, memory_id, surplus)
-    yield from forget_quotes(database.removal, memory_id, texts)
+    yield from delete_quoting_results(database.removal, memory_id, texts)
     changes = Changes(tuple(missing))
     if surplus and not changes:
         yield from memories.advance(memory_id, now, 0)
@@ -423,7 +423,7 @@ def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) ->
         return 0
     yield from memories.advance(memory_id, now, 0)
     texts = yield from remove_with_precursors(database.removal, memory_id, [content_id])
-    yield from forget_quotes(database.removal, memory_id, texts)
+    yield from delete_quoting_results(database.removal, memory_id, texts)
     return len(texts)
 
 

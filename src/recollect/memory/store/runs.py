@@ -173,7 +173,7 @@ def _reopen(database: MemoryDatabase, tenant: str, run_id: str) -> Script[bool]:
     """Let a failed run be tried again; the queue comes first, as for everybody."""
     memory_id = yield from runs.memory_of_failed(tenant, run_id)
     if memory_id is None or not (
-        yield from removal.hold_queue(database.removal, database.queue.enqueue, tenant, memory_id)
+        yield from removal.lock_queue(database.removal, database.queue.enqueue, tenant, memory_id)
     ):
         return False
     return (yield from runs.reopen(database.queue, tenant, run_id, memory_id))
