@@ -50,7 +50,7 @@ class MemoryDatabase(SQLStore):
         self.turns = conversations.by_ids(self.dialect)
         self.messages_by_id = conversations.in_conversation(self.dialect)
         self.removal = RemovalQueries(self.dialect)
-        self.find_to_record = memories.finding_to_record(self.dialect)
+        self.find_to_record = memories.find_statement(self.dialect)
 
     async def prepared(self) -> Engine:
         """The engine, after the tables are created or checked."""

@@ -1,8 +1,8 @@
 """Corrupt rows: reading goes on without them, and each is logged once.
 
-A child row (a message, an entry, a run, a stage, a failure, evidence) is left out if one of its columns cannot
-be parsed. Memories and conversations have children, so they stay: a column that cannot be parsed counts as
-empty, and a time as `UNKNOWN_TIME`. Contents never reach the log.
+A child row (a message, an entry, a run, a stage, a failure, evidence) is left out if one of its columns
+cannot be parsed. Memories and conversations have children, so they stay: a column that cannot be parsed
+counts as empty, and a time as `UNKNOWN_TIME`. Contents never reach the log.
 """
 
 import json

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...sql.columns import StoredTime, time_from_column
-from ..database.runs import KeptStage
+from ..database.runs import StageRecord
 from ..times import tell_time
 from .stages import Stage, Usage
 
@@ -12,7 +12,7 @@ _LEFT_OUT = ("sentences_left_out", "messages_left_out", "messages_shortened")
 _LONGEST_TEXT = 20_000  # characters: a conversation may go on for years
 
 
-def pipeline_result(kept: Mapping[Stage, KeptStage], messages: int) -> dict[str, Any]:
+def pipeline_result(kept: Mapping[Stage, StageRecord], messages: int) -> dict[str, Any]:
     """The result of the three stages over so many messages."""
     update, mind = kept["update"], kept["mind"]
     updated = bool(update.result["profile_updated"])
@@ -38,7 +38,7 @@ def pipeline_result(kept: Mapping[Stage, KeptStage], messages: int) -> dict[str,
     }
 
 
-def describe_left_out(kept: Iterable[KeptStage]) -> str | None:
+def describe_left_out(kept: Iterable[StageRecord]) -> str | None:
     """What the stages of a run did not read, in words; `None` if they read everything."""
     count = max((count_left_out(stage) for stage in kept), default=0)
     if not count:
@@ -46,7 +46,7 @@ def describe_left_out(kept: Iterable[KeptStage]) -> str | None:
     return f"{count} sentences or messages were not read whole: there were too many"
 
 
-def count_left_out(stage: KeptStage) -> int:
+def count_left_out(stage: StageRecord) -> int:
     """How many sentences or messages a stage did not read whole."""
     data = stage.result.get("data", {}) if isinstance(stage.result, dict) else {}
     counts = [data.get(name, 0) for name in _LEFT_OUT]
@@ -81,7 +81,7 @@ def _with(result: dict[str, Any], text: str, is_updated: bool, length: int) -> d
     }
 
 
-def _metadata(stage: KeptStage, name: str, time: str) -> dict[str, Any]:
+def _metadata(stage: StageRecord, name: str, time: str) -> dict[str, Any]:
     usage = Usage(stage.prompt_tokens, stage.completion_tokens)
     return {"stage": name, time: _told(stage.finished_at), "llm_usage": usage.to_dict()}
 

@@ -15,7 +15,7 @@ from ..background import to_its_end
 from ..database import entries, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
-from ..database.runs import Failure, KeptStage, Task
+from ..database.runs import Failure, StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
 from .consolidation import known_after, one_fact_each, settle
@@ -81,7 +81,7 @@ class Runner:
     async def take(self, lease: str) -> Task | None:
         """A run that is due, under a lease; `None` if there is none."""
         queue, seconds = self._database.queue, self._options.lease_seconds
-        take = partial(runs.take, queue, self.tenant, lease, seconds, column_now())
+        take = partial(runs.claim, queue, self.tenant, lease, seconds, column_now())
         taking = asyncio.ensure_future(self._database.write(take))
         try:
             return await asyncio.shield(taking)
@@ -194,7 +194,7 @@ class _Work:
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
-        self._kept: dict[Stage, KeptStage] = {cast(Stage, kept.stage): kept for kept in task.finished}
+        self._kept: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
     async def do(self) -> None:
         """The stages that are not finished, in their order."""
@@ -275,7 +275,7 @@ class _Work:
         self, answer: Answer[Any], result: Any, changes: Changes | None = None, is_last: bool = False
     ) -> None:
         """Keep the stage, together with what it changes, and for the last one with the end of the run."""
-        kept = KeptStage(
+        kept = StageRecord(
             self.stage,
             self._extractor.model,
             column_now(),
@@ -291,10 +291,10 @@ class _Work:
         finally:
             await self._meter.spent(self._task.run.tenant, kept.prompt_tokens + kept.completion_tokens)
 
-    def _keeping(self, kept: KeptStage, changes: Changes, is_last: bool) -> Script[None]:
+    def _keeping(self, kept: StageRecord, changes: Changes, is_last: bool) -> Script[None]:
         task, run, queue, now = self._task, self._task.run, self._database.queue, kept.finished_at
         yield from runs.extend(queue, task, self._lease_seconds)
-        if not (yield from runs.keep_stage(task, kept)):
+        if not (yield from runs.store_stage(task, kept)):
             return  # a try before this one has done it, and was cut off before it heard so
         changes = yield from self._still_possible(changes)
         yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
@@ -311,7 +311,7 @@ class _Work:
         wanted = {support.content_id for support in changes.supported} | depends
         if not wanted:
             return changes
-        is_live = yield from runs.still_there(self._database.queue, self._task, wanted)
+        is_live = yield from runs.existing_entries(self._database.queue, self._task, wanted)
         added = [
             entry for entry in changes.added if entry.remains_of is None or is_live.get(entry.remains_of)
         ]

@@ -35,12 +35,12 @@ class QuietConversations:
 
 def learn_if_due(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
     """Make the runs of a conversation whose time has come; `False` if another has, or it goes on."""
-    return (yield from _learn(database, owner, now, database.quiet.hold_if_due))
+    return (yield from _learn(database, owner, now, database.quiet.lock_if_due))
 
 
 def close(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
     """Close a conversation, and make the runs of what waits; `False` if it is not there any more."""
-    is_there = yield from _learn(database, owner, now, database.quiet.hold)
+    is_there = yield from _learn(database, owner, now, database.quiet.lock)
     if is_there:
         yield Statement(quiet_period.CLOSE, (owner.conversation_id, now))
     return is_there

@@ -189,7 +189,7 @@ def _record(
 ) -> Script[tuple[str, bool]]:
     """Returns the memory's id, and whether the conversation was not there before."""
     memory = yield from _memory_of(database, tenant, conversation, now)
-    yield from runs.hold_queue(database.queue, tenant, memory)
+    yield from runs.lock_queue(database.queue, tenant, memory)
     is_new = yield from conversations.add(tenant, conversation, memory, now)
     if is_new:
         spans = spans_of(conversation.messages)
@@ -232,7 +232,7 @@ def _append(
         yield from removal.lock_queue(database.removal, database.queue.enqueue, owner.tenant, owner.memory_id)
     ):
         raise ConflictError(_NO_CONVERSATION)
-    yield from quiet_period.hold_memory(owner)
+    yield from quiet_period.lock_memory(owner)
     known = yield from conversations.already_there(database.messages_by_id, owner.conversation_id, messages)
     if known:
         return known

@@ -341,7 +341,7 @@ def _add(memory: MemoryRow, new: NewEntry, may_be_there: bool) -> Script[None]:
 def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry) -> Script[Entry | None]:
     """Add an entry, unless the one that is returned says the same."""
     memory_id = yield from memories.find_or_make(memory)
-    yield Statement(memories.HOLD, (memory_id, memory.tenant))  # whoever writes the same one now comes first
+    yield Statement(memories.LOCK, (memory_id, memory.tenant))  # whoever writes the same one now comes first
     for known in (yield from database.related_within(memory_id, new.text)):
         if known.content_type == new.content_type and say_the_same(known.text, new.text):
             return known
@@ -351,7 +351,7 @@ def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry
 
 def _is_there(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
     """Whether an entry has been written before; another under its id, be it anybody's, is a conflict."""
-    yield Statement(memories.HOLD, (memory_id, tenant))  # whoever writes the same one now comes first
+    yield Statement(memories.LOCK, (memory_id, tenant))  # whoever writes the same one now comes first
     rows = yield Statement(entries.READ_IN_ANY_TENANT, (new.content_id,))
     if not rows:
         return False
@@ -368,7 +368,7 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
     made = MemoryRow.new(tenant, memory.agent_id, memory.user_id, now, memory.memory_id)
     made = made._replace(created_at=time_to_column(memory.created_at), version=memory.version)
     memory_id = yield from memories.find_or_make(made)
-    rows = yield Statement(memories.HOLD, (memory_id, tenant))
+    rows = yield Statement(memories.LOCK, (memory_id, tenant))
     if (memory_id, MemoryRow(*rows[0]).version) != (memory.memory_id, memory.version):
         raise ConflictError("the memory has been changed since it was read, or has another memory_id")
     held = yield Statement(entries.READ_LIVE, (memory_id, -1, _NO_TIME, _EVERYTHING))
@@ -440,7 +440,7 @@ def _hold_memory_of(tenant: str, content_id: str) -> Script[str | None]:
     rows = yield Statement(entries.MEMORY_OF, (content_id, tenant))
     if not rows:
         return None
-    yield Statement(memories.HOLD, (rows[0][0], tenant))
+    yield Statement(memories.LOCK, (rows[0][0], tenant))
     return str(rows[0][0])
 
 

@@ -26,7 +26,7 @@ from ..database.corruption import (
 )
 from ..database.pages import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
-from ..database.runs import KeptStage, RunRow
+from ..database.runs import RunRow, StageRecord
 from ..database.schema import FAILURES, RUNS
 from ..pipeline.results import count_left_out
 from ..pipeline.stages import STAGES
@@ -220,7 +220,7 @@ def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:
     return tuple(_told(stage) for stage in kept)
 
 
-def _told(kept: KeptStage) -> RunStage:
+def _told(kept: StageRecord) -> RunStage:
     finished = time_from_column(kept.finished_at)
     tokens = (kept.prompt_tokens, kept.completion_tokens)
     return RunStage(kept.stage, kept.model, finished, *tokens, count_left_out(kept))
