@@ -54,7 +54,7 @@ async def test_one_of_others_under_the_same_id_is_a_conflict(lasting_place: Plac
             store.open_conversation("another", "user", conversation_id="c"),
             stranger.open_conversation("agent", "user", conversation_id="c"),
         ):
-            with pytest.raises(ConflictError, match="another conversation with this conversation_id"):
+            with pytest.raises(ConflictError, match="another conversation has this conversation_id"):
                 await opening
         assert [memory.user_id for memory in await store.list_memories()] == ["user"]
         assert await stranger.list_memories() == []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..database.vectors import Kept, Pending, Vectors, model_of
+from ..database.vectors import NewVector, Pending, Vectors, model_of
 from ..search.documents import Vectors as Matrix
 from ..search.embedders import Embedder, EmbeddingError
 from ..search.embedders.protocol import checked
@@ -123,7 +123,7 @@ class Embedding:
         count = 0
         corrupt = [each for each in pending if each.is_corrupt]
         if corrupt:  # they get no vector, and are not met again
-            await self._vectors.keep(model_of(self._embedder), [Kept(each, None) for each in corrupt])
+            await self._vectors.store(model_of(self._embedder), [NewVector(each, None) for each in corrupt])
             self.unusable += len(corrupt)
         usable = [each for each in pending if not each.is_corrupt]
         for batch in _batches(usable, self._most_characters):
@@ -153,7 +153,7 @@ class Embedding:
             vectors = await self._ask([one.text])
         except EmbeddingError as error:
             _log.warning("a text of memory %s cannot be embedded (%s)", one.memory_id, error)
-            await self._vectors.keep(model_of(self._embedder), [Kept(one, None)])
+            await self._vectors.store(model_of(self._embedder), [NewVector(one, None)])
             self.unusable += 1
             return 0
         return await self._keep([one], vectors)
@@ -162,11 +162,11 @@ class Embedding:
         """A vector without a length is near to nothing, and is none."""
         usable = np.linalg.norm(vectors.astype(np.float64), axis=1) > 0
         kept = [
-            Kept(each, vector if has_length else None)
+            NewVector(each, vector if has_length else None)
             for each, vector, has_length in zip(batch, vectors, usable, strict=True)
         ]
         self.unusable += int((~usable).sum())
-        written = await self._vectors.keep(model_of(self._embedder), kept)
+        written = await self._vectors.store(model_of(self._embedder), kept)
         return written - int((~usable).sum())
 
     async def _ask(self, texts: list[str]) -> Matrix:

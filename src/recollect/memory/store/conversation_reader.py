@@ -55,7 +55,7 @@ class Reading(Part):
         Without `agent_id` and `user_id` they are those of the whole tenant. `before` is the `position` of the
         last on the page before, which may have been erased since.
         """
-        edge, most = pages.read_position(before), check_limit(limit) or 0
+        edge, most = pages.parse_position(before), check_limit(limit) or 0
         session = None if session_id is None else check_id("session_id", session_id)
         scope = self._tenant
         if check_owners(agent_id, user_id):
@@ -84,7 +84,7 @@ class Reading(Part):
         session_id: str | None = None,
         before: str | None = None,
         limit: int = 50,
-        look_through: int = pages.LOOKED_THROUGH,
+        look_through: int = pages.MAX_CONVERSATIONS,
     ) -> ConversationsFound:
         """A page of the conversations that hold some words, or are of one user or one agent, newest first.
 
@@ -94,9 +94,9 @@ class Reading(Part):
         """
         if words is not None and len(words) > _LONGEST_WORDS:
             raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
-        edge, most = pages.read_position(before), check_limit(limit) or 0
+        edge, most = pages.parse_position(before), check_limit(limit) or 0
         scope, key = self._scope(agent_id, user_id)
-        wanted = pages.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
+        wanted = pages.ConversationSearch(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
         named = await self._named(words, wanted) if words is not None and _is_made_id(words) else None
         if named is not None:
             return ConversationsFound(await self._outlines([named]) if edge is None else [], None)
@@ -104,9 +104,9 @@ class Reading(Part):
         rows = await self._database.fetch(sql, parameters, list[Row])
         shown = rows[:most]
         if shown and len(rows) > most:
-            position: str | None = pages.tell_position(ConversationRow(*shown[-1]))
+            position: str | None = pages.format_position(ConversationRow(*shown[-1]))
         else:
-            position = await self._database.fetch(*pages.last_looked_at(wanted), pages.position_from)
+            position = await self._database.fetch(*pages.last_scanned(wanted), pages.position_from)
         return ConversationsFound(await self._outlines(conversations.rows_from(shown)), position)
 
     async def list_messages(
@@ -148,7 +148,7 @@ class Reading(Part):
             return "user", memories.user_key(self._tenant, user)
         return "owner", memories.owner_key(self._tenant, agent, user)
 
-    async def _named(self, words: str, wanted: pages.Wanted) -> ConversationRow | None:
+    async def _named(self, words: str, wanted: pages.ConversationSearch) -> ConversationRow | None:
         """The conversation of this very id, if it is among those that are looked for."""
         row = await self._conversation(check_id("words", words))
         if row is None:
@@ -186,7 +186,7 @@ def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, A
         "summary": summarize_words(count, words),
         "updated_at": tell_time(row.changed),
         "closed_at": row.closed and tell_time(row.closed),
-        "position": pages.tell_position(row),
+        "position": pages.format_position(row),
     }
 
 

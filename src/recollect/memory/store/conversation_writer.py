@@ -233,7 +233,7 @@ def _append(
     ):
         raise ConflictError(_NO_CONVERSATION)
     yield from quiet_period.lock_memory(owner)
-    known = yield from conversations.already_there(database.messages_by_id, owner.conversation_id, messages)
+    known = yield from conversations.find_existing(database.messages_by_id, owner.conversation_id, messages)
     if known:
         return known
     placed, waiting = yield from quiet_period.append(

@@ -81,7 +81,7 @@ class Working(Part):
     ) -> list[Run]:
         """A page of runs, the newest first; `before` is the `position` of the last on the page before."""
         _check_status(status)
-        edge, most = pages.read_position(before), check_limit(limit) or 0
+        edge, most = pages.parse_position(before), check_limit(limit) or 0
         whose = () if conversation_id is None else (check_id("conversation_id", conversation_id),)
 
         async def fetch(edge: Edge | None, limit: int) -> Page[Run, Edge | None]:
