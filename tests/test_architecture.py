@@ -11,16 +11,31 @@ import recollect
 
 SOURCE = Path(recollect.__file__).parent
 
-# A module imports only from its own line or from lines above.
+# A module imports only from its own package and from those before it in this list, so there are no cycles.
 LAYERS = (
-    {"cancellation", "errors", "extras", "items", "private_files", "text_checks"},
-    {"sql"},
-    {"sessions", "strategies", "memory"},
-    {"integrations", "extensions"},
-    {"providers"},
-    {"server", "mcp", "cli", "migrations", "testing", "__main__"},
+    "errors",
+    "extras",
+    "private_files",
+    "text_checks",
+    "cancellation",
+    "event_loops",
+    "items",
+    "sql",
+    "models",
+    "sessions",
+    "strategies",
+    "memory",
+    "integrations",
+    "extensions",
+    "providers",
+    "migrations",
+    "server",
+    "mcp",
+    "testing",
+    "cli",
+    "__main__",
 )
-RANK = {package: rank for rank, packages in enumerate(LAYERS) for package in packages}
+RANK = {package: rank for rank, package in enumerate(LAYERS)}
 # Names whose modules may load what an extra brings.
 OF_EXTRAS = {
     "AdvancedSQLAlchemySession",

@@ -87,9 +87,9 @@ class _User:
         started = perf_counter()
         await self.store.record_conversation(_AGENT, self._name, said)
         recorded = perf_counter()
-        task = await self._runner.take("lease")
+        task = await self._runner.claim("lease")
         assert task is not None
-        await self._runner.do(task)
+        await self._runner.execute(task)
         ended = perf_counter()
         self._samples += 1
         return {"whole": ended - started, "record": recorded - started, "run": ended - recorded}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.cli.database import damage_in
+from recollect.cli.database import find_damage
 from recollect.cli.maintenance import copy_file, dump_command
 from recollect.errors import NotADatabaseError, StorageError
 
@@ -101,7 +101,7 @@ def test_a_table_without_row_ids_is_not_taken_for_damaged() -> None:
         columns = "a TEXT NOT NULL, b TEXT NOT NULL, c INTEGER NOT NULL, PRIMARY KEY (a, c)"
         connection.execute(f"CREATE TABLE t ({columns}) WITHOUT ROWID")
         connection.execute("INSERT INTO t VALUES ('x', 'y', 0)")
-        assert damage_in(connection) == []
+        assert find_damage(connection) == []
 
 
 def test_postgresql_is_dumped_by_its_own_tool(
@@ -123,8 +123,8 @@ def test_where_the_tool_is_missing_the_command_is_told(run: Run, monkeypatch: py
     ended = run("backup", "all.dump", "--url", "postgresql://ada:secret@db:5433/memory")
     assert ended.code == 1
     assert (
-        "run: pg_dump --format=custom --no-password --file=all.dump --host=db --port=5433 --username=ada"
-        " --dbname=memory" in ended.told
+        "installed: pg_dump --format=custom --no-password --file=all.dump --host=db --port=5433"
+        " --username=ada --dbname=memory" in ended.told
     )
     assert "secret" not in ended.told
 

@@ -38,12 +38,12 @@ def test_a_database_in_use_is_looked_at(run: Run, folder: Path) -> None:
     learn()
     (folder / "recollect.db").chmod(0o644)
     checks = found(run)
-    assert "whole" in checks["database"]["found"]
+    assert "intact" in checks["database"]["found"]
     assert checks["learning"]["found"] == "1 conversation remembered, 0 pending, 0 failed"
     assert checks["permissions"]["fix"].startswith("chmod 600 recollect.db")
     said = run("doctor")
     assert "→ chmod 600 recollect.db" in said.out
-    assert said.told == "all is well\n"
+    assert said.told == "all checks passed\n"
 
 
 def test_what_is_no_database_is_wrong(run: Run, folder: Path) -> None:
@@ -51,7 +51,7 @@ def test_what_is_no_database_is_wrong(run: Run, folder: Path) -> None:
     ended = run("doctor")
     assert ended.code == 1
     assert "✗ database" in ended.out
-    assert "something is wrong" in ended.told
+    assert "a check failed" in ended.told
 
 
 def test_a_configuration_that_cannot_be_read_is_wrong(run: Run, folder: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from recollect import SQLiteSession
 from recollect.cli.doctor.database import schema_finding
-from recollect.cli.doctor.memory import learning_finding, look_at_memory, vectors_finding
+from recollect.cli.doctor.memory import check_memory, learning_finding, vectors_finding
 from recollect.cli.doctor.servers import clocks_finding, persistence_finding
 from recollect.memory.database.schema import MemorySchema
 from recollect.memory.store import MemoryStore
@@ -77,16 +77,16 @@ def test_a_model_is_reached_and_not_asked(
 @pytest.mark.parametrize("name", ["openai:gpt", "anthropic:claude-3-7-sonnet-latest"])
 def test_a_model_for_which_the_provider_answers_404_is_a_warning(run: Run, folder: Path, name: str) -> None:
     model = found(run, "--config", configuration(folder, LEARNS.format(name)))["model"]
-    assert (model["state"], model["fix"]) == ("warning", "name a model that the provider offers now")
+    assert (model["state"], model["fix"]) == ("warning", "choose a model that the provider offers")
     assert "404" in model["found"]
 
 
 @pytest.mark.parametrize(
     ("status", "state", "fix"),
     [
-        (401, "wrong", "set OPENAI_API_KEY to a key that it takes"),
-        (403, "wrong", "set OPENAI_API_KEY to a key that it takes"),
-        (500, "warning", "ask again later"),
+        (401, "wrong", "set OPENAI_API_KEY to a valid key"),
+        (403, "wrong", "set OPENAI_API_KEY to a valid key"),
+        (500, "warning", "try again later"),
     ],
 )
 def test_what_a_provider_refuses_is_told_with_what_mends_it(
@@ -101,15 +101,15 @@ def test_what_a_provider_refuses_is_told_with_what_mends_it(
 def test_a_key_that_is_refused_is_never_told(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-this-is-a-wrong-key")
     ended = run("doctor", "--config", configuration(folder, LEARNS.format("openai:gpt")))
-    assert (ended.code, "refuses the key" in ended.out) == (1, True)
+    assert (ended.code, "rejects the key" in ended.out) == (1, True)
     assert "wrong-key" not in ended.out + ended.told
 
 
 @pytest.mark.parametrize(
     ("body", "state", "words"),
     [
-        (b'{"id": "gpt"}', "ok", "has it, and takes the key"),
-        (b'{"hello": 1}', "wrong", "as no API of models"),
+        (b'{"id": "gpt"}', "ok", "key accepted"),
+        (b'{"hello": 1}', "wrong", "is not a model API"),
     ],
 )
 def test_a_provider_that_tells_of_the_model_is_well(
@@ -142,7 +142,7 @@ def test_the_endpoint_of_chats_is_reached_with_its_own_key(
     monkeypatch.delenv("RECOLLECT_CHAT__API_KEY")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     chat = found(run, "--config", configuration(folder, text))["chat"]
-    assert chat["fix"] == "set RECOLLECT_CHAT__API_KEY to a key that it takes"
+    assert chat["fix"] == "set RECOLLECT_CHAT__API_KEY to a valid key"
 
 
 def test_agents_are_read_from_their_file(run: Run, folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_agents_are_read_from_their_file(run: Run, folder: Path) -> None:
     config = configuration(folder, '[chat]\nagents_file = "agents.toml"\ndefault_agent = "cook"\n')
     checks = found(run, "--config", config)
     assert checks["agents"]["found"] == "2 agents: assistant, cook"
-    assert checks["chat"]["found"] == "offline: answers by rule, with no key"
+    assert checks["chat"]["found"] == "offline: answers by rules, without a key"
     (folder / "agents.toml").write_text("[agents.cook]\ninstruction = 1\n", "utf-8")
     assert found(run, "--config", config)["agents"]["state"] == "wrong"
 
@@ -198,7 +198,7 @@ def test_a_server_that_a_newer_version_has_migrated_is_not_to_be_migrated(
         connection.execute("UPDATE recollect_schema_version SET version_num = 'from tomorrow'")
     database = found(run, "--url", empty_database)["database"]
     assert database["state"] == "wrong"
-    assert database["fix"] == "use the version of recollect that migrated it, or a newer one"
+    assert database["fix"] == "use the version of recollect that migrated it or a newer one"
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(0, "ok"), (4, "ok"), (-90, "warning"), (90, "warning")])
@@ -225,7 +225,7 @@ def test_looking_at_a_file_adds_nothing_to_it(run: Run, folder: Path) -> None:
     before = tables()
     checks = found(run)
     assert tables() == before
-    assert (checks["schema"]["found"], checks["learning"]["state"]) == ("no tables of memory yet", "off")
+    assert (checks["schema"]["found"], checks["learning"]["state"]) == ("no memory tables yet", "off")
 
 
 def test_a_file_that_a_newer_version_has_written_is_a_warning(run: Run, folder: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_file_of_before_is_migrated_when_it_is_next_opened() -> None:
     finding = schema_finding({"memory": {"one"}}, {"memory": ["one", "two"], "chat": ["three"]})
     assert (finding.state, finding.found) == (
         "ok",
-        "memory 1 of 2 steps; the rest is taken when it is next opened",
+        "memory 1 of 2 steps; the next open applies the rest",
     )
 
 
@@ -269,7 +269,7 @@ def test_steps_that_cannot_be_read_are_wrong(run: Run, folder: Path) -> None:
         connection.execute("CREATE TABLE recollect_migrations (something)")
     checks = found(run)
     assert (checks["schema"]["state"], "no such column" in checks["schema"]["found"]) == ("wrong", True)
-    (told,) = asyncio.run(look_at_memory("recollect.db", None, None))
+    (told,) = asyncio.run(check_memory("recollect.db", None, None))
     assert told.state == "wrong"
 
 
@@ -283,7 +283,7 @@ def test_what_waits_too_long_for_a_worker_is_a_warning(run: Run, folder: Path) -
     with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
         connection.execute("UPDATE memory_queue SET available_at = available_at - 3600")
     learning = found(run)["learning"]
-    assert (learning["state"], "waited for 60 minutes" in learning["found"]) == ("warning", True)
+    assert (learning["state"], "has waited 60 minutes" in learning["found"]) == ("warning", True)
     assert learning_finding("", 1, 0).fix == "see why: recollect runs list --status failed"
 
 
@@ -291,8 +291,8 @@ def test_texts_without_a_vector_of_the_embedder_are_counted(run: Run, folder: Pa
     learn()  # without an embedder
     vectors = found(run)["vectors"]
     assert vectors["state"] == "warning"
-    assert vectors["found"].endswith("without one of use-multilingual-v3/512")
+    assert vectors["found"].endswith("without a vector of use-multilingual-v3/512")
     with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
         connection.execute("INSERT INTO memory_embedders VALUES ('default', 'another/3', '')")
-    assert "some of another/3, which are not compared" in found(run)["vectors"]["found"]
+    assert "vectors of another/3 exist, but cannot be compared" in found(run)["vectors"]["found"]
     assert vectors_finding("a/3", [], 0).state == "ok"

@@ -23,13 +23,13 @@ def test_what_is_remembered_is_recalled_shown_explained_and_forgotten(run: Run) 
     assert "Ada is allergic to peanuts" in found.out
     assert " = text " in found.out
     assert entry_id in run("memory", "show", "--user", "ada").out
-    assert "a person wrote it down" in run("memory", "why", entry_id).out
+    assert "added by a person" in run("memory", "why", entry_id).out
     assert run("forget", entry_id).out == "forgotten\n"
-    assert run("recall", "peanuts", "--user", "ada").told == "nothing is remembered about that\n"
+    assert run("recall", "peanuts", "--user", "ada").told == "no matching entries or messages\n"
     for command in (("forget", entry_id), ("memory", "why", entry_id), ("memory", "history", entry_id)):
         ended = run(*command)
         assert (ended.code, ended.out) == (3, "")
-        assert "there is no entry with this id" in ended.told
+        assert "no entry with this id" in ended.told
 
 
 def test_what_is_known_already_is_not_written_twice(run: Run) -> None:
@@ -54,7 +54,7 @@ def test_what_was_learned_is_told_with_what_was_said(run: Run) -> None:
     lisbon = next(entry for entry in entries if "Lisbon" in entry["content_text"])
     why = run("memory", "why", lisbon["content_id"]).out
     assert "user said:\n    Hello! I live in Lisbon and I love pottery." in why
-    assert "read by offline, run " in why
+    assert "learned by offline, run " in why
     assert run("memory", "why", lisbon["content_id"], "--json").json["evidence"][0]["role"] == "user"
     assert "now" in run("memory", "history", lisbon["content_id"]).out
     found = run("recall", "Lisbon", "--user", "ada", "--json").json
@@ -69,7 +69,7 @@ def test_memories_are_listed(run: Run) -> None:
     (told,) = run("memory", "list", "--json").json
     assert (told["user_id"], told["agent_id"], told["counts"]["profile"]) == ("ada", "assistant", 1)
     assert "ada" in run("memory", "list", "--user", "ada").out
-    assert run("memory", "list", "--user", "bob").told == "there are no memories\n"
+    assert run("memory", "list", "--user", "bob").told == "no memories\n"
 
 
 def test_commands_and_stores_have_the_same_default() -> None:

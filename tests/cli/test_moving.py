@@ -34,7 +34,7 @@ def test_an_export_comes_back_into_another_database(run: Run, folder: Path, opti
     assert [path.name for path in file.parent.iterdir()] == ["ada.out"]
     imported = run("import", str(file), "--url", "new.db", "--json")
     assert (imported.json["conversations"], imported.json["messages"]) == (1, 2)
-    assert "not brought back, as they are for reading: 1 sessions" in imported.told
+    assert "not imported (exported for reading only): 1 sessions" in imported.told
     shown = ("memory", "show", "--user", "ada", "--json")
     assert run(*shown).json == run(*shown, "--url", "new.db").json != []
     again = run("import", str(file), "--url", "new.db")
@@ -54,15 +54,15 @@ def test_an_export_is_written_to_standard_output_as_lines(run: Run) -> None:
 def test_of_whom_nothing_is_stored_there_is_little_to_export_and_to_erase(run: Run) -> None:
     exported = run("export", "--user", "nobody", "--json")
     assert (exported.code, exported.json["memories"]) == (0, [])
-    assert exported.told == "nothing is stored about this user\n"
+    assert exported.told == "no data about this user\n"
     erased = run("erase", "--user", "nobody", "--yes")
-    assert (erased.code, "nothing was stored" in erased.told) == (0, True)
+    assert (erased.code, "no data about this user was stored" in erased.told) == (0, True)
 
 
 @pytest.mark.usefixtures("known")
 def test_erasing_needs_a_yes_and_gives_a_receipt(run: Run, folder: Path) -> None:
     refused = run("erase", "--user", "ada")
-    assert (refused.code, "say --yes" in refused.told) == (2, True)
+    assert (refused.code, "pass --yes" in refused.told) == (2, True)
     assert run("memory", "show", "--user", "ada", "--json").json
     receipt = run("erase", "--user", "ada", "--yes", "--vacuum", "--json").json
     assert (receipt["counts"]["conversations"], receipt["counts"]["sessions"]) == (1, 1)
@@ -98,20 +98,20 @@ def test_one_session_is_imported_unless_it_is_there(run: Run, folder: Path) -> N
     asyncio.run(export())
     assert run("import", "talk.json", "--json").json == {"sessions": 1, "items": 1}
     again = run("import", "talk.json")
-    assert (again.code, "there is a session with this id already" in again.told) == (1, True)
+    assert (again.code, "a session with this id already exists" in again.told) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "neither JSON nor JSON Lines"),
-        (b"\xff\xfe\x00", "neither JSON nor JSON Lines"),
-        (b"[1, 2]", "it is a list"),
-        (b'{"some": "thing"}', "neither the export of a user nor that of a session"),
-        (b'{"format": "recollect.user/1"}\n{"kind": 1}\n', "neither JSON nor JSON Lines"),
+        (b"", "is not JSON, JSON Lines or a SQLite file"),
+        (b"\xff\xfe\x00", "is not JSON, JSON Lines or a SQLite file"),
+        (b"[1, 2]", "expected a JSON object"),
+        (b'{"some": "thing"}', "neither a user export nor a session export"),
+        (b'{"format": "recollect.user/1"}\n{"kind": 1}\n', "is not JSON, JSON Lines or a SQLite file"),
         (b'{"format": "recollect.user/1", "memories": 5}', "memories must be a list"),
-        (b'{"items": []}', "it has no session_id"),
-        (b"[" * 100_000, "neither JSON nor JSON Lines"),
+        (b'{"items": []}', "the file has no session_id"),
+        (b"[" * 100_000, "is not JSON, JSON Lines or a SQLite file"),
         (b"SQLite format 3\0 and nothing more", "is not a file of the Agents SDK"),
     ],
 )

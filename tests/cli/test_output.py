@@ -2,7 +2,14 @@
 
 import pytest
 
-from recollect.cli.output import indented, one_line, shortened, table, visible, width_of
+from recollect.cli.output import (
+    display_width,
+    escape_control_characters,
+    indent_lines,
+    one_line,
+    table,
+    truncate,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +27,7 @@ from recollect.cli.output import indented, one_line, shortened, table, visible, 
     ],
 )
 def test_what_cannot_be_seen_is_shown_as_its_code(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert escape_control_characters(text) == shown
 
 
 def test_a_line_of_a_table_is_one_line() -> None:
@@ -28,19 +35,19 @@ def test_a_line_of_a_table_is_one_line() -> None:
 
 
 def test_each_line_of_a_text_is_indented() -> None:
-    assert indented("a\r\nb", "  ") == "  a\n  b"
+    assert indent_lines("a\r\nb", "  ") == "  a\n  b"
 
 
 @pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("中文", 4), ("e\u0301", 1), ("", 0)])
 def test_columns_are_counted_as_a_terminal_counts_them(text: str, columns: int) -> None:
-    assert width_of(text) == columns
+    assert display_width(text) == columns
 
 
 @pytest.mark.parametrize(
     ("text", "columns", "shown"), [("abcdef", 6, "abcdef"), ("abcdef", 4, "abc…"), ("中文字", 4, "中…")]
 )
 def test_a_text_is_shortened_to_columns(text: str, columns: int, shown: str) -> None:
-    assert shortened(text, columns) == shown
+    assert truncate(text, columns) == shown
 
 
 def test_columns_stand_beneath_each_other() -> None:

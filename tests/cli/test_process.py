@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect import SessionMetadata, SQLiteSession
-from recollect.cli.output import width_of
+from recollect.cli.output import display_width
 
 from .conftest import run_process
 
@@ -61,13 +61,13 @@ def test_a_terminal_gets_colours_and_lines_that_fit() -> None:
     assert seen.startswith("\x1b[1mSESSION")
     _, plain = on_terminal("sessions", "list", NO_COLOR="1")
     assert "\x1b" not in plain
-    assert all(75 < width_of(line) <= 80 for line in plain.splitlines()[1:])
+    assert all(75 < display_width(line) <= 80 for line in plain.splitlines()[1:])
 
 
 @pytest.mark.usefixtures("sessions")
 def test_a_person_is_asked_and_sees_progress() -> None:
     code, seen = on_terminal("erase", "--user", "ada", answer="n\n")
-    assert (code, "for good? [y/N]" in seen, "nothing was done" in seen) == (1, True, True)
+    assert (code, "permanently? [y/N]" in seen, "nothing changed" in seen) == (1, True, True)
     code, seen = on_terminal("erase", "--user", "ada", answer="y\n")
     assert (code, "erasing …" in seen) == (0, True)
 

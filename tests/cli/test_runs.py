@@ -48,7 +48,7 @@ def test_failed_runs_are_shown_and_tried_again(run: Run, folder: Path) -> None:
     assert "modification: " in shown
     assert "\x1b" not in shown
     assert run("runs", "retry", "--failed", "--json").json == {"retried": [failed["run_id"]]}
-    assert run("runs", "retry", "--failed").out == "0 runs will be tried again\n"
+    assert run("runs", "retry", "--failed").out == "0 runs will be retried\n"
     assert run("worker", "--until-idle", "--json").json == {
         "remembered": 1,
         "pending": 0,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recollect import AdvancedSQLiteSession, SessionMetadata, SQLiteSession
-from recollect.cli.sessions import told_items
+from recollect.cli.sessions import render_items
 
 from .conftest import Run
 
@@ -45,7 +45,7 @@ def test_sessions_are_listed_and_filtered(run: Run) -> None:
 def test_a_limit_says_that_there_are_more(run: Run) -> None:
     listed = run("sessions", "list", "--limit", "1")
     assert len(listed.out.splitlines()) == 2
-    assert "--limit asks for more" in listed.told
+    assert "use --limit for more" in listed.told
 
 
 def test_a_session_is_shown_with_tool_calls_folded_and_nothing_that_acts(run: Run) -> None:
@@ -66,7 +66,7 @@ def test_tool_calls_can_be_unfolded(run: Run) -> None:
 def test_the_newest_items_are_shown_and_it_is_said_that_there_are_more(run: Run) -> None:
     shown = run("sessions", "show", "weather", "--limit", "1")
     assert shown.out.splitlines()[:2] == ["weather: 1 item", "assistant"]
-    assert "--all shows all" in shown.told
+    assert "use --all for all" in shown.told
 
 
 def test_items_come_as_they_are_for_programs(run: Run) -> None:
@@ -96,12 +96,12 @@ def test_a_session_that_is_not_there_is_not_found(run: Run) -> None:
     for arguments in (("show", "nobody's"), ("delete", "nobody's", "--yes")):
         ended = run("sessions", *arguments)
         assert (ended.code, ended.out) == (3, "")
-        assert "there is no session with this id" in ended.told
+        assert "no session with this id" in ended.told
 
 
 def test_deleting_needs_a_yes_where_nobody_can_be_asked(run: Run) -> None:
     refused = run("sessions", "delete", "weather")
-    assert (refused.code, "say --yes" in refused.told) == (2, True)
+    assert (refused.code, "pass --yes" in refused.told) == (2, True)
     deleted = run("sessions", "delete", "weather", "--yes", "--json")
     assert deleted.json == {"session_id": "weather", "deleted": True}
     assert run("sessions", "show", "weather").code == 3
@@ -111,12 +111,12 @@ def test_deleting_needs_a_yes_where_nobody_can_be_asked(run: Run) -> None:
 def test_a_database_that_is_not_there_is_not_made(run: Run, folder: Path) -> None:
     ended = run("sessions", "list", "--url", "typo.db")
     assert (ended.code, ended.out) == (3, "")
-    assert "there is no database at typo.db" in ended.told
+    assert "no database at typo.db" in ended.told
     assert not (folder / "typo.db").exists()
 
 
 def test_what_is_unknown_is_told_by_its_type() -> None:
-    lines = told_items(
+    lines = render_items(
         [
             {"type": "some_new_thing\x1b", "x": 1},
             {"type": "function_call_output", "call_id": "z", "output": "lost"},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.cli import COMMANDS, _parser, main
-from recollect.cli.arguments import beneath, option_names, walk
+from recollect.cli.arguments import option_names, subcommands_of, walk
 from recollect.cli.reference import page
 
 from .conftest import Run
@@ -21,28 +21,28 @@ OF_THE_SPECIFICATION = (
 )
 ALL = _parser()
 PARSERS = {path: parser for path, parser in walk(ALL) if path}
-LEAVES = {path: parser for path, parser in PARSERS.items() if not beneath(parser)}
+LEAVES = {path: parser for path, parser in PARSERS.items() if not subcommands_of(parser)}
 WITHOUT_DATA = {"demo", "serve", "mcp", "completion"}  # they print nothing that a program would read
 
 
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ("sesions list", "there is no 'sesions'; did you mean sessions?"),
-        ("sessions lst", "there is no 'lst'; did you mean list?"),
-        ("sessions list --jsno", "there is no option '--jsno'; did you mean --json?"),
-        ("sessions list --jso=1", "there is no option '--jso'; did you mean --json?"),
-        ("memory show --type evnt", "there is no 'evnt'; did you mean event?"),
-        ("memory show --type xyz", "it must be one of profile, event, mind"),
-        ("recall where is she", "'is' is one argument too many; quote a text that has spaces"),
-        ("runs list --limit 0", "must be a whole number from 1 on"),
-        ("runs list --limit many", "must be a whole number from 1 on"),
-        ("runs retry", "name one run, or say --failed"),
-        ("runs retry abc --failed", "name one run, or say --failed"),
-        ("recall something", "say whose memory it is by --user"),
-        ("erase", "say whose memory it is by --user"),
-        ("sessions list --js", "there is no option '--js'"),
-        ("completion tcsh", "it must be one of bash, zsh, fish"),
+        ("sesions list", "unknown value 'sesions'; did you mean sessions?"),
+        ("sessions lst", "unknown value 'lst'; did you mean list?"),
+        ("sessions list --jsno", "unknown option '--jsno'; did you mean --json?"),
+        ("sessions list --jso=1", "unknown option '--jso'; did you mean --json?"),
+        ("memory show --type evnt", "unknown value 'evnt'; did you mean event?"),
+        ("memory show --type xyz", "use one of profile, event, mind"),
+        ("recall where is she", "'is' is an unexpected argument; quote text that contains spaces"),
+        ("runs list --limit 0", "must be a whole number of at least 1"),
+        ("runs list --limit many", "must be a whole number of at least 1"),
+        ("runs retry", "pass a run id, or --failed"),
+        ("runs retry abc --failed", "pass a run id, or --failed"),
+        ("recall something", "no user given: pass --user"),
+        ("erase", "no user given: pass --user"),
+        ("sessions list --js", "unknown option '--js'"),
+        ("completion tcsh", "use one of bash, zsh, fish"),
         ("memory list --url :memory:", "must be a file or a server"),
     ],
 )

@@ -25,7 +25,7 @@ def test_users_are_listed(run: Run) -> None:
 
 def test_where_there_are_no_users_it_says_so(run: Run) -> None:
     remember(run, "Ada sails", "--user", "ada")
-    assert run("memory", "users", "--tenant", "other").told == "there are no users\n"
+    assert run("memory", "users", "--tenant", "other").told == "no users\n"
 
 
 def test_metadata_is_kept_and_shown(run: Run) -> None:
@@ -48,7 +48,7 @@ def test_all_agents_of_a_user_are_searched(run: Run) -> None:
     found = run("recall", "boat", "--user", "ada", "--all-agents", "--json").json
     assert found["entries"][0]["agent_id"] == "coach"
     both = run("recall", "boat", "--user", "ada", "--agent", "coach", "--all-agents")
-    assert (both.code, "cannot be given together" in both.told) == (2, True)
+    assert (both.code, "cannot be used together" in both.told) == (2, True)
 
 
 def test_who_said_something_is_named(run: Run) -> None:

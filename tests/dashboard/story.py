@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from recollect.memory.extraction.openai import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.pipeline.runner import RunOptions
 from recollect.memory.store import MemoryStore
 from recollect.testing.providers import ProviderServer, Reply, ToolCall, Usage

@@ -301,9 +301,9 @@ def test_the_command_migrates_and_says_so(empty_database: str) -> None:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "not the URL of a database"),
+        ("nonsense", "not a database URL"),
         ("postgresql://nobody:secret@127.0.0.1:1/x", "no connection can be made"),
-        ("sqlite:///x.db", "SQLite files migrate by themselves"),
+        ("sqlite:///x.db", "SQLite files need no migration command"),
     ],
 )
 def test_the_command_says_what_is_wrong_with_a_url(url: str, said: str) -> None:

@@ -97,13 +97,13 @@ class Chat:
 
     async def items(self) -> list[dict[str, Any]]:
         """What the session holds, which a model must be able to read."""
-        found = await self.provider.looking.view_of(self.conversation, {"mode": "none"})
+        found = await self.provider.inspector.view_of(self.conversation, {"mode": "none"})
         assert find_orphans(found, spare_newest_turn=False) == []
         return found
 
     async def turns(self) -> list[dict[str, Any]]:
         """The turns that are recorded."""
-        told = await self.provider.looking.usage_of(self.conversation)
+        told = await self.provider.inspector.usage_of(self.conversation)
         found: list[dict[str, Any]] = told["turns"]
         return found
 

@@ -159,7 +159,7 @@ async def test_without_a_model_the_offline_agent_answers_from_memory_and_says_so
         await chat.say("My cat is called Tom.")
         assert "My cat is called Tom." in (await chat.say("What is my cat called?")).text
         assert short(await chat.items()) == "UAUAUA"
-        assert len(await chat.provider.looking.events_of(chat.conversation)) == 6
+        assert len(await chat.provider.inspector.events_of(chat.conversation)) == 6
 
 
 @in_event_loop

@@ -18,6 +18,7 @@ from recollect.providers.errors import ChatFailedError
 from recollect.providers.openai.active_turn import message_id
 from recollect.providers.openai.options import read_options
 from recollect.providers.openai.registry import AgentDescriptor
+from recollect.providers.openai.sessions import ChatSession
 from recollect.providers.values import ModelUsage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ApiError, Garble, Hold, ProviderServer, Refuse, Reply, ToolCall, Usage
@@ -62,10 +63,10 @@ async def leave_turn(chat: Chat, items: list[dict[str, Any]], turn_id: str = "le
     )
     record = await parts.turns.get(done[-1]["turn_id"])
     assert record is not None
-    async with parts.sessions.store.open(chat.conversation.conversation_id) as session:
+    async with ChatSession(parts.sessions.open(chat.conversation.conversation_id)) as left:
         copies: dict[str, Item] = {placed[0].message_id: {"role": "user", "content": "Left?"}}
         links = parts.turns.item_links(chat.conversation.conversation_id)
-        await session.mirror(copies, await session.mirrored(), 3, links)
+        await left.mirror(copies, await left.read_mirrored(), 3, links)
         await parts.turns.begin(
             replace(
                 record,
@@ -77,10 +78,10 @@ async def leave_turn(chat: Chat, items: list[dict[str, Any]], turn_id: str = "le
                 assistant_message_id=message_id(turn_id, "assistant"),
                 question_index=placed[0].message_index,
                 answer_index=None,
-                begins_after=(await session.place()).last_id,
+                begins_after=(await left.read_place()).last_id,
             )
         )
-        await session.add_items(items)
+        await left.session.add_items(items)
 
 
 # --- an answer that is stored ---
@@ -94,7 +95,7 @@ async def test_a_turn_whose_answer_is_stored_is_done_whatever_fails_then(
     async with open_chat(file_place, server) as chat:
         await chat.begin()
         await chat.turns()
-        await chat.provider.looking.events_of(chat.conversation)
+        await chat.provider.inspector.events_of(chat.conversation)
         refuse(file_place, "INSERT ON conversation_events WHEN NEW.role = 'assistant'")
         first = await chat.say("Hi.", "turn-1")
         assert first.text == "The answer."
@@ -103,7 +104,7 @@ async def test_a_turn_whose_answer_is_stored_is_done_whatever_fails_then(
         assert await chat.say("Hi.", "turn-1") == first
         await chat.say("And?")
         assert short(await chat.items()) == "UAUA"
-        events = await chat.provider.looking.events_of(chat.conversation)
+        events = await chat.provider.inspector.events_of(chat.conversation)
         assert [event.text for event in events] == ["Hi.", "The answer.", "And?", "Another."]
 
 
@@ -209,9 +210,9 @@ async def test_a_branch_is_made_when_a_turn_that_was_left_is_undone(
         await leave_turn(chat, [{"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"}])
         posted = [{"role": "user", "content": "Posted, and important."}]
         await chat.store.append_messages(conversation.conversation_id, posted)
-        await chat.provider.looking.create_branch(await chat.whole(), 2, "other")
+        await chat.provider.inspector.create_branch(await chat.whole(), 2, "other")
         assert [each["status"] for each in await chat.turns()] == ["done", "failed"]
-        await chat.provider.looking.switch_branch(await chat.whole(), "main")
+        await chat.provider.inspector.switch_branch(await chat.whole(), "main")
         await chat.say("Still there?")
         assert short(await chat.items()) == "UAUUUA"
     shown = [item["content"] for item in server.requests(RESPONSES)[-1].body["input"]]
@@ -286,7 +287,7 @@ async def test_a_turn_that_is_cancelled_before_it_begins_is_told_as_interrupted(
 ) -> None:
     def cancelling(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> "asyncio.Task[Any]":
         task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **more)
-        if work.__name__ == "_turn":
+        if work.__name__ == "_run_task":
             task.cancel()
         return task
 
@@ -367,5 +368,5 @@ async def test_conversations_at_the_provider_are_deleted_as_far_as_it_does(
         server.fail_next("DELETE /v1/conversations/*", Refuse(500, "secret words"))
         assert await chat.provider.forget(ids[1:]) == 0
         assert await chat.provider.forget(ids[1:]) == 1
-    assert "did not delete conv_" in caplog.text
+    assert "provider conversation not deleted: conv_" in caplog.text
     assert "secret" not in caplog.text

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import StorageError
-from recollect.providers.errors import ChatFailedError, code_of, told_failure
+from recollect.providers.errors import ChatFailedError, describe_failure, failure_code
 from recollect.providers.openai.registry import AgentDescriptor
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (
@@ -103,14 +103,14 @@ async def test_a_stream_that_fails_after_words_and_a_tool_leaves_no_half(
         assert kinds(events) == told
         assert events[-1].data["code"] in ("model_failed", "model_unavailable")
         assert short(await chat.items()) == "U", "the call and its output went with the answer"
-        kept = await chat.provider.looking.events_of(chat.conversation)
+        kept = await chat.provider.inspector.events_of(chat.conversation)
         assert [event.item_type for event in kept] == ["message", "function_call", "function_call_output"]
         (turn,) = await chat.turns()
         assert (turn["status"], turn["requests"], turn["total_tokens"]) == ("failed", 1, 110)
         assert chat.meter.tokens == {"acme": 110}
         assert (await chat.say("Once more.", agent="desk")).text == "It is 3."
         assert short(await chat.items()) == "UUA"
-        assert len(await chat.provider.looking.events_of(chat.conversation)) == 5
+        assert len(await chat.provider.inspector.events_of(chat.conversation)) == 5
 
 
 @in_event_loop
@@ -172,7 +172,7 @@ async def test_a_model_without_a_key_is_refused_and_said_so(
 
 def test_the_words_of_an_error_never_reach_whoever_asked() -> None:
     for error in (RuntimeError(SECRET), ConnectionError(SECRET), StorageError(SECRET)):
-        code, detail = told_failure(ChatFailedError(code_of(error)))
+        code, detail = describe_failure(ChatFailedError(failure_code(error)))
         assert code in ("model_failed", "model_unavailable", "storage_failed")
         assert SECRET not in detail
-        assert SECRET not in told_failure(error)[1]
+        assert SECRET not in describe_failure(error)[1]

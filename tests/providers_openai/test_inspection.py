@@ -16,7 +16,7 @@ from .chats import RESPONSES, Chat, Place, open_chat, short
 
 async def names(chat: Chat) -> dict[str, bool]:
     """The branches, and which is current."""
-    found = await chat.provider.looking.branches_of(await chat.whole())
+    found = await chat.provider.inspector.branches_of(await chat.whole())
     return {branch["name"]: branch["is_current"] for branch in found}
 
 
@@ -151,7 +151,7 @@ async def test_a_branch_of_a_recorded_conversation_is_chatted_in(
     async with open_chat(place, server) as chat:
         told = await chat.store.record_conversation("assistant", "ada", RECORDED)
         chat.conversation = told
-        made = await chat.provider.looking.create_branch(told, 2, "other")
+        made = await chat.provider.inspector.create_branch(told, 2, "other")
         assert (made["item_count"], made["from_turn"]) == (2, 2)
         await chat.say("Another two.")
         assert [item["content"] for item in server.requests(RESPONSES)[0].body["input"]] == [
@@ -169,11 +169,11 @@ async def test_a_view_is_what_the_next_turn_would_see(file_place: Place, server:
         conversation = await chat.begin(memory_strategy=strategy)
         for number in range(4):
             await chat.say(f"{number}?")
-            view = await chat.provider.looking.view_of(await chat.whole())
+            view = await chat.provider.inspector.view_of(await chat.whole())
             assert view[-2]["content"] == f"{number}?"
         recorded = [{"role": "user", "content": "By the way."}]
         await chat.store.append_messages(conversation.conversation_id, recorded)
-        view = await chat.provider.looking.view_of(await chat.whole())
+        view = await chat.provider.inspector.view_of(await chat.whole())
         await chat.say("And?")
         seen = server.requests(RESPONSES)[-1].body["input"]
         assert [item["content"] for item in view if item["role"] == "user"] == ["By the way."]

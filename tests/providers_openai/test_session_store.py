@@ -52,7 +52,7 @@ async def test_the_session_of_another_conversation_is_not_to_be_had(place: Place
         await chat.store.change_conversation_settings(
             mine.conversation_id, provider_conversation_id=other.conversation_id
         )
-        for look in (chat.provider.looking.view_of, chat.provider.looking.usage_of):
+        for look in (chat.provider.inspector.view_of, chat.provider.inspector.usage_of):
             with pytest.raises(ConflictError):
                 await look(mine)
         with pytest.raises(ConflictError):
@@ -71,7 +71,7 @@ async def test_all_parts_work_on_one_engine_that_is_given(place: Place, server: 
         )
         turn = ChatTurn(store, "default", conversation, "assistant", "Hi.", "turn-1")
         assert (await provider.run(turn)).text == "Hello."
-        assert len(await provider.looking.events_of(conversation)) == 2
+        assert len(await provider.inspector.events_of(conversation)) == 2
         await provider.aclose()
         async with engine.connect() as connection:
             assert not connection.closed, "whoever made the engine disposes of it"
@@ -125,7 +125,7 @@ async def test_the_session_goes_by_the_providers_id_where_it_gives_one(
         store = OpenAISQLAlchemySessionStore(place.url)
         async with store.open(str(settings.provider_conversation_id)) as session:
             assert short(await session.get_items()) == "UAUA"
-        events = await chat.provider.looking.events_of(conversation)
+        events = await chat.provider.inspector.events_of(conversation)
         assert len(events) == 4, "events stand under our own id"
     assert len(server.requests("POST /v1/conversations")) == 1
     assert "conversation" not in server.requests(RESPONSES)[0].body
@@ -169,8 +169,8 @@ async def test_a_conversation_erased_while_a_turn_runs_leaves_nothing(
         assert (last.kind, last.data["code"]) == ("turn.failed", "interrupted")
         async with OpenAISQLAlchemySessionStore(place.url).open(conversation.conversation_id) as session:
             assert await session.get_items() == []
-            assert await session.known() == {}
-        assert await chat.provider.looking.events_of(conversation) == []
+            assert (await session.get_metadata()).data == {}
+        assert await chat.provider.inspector.events_of(conversation) == []
 
 
 @pytest.mark.parametrize("erase", ["the conversation", "the user"])
@@ -195,7 +195,7 @@ async def test_what_is_erased_takes_the_session_events_and_summaries_with_it(
             assert await summaries.newest(session_id) is None
         async with OpenAISQLAlchemySessionStore(place.url).open(session_id) as session:
             assert await session.get_items() == []
-        assert await chat.provider.looking.events_of(conversation) == []
+        assert await chat.provider.inspector.events_of(conversation) == []
 
 
 @in_event_loop

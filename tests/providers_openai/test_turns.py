@@ -21,10 +21,10 @@ async def test_an_answer_is_kept_in_every_place(place: Place, server: ProviderSe
         assert reply.usage.total_tokens == 120
         assert await chat.said() == [("user", "Good morning."), ("assistant", "Good morning, Ada.")]
         assert short(await chat.items()) == "UA"
-        events = await chat.provider.looking.events_of(chat.conversation)
+        events = await chat.provider.inspector.events_of(chat.conversation)
         assert [(event.role, event.text) for event in events] == await chat.said()
         assert [event.model for event in events] == [None, "gpt-test"]
-        usage = await chat.provider.looking.usage_of(chat.conversation)
+        usage = await chat.provider.inspector.usage_of(chat.conversation)
         assert usage["totals"] == {
             "requests": 1,
             "input_tokens": 100,
@@ -47,9 +47,9 @@ async def test_a_model_sees_what_was_said_before(file_place: Place, server: Prov
         for text in ("Hi.", "What did I say?", "And before?"):
             await chat.say(text)
         assert short(await chat.items()) == "UAUAUA"
-        events = await chat.provider.looking.events_of(chat.conversation)
+        events = await chat.provider.inspector.events_of(chat.conversation)
         assert [(event.role, event.text) for event in events] == await chat.said()
-        usage = await chat.provider.looking.usage_of(chat.conversation)
+        usage = await chat.provider.inspector.usage_of(chat.conversation)
         assert [turn["turn"] for turn in usage["turns"]] == [1, 2, 3]
         assert [turn["user_turn_number"] for turn in usage["by_turn"]] == [1, 2, 3]
         assert usage["totals"]["requests"] == 3
@@ -79,7 +79,7 @@ async def test_tools_are_called_and_told_without_their_contents(place: Place, se
         assert events[-1].data["text"] == "It is 3."
         assert short(await chat.items()) == "UCOA"
         assert await chat.said() == [("user", "1+2?"), ("assistant", "It is 3.")]
-        kept = await chat.provider.looking.events_of(chat.conversation)
+        kept = await chat.provider.inspector.events_of(chat.conversation)
         assert [event.tool_name for event in kept] == [None, "add", "add", None]
 
 
@@ -137,7 +137,7 @@ async def test_recorded_messages_are_seen_by_the_model(place: Place, server: Pro
         await chat.say("Bye.")
         assert short(await chat.items()) == "SUUAAUUAUA"
         texts = [text for _, text in await chat.said()]
-        events = await chat.provider.looking.events_of(conversation)
+        events = await chat.provider.inspector.events_of(conversation)
         assert [event.text for event in events] == texts
     shown = [item["content"] for item in server.requests(RESPONSES)[0].body["input"]]
     assert shown == ["Speak Latin.", "I am in Lisbon.", "Where am I?"]

@@ -16,7 +16,7 @@ import pytest
 
 from recollect import EncryptedSession, SQLiteSession, StrategySession, Summarize, WrongKeyError
 from recollect.cli import main
-from recollect.memory.extraction.openai import OpenAIExtractor
+from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.pipeline.runner import RunOptions
 from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop

@@ -8,97 +8,98 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from ..errors import RecollectError
-from .arguments import NotThereError, Parser, UsageError
+from .arguments import NotFoundError, Parser, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
-# Every command with the module that adds it, and what it does in few words: the help of all is told without
-# loading any of them.
+# Each command with its module and a short help text. The general help needs no command module.
 COMMANDS = {
-    "demo": ("demo", "an agent that remembers, on this machine, with no key and no server"),
+    "demo": ("demo", "run an agent that remembers, locally, without a key or a server"),
     "serve": ("services", "serve conversations, memories and chat over HTTP"),
-    "worker": ("services", "learn from conversations that other processes have recorded"),
-    "mcp": ("services", "give memory to any MCP client: remember, recall, forget, why, list"),
+    "worker": ("services", "learn from conversations that other processes recorded"),
+    "mcp": ("services", "serve memory to MCP clients: remember, recall, forget, why, list"),
     "sessions": ("sessions", "list, show and delete sessions"),
-    "memory": ("memory", "show what is known about users, its history, and why it is known"),
-    "remember": ("entries", "write down something about a user"),
-    "recall": ("entries", "find what is known about a user, and what they said"),
-    "forget": ("entries", "delete an entry for good, with all that it has superseded"),
+    "memory": ("memory", "show what is known about users, with history and evidence"),
+    "remember": ("entries", "add an entry about a user"),
+    "recall": ("entries", "search entries and messages of a user"),
+    "forget": ("entries", "delete an entry and all entries that it superseded, permanently"),
     "runs": ("runs", "list, show and retry the runs that learn from conversations"),
-    "import": ("user_data", "bring back an export of a user, or move in the sessions of the Agents SDK"),
-    "export": ("user_data", "export everything about a user"),
-    "erase": ("user_data", "erase everything about a user, for good"),
-    "backup": ("maintenance", "copy the database to a file while others use it, and check the copy"),
-    "migrate": ("maintenance", "bring a database server's schema to the newest revision"),
-    "keys": ("keys", "make, list and revoke the keys of the service"),
-    "doctor": ("doctor", "say what is configured, reachable and migrated, and how to mend what is not"),
-    "repair": ("maintenance", "find the corrupt rows of long-term memory, and repair them"),
+    "import": ("user_data", "import the export of a user, or sessions of the Agents SDK"),
+    "export": ("user_data", "export all data about a user"),
+    "erase": ("user_data", "erase all data about a user, permanently"),
+    "backup": ("maintenance", "copy the database to a file while it is in use, and verify the copy"),
+    "migrate": ("maintenance", "migrate the schema of a database server to the newest revision"),
+    "keys": ("keys", "create, list and revoke API keys"),
+    "doctor": ("doctor", "check configuration, database and models, and suggest fixes"),
+    "repair": ("maintenance", "find and repair corrupt rows of long-term memory"),
     "bench": ("bench", "measure search quality and vector search speed (needs a source checkout)"),
-    "completion": ("completion", "print what a shell needs to complete commands and options"),
+    "completion": ("completion", "print a shell completion script"),
 }
 _EXAMPLES = """\
 examples:
-  recollect demo                                          an agent that remembers, in a minute
-  recollect serve                                         the service, on this machine
+  recollect demo                                          try an agent that remembers
+  recollect serve                                         start the service on this machine
   recollect remember "Ada lives in Lisbon" --user ada
   recollect recall "where does she live?" --user ada
-  recollect doctor                                        what is configured, and what is wrong
+  recollect doctor                                        check the installation
 
-exit codes: 0 done, 1 an error that is told, 2 wrong usage, 3 not found
+exit codes: 0 success, 1 error, 2 wrong usage, 3 not found
 """
-_DONE, _ERROR, _USAGE, _NOT_THERE = range(4)
-_INTERRUPTED, _NOBODY_READS = 130, 141  # as shells tell of a process that a signal ended
+_DONE, _ERROR, _USAGE, _NOT_FOUND = range(4)
+_INTERRUPTED, _BROKEN_PIPE = 130, 141  # as shells report a process that a signal ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is 0 for success, 1 for an error that is told, 2 for wrong usage,
-    and 3 if what was named is not there."""
+    """Run a command and return its exit code.
+
+    0 is success, 1 an error, 2 wrong usage, 3 a named object that does not exist.
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    options = _parser(next((word for word in given if word in COMMANDS), "none of them")).parse_args(given)
-    _take_any_text()
+    options = _parser(next((word for word in given if word in COMMANDS), "none")).parse_args(given)
+    _escape_unencodable_output()
     try:
         code = int(options.run(options))
         sys.stdout.flush()
         return code
     except UsageError as error:
-        return _told(error, _USAGE)
-    except NotThereError as error:
-        return _told(error, _NOT_THERE)
+        return _fail(error, _USAGE)
+    except NotFoundError as error:
+        return _fail(error, _NOT_FOUND)
     except BrokenPipeError:
-        # Python would try to write the rest once more when it ends.
+        # Python flushes stdout again at exit, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _NOBODY_READS
+        return _BROKEN_PIPE
     except OSError as error:
-        return _told(_words_of(error), _ERROR)
+        return _fail(_describe_os_error(error), _ERROR)
     except (RecollectError, ValueError) as error:
-        return _told(error, _ERROR)
+        return _fail(error, _ERROR)
     except KeyboardInterrupt:
         return _INTERRUPTED
 
 
-def _take_any_text() -> None:
-    """Have what an encoding cannot write written as its code, and not end in an error."""
+def _escape_unencodable_output() -> None:
+    """Print characters that the encoding lacks as escape codes instead of raising."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _told(error: object, code: int) -> int:
-    from .output import visible
+def _fail(error: object, code: int) -> int:
+    from .output import escape_control_characters
 
-    print(f"recollect: {visible(str(error))}", file=sys.stderr)
+    print(f"recollect: {escape_control_characters(str(error))}", file=sys.stderr)
     return code
 
 
-def _words_of(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     if error.strerror is None:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _parser(only: str | None = None) -> "argparse.ArgumentParser":
-    """The parser of all commands; with `only`, of one, and of the others no more than their names."""
+    """Build the parser of all commands. With `only`, load one command and add the others by name only."""
     parser = Parser(prog="recollect", description="The memory layer for AI agents.", epilog=_EXAMPLES)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (module, words) in COMMANDS.items():

@@ -18,7 +18,7 @@ _NOT_INSTALLED = (
 
 
 def add_bench_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     bench = add_command(
         commands,
         "bench",

@@ -1,14 +1,14 @@
-"""`recollect completion`: what a shell needs to complete commands and options, made from the parser."""
+"""`recollect completion`: shell completion scripts, generated from the parser."""
 
 import argparse
 import shlex
 from collections.abc import Iterable
 
-from .arguments import Commands, add_command, beneath, walk
+from .arguments import Commands, add_command, subcommands_of, walk
 
 _SHELLS = ("bash", "zsh", "fish")
 _GIVEN = '"${COMP_WORDS[$COMP_CWORD]}"'
-# It is read by zsh too, where `path` and `words` are names of the shell's own, and offsets must be numbers.
+# zsh reads this too: it reserves the names `path` and `words`, and offsets must be numbers.
 _BASH = """\
 # Completion of recollect for bash. In ~/.bashrc:  eval "$(recollect completion bash)"
 _recollect() {{
@@ -37,16 +37,16 @@ autoload -U +X bashcompinit && bashcompinit
 
 
 def add_completion_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     completion = add_command(
         commands,
         "completion",
-        "print what a shell needs to complete commands and options",
+        "print a shell completion script",
         '  eval "$(recollect completion bash)"\n'
         "  recollect completion fish > ~/.config/fish/completions/recollect.fish\n",
         _completion,
     )
-    completion.add_argument("shell", choices=_SHELLS, help="which shell it is for")
+    completion.add_argument("shell", choices=_SHELLS, help="the shell")
 
 
 def _completion(options: argparse.Namespace) -> int:
@@ -58,29 +58,31 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def bash_script(parser: argparse.ArgumentParser) -> str:
-    """A script for bash."""
+    """Return a script for bash."""
     steps, choices, values = [], [], []
     for path, each in walk(parser):
-        told = "".join(f" {word}" for word in path)
-        steps += [f'            "{told} {name}") place="{told} {name}" ;;' for name in beneath(each)]
-        words = [*beneath(each), *_positional_choices(each), *_long_names(each)]
-        choices.append(f'        "{told}") offered={shlex.quote(" ".join(words))} ;;')
+        prefix = "".join(f" {word}" for word in path)
+        steps += [
+            f'            "{prefix} {name}") place="{prefix} {name}" ;;' for name in subcommands_of(each)
+        ]
+        words = [*subcommands_of(each), *_positional_choices(each), *_long_names(each)]
+        choices.append(f'        "{prefix}") offered={shlex.quote(" ".join(words))} ;;')
         for name, given in _values(each):
             reply = f"COMPREPLY=($(compgen -W {shlex.quote(' '.join(given))} -- {_GIVEN})); " if given else ""
-            values.append(f'        "{told} {name}") {reply}return ;;')
+            values.append(f'        "{prefix} {name}") {reply}return ;;')
     return _BASH.format(steps="\n".join(steps), values="\n".join(values), choices="\n".join(choices))
 
 
 def zsh_script(parser: argparse.ArgumentParser) -> str:
-    """A script for zsh, which can complete as bash does."""
+    """Return a script for zsh, which can run bash completion."""
     return _ZSH.format(bash=bash_script(parser).partition("\n")[2])
 
 
 def fish_script(parser: argparse.ArgumentParser) -> str:
-    """A script for fish."""
+    """Return a script for fish."""
     lines = ["# Completion of recollect for fish. In ~/.config/fish/completions/recollect.fish"]
     for path, each in walk(parser):
-        inner = beneath(each)
+        inner = subcommands_of(each)
         condition = " && ".join(f"__fish_seen_subcommand_from {word}" for word in path)
         if inner:
             unseen = f"not __fish_seen_subcommand_from {' '.join(inner)}"
@@ -123,7 +125,7 @@ def _positional_choices(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _values(parser: argparse.ArgumentParser) -> Iterable[tuple[str, list[str]]]:
-    """Options that take a value, with the values there are; none where it may be anything, such as a file."""
+    """Yield options that take a value, with their choices; no choices mean any value, such as a file."""
     for action in parser._actions:
         if action.option_strings and action.nargs != 0:
             for name in action.option_strings:

@@ -1,4 +1,4 @@
-"""`recollect remember`, `recollect recall` and `recollect forget`: one user's memory, by hand."""
+"""`recollect remember`, `recollect recall` and `recollect forget`: add, find and delete entries of a user."""
 
 import argparse
 import asyncio
@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import (
     Commands,
-    NotThereError,
+    NotFoundError,
     add_command,
-    add_json,
-    add_owner,
-    add_place,
+    add_database_options,
+    add_json_option,
+    add_owner_options,
     count,
     json_object,
-    refuse,
+    raise_usage_error,
 )
-from .database import open_store, owner_of, user_of
+from .database import open_store, resolve_owner, resolve_user
 from .memory import NO_ENTRY, TYPES
-from .output import one_line, painted, say, table, tell_json
+from .output import colorize, one_line, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..memory.entry import Entry
@@ -25,64 +25,72 @@ if TYPE_CHECKING:
 
 
 def add_remember_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     remember = add_command(
         commands,
         "remember",
-        "write down something about a user",
+        "add an entry about a user",
         '  recollect remember "Ada is allergic to peanuts" --user ada\n'
         '  recollect remember "Ada moved to Porto" --user ada --type event --date 2026-03\n',
         _remember,
     )
     remember.add_argument("text", metavar="TEXT", help="one statement")
-    add_owner(remember)
+    add_owner_options(remember)
     remember.add_argument(
-        "--type", choices=TYPES, default="profile", help="what it is about (default: profile)"
+        "--type", choices=TYPES, default="profile", help="type of the entry (default: profile)"
     )
-    remember.add_argument("--date", metavar="DATE", help="since when, or on which day, month or year")
     remember.add_argument(
-        "--metadata", type=json_object, metavar="JSON", help="a JSON object to keep with it"
+        "--date", metavar="DATE", help="the day, month or year of an event, or since when a fact holds"
     )
-    add_place(remember)
-    add_json(remember)
+    remember.add_argument(
+        "--metadata", type=json_object, metavar="JSON", help="a JSON object to store with the entry"
+    )
+    add_database_options(remember)
+    add_json_option(remember)
 
 
 def add_recall_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     recall = add_command(
         commands,
         "recall",
-        "find what is known about a user, and what they said",
+        "search entries and messages of a user",
         '  recollect recall "where does she live?" --user ada\n'
         "  recollect recall allergies --user ada --type profile --explain\n"
         "  recollect recall allergies --user ada --all-agents\n",
         _recall,
     )
-    recall.add_argument("query", metavar="QUERY", help="a question, or some words")
-    add_owner(recall)
-    recall.add_argument("--type", choices=TYPES, help="only entries of this type, and no messages")
-    recall.add_argument("--limit", type=count, default=5, metavar="N", help="of each (default: 5)")
-    recall.add_argument("--all-agents", action="store_true", help="of all agents of the user")
+    recall.add_argument("query", metavar="QUERY", help="a question or keywords")
+    add_owner_options(recall)
+    recall.add_argument("--type", choices=TYPES, help="only entries of this type; no messages")
     recall.add_argument(
-        "--wait", type=count, metavar="SECONDS", help="wait for what is still to be learned, so long at most"
+        "--limit",
+        type=count,
+        default=5,
+        metavar="N",
+        help="maximum number of entries and of messages (default: 5)",
     )
-    recall.add_argument("--explain", action="store_true", help="show what each score is made of")
-    add_place(recall)
-    add_json(recall)
+    recall.add_argument("--all-agents", action="store_true", help="search all agents of the user")
+    recall.add_argument(
+        "--wait", type=count, metavar="SECONDS", help="first wait for pending runs, at most this long"
+    )
+    recall.add_argument("--explain", action="store_true", help="show the parts of each score")
+    add_database_options(recall)
+    add_json_option(recall)
 
 
 def add_forget_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     forget = add_command(
         commands,
         "forget",
-        "delete an entry for good, with all that it has superseded",
+        "delete an entry and all entries that it superseded, permanently",
         "  recollect forget 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n",
         _forget,
     )
-    forget.add_argument("entry_id", metavar="ENTRY_ID", help="as `recollect recall` shows it")
-    add_place(forget)
-    add_json(forget)
+    forget.add_argument("entry_id", metavar="ENTRY_ID", help="the id, as shown by `recollect recall`")
+    add_database_options(forget)
+    add_json_option(forget)
 
 
 # --- remember ---
@@ -91,20 +99,20 @@ def add_forget_parser(commands: Commands) -> None:
 def _remember(options: argparse.Namespace) -> int:
     entry, is_new = asyncio.run(_write(options))
     if options.json:
-        tell_json({"is_new": is_new, **entry.to_dict()})
+        print_json({"is_new": is_new, **entry.to_dict()})
     else:
         print(f"{'remembered' if is_new else 'remembered already'} as {entry.content_id}")
     return 0
 
 
 async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
-    owner = owner_of(options)
+    owner = resolve_owner(options)
     async with open_store(options, makes=True, embeds=True) as store:
         entry, is_new = await store.add_entry_unless_known(
             *owner, options.type, options.text, valid_from=options.date, metadata=options.metadata
         )
         if is_new:
-            await store.embed_pending()  # so that it is found by meaning, also where no worker runs
+            await store.embed_pending()  # makes it searchable by meaning even if no worker runs
         return entry, is_new
 
 
@@ -116,12 +124,12 @@ def _recall(options: argparse.Namespace) -> int:
     warnings = list(dict.fromkeys((*known.warnings, *said.warnings)))
     if options.json:
         entries, messages = [hit.to_dict() for hit in known.hits], [hit.to_dict() for hit in said.hits]
-        tell_json({"entries": entries, "messages": messages, "warnings": warnings})
+        print_json({"entries": entries, "messages": messages, "warnings": warnings})
         return 0
     for warning in warnings:
-        say(f"recollect: {one_line(warning)}")
+        print_note(f"recollect: {one_line(warning)}")
     if not known.hits and not said.hits:
-        say("nothing is remembered about that")
+        print_note("no matching entries or messages")
     _print_found(known, said, options.explain)
     return 0
 
@@ -129,7 +137,7 @@ def _recall(options: argparse.Namespace) -> int:
 async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]":
     from ..memory.hits import TurnSearch
 
-    owner = _searched(options)
+    owner = _search_scope(options)
     async with open_store(options, embeds=True) as store:
         if options.wait is not None:
             await store.wait_until_learned(*owner, timeout=options.wait)
@@ -141,13 +149,13 @@ async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]
         return known, await store.search_conversations(options.query, *owner, limit=options.limit)
 
 
-def _searched(options: argparse.Namespace) -> tuple[str | None, str]:
-    """The agent, unless all are searched, and the user."""
+def _search_scope(options: argparse.Namespace) -> tuple[str | None, str]:
+    """Return the agent and the user. The agent is `None` with `--all-agents`."""
     if not options.all_agents:
-        return owner_of(options)
+        return resolve_owner(options)
     if options.agent is not None:
-        refuse("--agent and --all-agents cannot be given together")
-    return None, user_of(options)
+        raise_usage_error("--agent and --all-agents cannot be used together")
+    return None, resolve_user(options)
 
 
 def _print_found(known: "MemorySearch", said: "TurnSearch", explain: bool) -> None:
@@ -167,7 +175,7 @@ def _print_found(known: "MemorySearch", said: "TurnSearch", explain: bool) -> No
     hits: tuple[Any, ...] = (*known.hits, *said.hits)
     for hit in hits if explain else ():
         parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items())
-        print(painted(f"{_score(hit)} = {parts}", "dim"))
+        print(colorize(f"{_score(hit)} = {parts}", "dim"))
 
 
 def _score(hit: Any) -> str:
@@ -180,11 +188,11 @@ def _score(hit: Any) -> str:
 def _forget(options: argparse.Namespace) -> int:
     removed = asyncio.run(_delete(options))
     if not removed:
-        raise NotThereError(NO_ENTRY)
+        raise NotFoundError(NO_ENTRY)
     if options.json:
-        tell_json({"content_id": options.entry_id, "removed": removed})
+        print_json({"content_id": options.entry_id, "removed": removed})
     else:
-        print("forgotten" if removed == 1 else f"forgotten, with {removed - 1} that it had superseded")
+        print("forgotten" if removed == 1 else f"forgotten, with {removed - 1} superseded")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`recollect keys`: makes, lists and revokes the keys of the service."""
+"""`recollect keys`: create, list and revoke API keys of the service."""
 
 import argparse
 import asyncio
@@ -26,26 +26,28 @@ _SCOPES = ("read", "write", "admin")
 
 
 def add_keys_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     keys = add_command(
         commands,
         "keys",
-        "make, list and revoke the keys of the service",
+        "create, list and revoke API keys",
         "  recollect keys create --tenant acme --scope write --expires 90d\n  recollect keys list\n",
     )
     actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_create(actions)
     listing = add_command(
-        actions, "list", "show the keys, without their secrets", "  recollect keys list --tenant acme\n"
+        actions, "list", "list the keys, without their secrets", "  recollect keys list --tenant acme\n"
     )
-    listing.add_argument("--tenant", help="only those of this tenant")
+    listing.add_argument("--tenant", help="only keys of this tenant")
     revoke = add_command(
         actions,
         "revoke",
-        "let a key open nothing any more",
+        "revoke a key",
         f"  recollect keys revoke {_AN_ID}\n",
     )
-    revoke.add_argument("key_id", type=_key_id, metavar="KEY_ID", help="as `recollect keys list` shows it")
+    revoke.add_argument(
+        "key_id", type=_key_id, metavar="KEY_ID", help="the id, as shown by `recollect keys list`"
+    )
     for action, run in ((listing, _list), (revoke, _revoke)):
         _add_common(action, run)
 
@@ -54,15 +56,15 @@ def _add_create(actions: Commands) -> None:
     create = add_command(
         actions,
         "create",
-        "make a key, and show it once",
+        "create a key and show it once",
         '  recollect keys create --tenant acme --scope write --name "the shop"\n'
         "  recollect keys create --tenant acme --scope read --expires 2027-01-31\n",
     )
-    create.add_argument("--tenant", required=True, help="whose data it opens")
+    create.add_argument("--tenant", required=True, help="the tenant whose data the key can access")
     create.add_argument(
-        "--scope", required=True, choices=_SCOPES, help="read, write (and read), or admin (and both)"
+        "--scope", required=True, choices=_SCOPES, help="read, write (includes read) or admin (includes both)"
     )
-    create.add_argument("--name", default="", help="what it is for, to tell it from others")
+    create.add_argument("--name", default="", help="what the key is for")
     create.add_argument(
         "--expires", type=_expiry, metavar="WHEN", help="such as 90d, 12h or 2027-01-31 (default: never)"
     )
@@ -70,11 +72,11 @@ def _add_create(actions: Commands) -> None:
 
 
 def _add_common(action: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
-    action.add_argument("--url", help="a path, or postgresql://user@host/name; else as configured")
+    action.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
     action.add_argument(
-        "--config", type=Path, metavar="FILE", help="that of the service; else RECOLLECT_CONFIG"
+        "--config", type=Path, metavar="FILE", help="the TOML file of the service (default: RECOLLECT_CONFIG)"
     )
-    action.add_argument("--json", action="store_true", help="as JSON")
+    action.add_argument("--json", action="store_true", help="print JSON")
     action.set_defaults(run=run)
 
 
@@ -86,7 +88,7 @@ def _create(options: argparse.Namespace) -> int:
         return await keys.create(options.tenant, options.scope, name=options.name, expires_at=options.expires)
 
     key, text = _with_keys(options, "keys.create", create, lambda made: made[0])
-    print("this key is shown once and is stored nowhere: keep it now", file=sys.stderr)
+    print("this key is shown only once and is not stored: save it now", file=sys.stderr)
     print(json.dumps({"key": text, **_as_json(key)}, indent=2) if options.json else text)
     return 0
 
@@ -101,7 +103,7 @@ def _list(options: argparse.Namespace) -> int:
     elif found:
         print("\n".join(_table(found, datetime.now(UTC))))
     else:
-        print("no key was made", file=sys.stderr)
+        print("no keys", file=sys.stderr)
     return 0
 
 
@@ -111,7 +113,7 @@ def _revoke(options: argparse.Namespace) -> int:
 
     key = _with_keys(options, "keys.revoke", revoke, lambda revoked: revoked)
     if key is None:
-        raise ValueError("there is no key with this id; `recollect keys list` shows those that there are")
+        raise ValueError("no key with this id; `recollect keys list` shows all keys")
     print(json.dumps(_as_json(key), indent=2) if options.json else f"revoked {key.key_id}")
     return 0
 
@@ -122,7 +124,7 @@ def _with_keys(
     work: "Callable[[KeyStore], Awaitable[T]]",
     changed: "Callable[[T], Key | None]",
 ) -> T:
-    """Work with the keys, and write into the audit log of its tenant which key an action has changed."""
+    """Run an operation on the keys, and record a changed key in the audit log of its tenant."""
     from ..memory.store.store import default_url
     from ..server.access.audit import AuditLog
     from ..server.access.keys import KeyStore
@@ -140,20 +142,20 @@ def _with_keys(
     return asyncio.run(run())
 
 
-# --- what is shown ---
+# --- output ---
 
 
 def _as_json(key: "Key") -> dict[str, Any]:
     times = (key.created_at, key.expires_at, key.revoked_at, key.last_used_at)
     names = ("created_at", "expires_at", "revoked_at", "last_used_at")
-    told = dict(zip(names, map(_told_time, times), strict=True))
-    return {"key_id": key.key_id, "tenant": key.tenant, "scope": key.scope, "name": key.name, **told}
+    times_as_text = dict(zip(names, map(_format_time, times), strict=True))
+    return {"key_id": key.key_id, "tenant": key.tenant, "scope": key.scope, "name": key.name, **times_as_text}
 
 
-def _told_time(time: datetime | None) -> str | None:
-    from ..memory.times import tell_time
+def _format_time(time: datetime | None) -> str | None:
+    from ..memory.times import format_time
 
-    return None if time is None else tell_time(time)
+    return None if time is None else format_time(time)
 
 
 def _table(keys: "Sequence[Key]", now: datetime) -> list[str]:
@@ -176,11 +178,11 @@ def _state(now: datetime, key: "Key") -> str:
     return f"{'valid until' if now < key.expires_at else 'expired'} {key.expires_at:%Y-%m-%d %H:%M}"
 
 
-# --- what is given ---
+# --- arguments ---
 
 
 def _expiry(text: str) -> datetime:
-    """A time in the future: after a number of hours or days, or on a date."""
+    """Parse an expiry: a number of hours or days from now, or a date in the future."""
     try:
         duration = _DURATION.fullmatch(text)
         if duration is None:
@@ -190,7 +192,7 @@ def _expiry(text: str) -> datetime:
             expiry = datetime.now(UTC) + timedelta(**{_UNITS[duration[2]]: int(duration[1])})
         is_future = expiry > datetime.now(UTC)
     except (ValueError, OverflowError) as error:
-        message = "must be such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z"
+        message = "must look like 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z"
         raise argparse.ArgumentTypeError(message) from error
     if not is_future:
         raise argparse.ArgumentTypeError("must be in the future")
@@ -198,9 +200,11 @@ def _expiry(text: str) -> datetime:
 
 
 def _key_id(text: str) -> str:
-    """The id of a key; whoever gives the key itself has shown its secret, and it is not shown again."""
+    """Parse the id of a key. A full key is rejected without repeating it, because it contains the secret."""
     if text.startswith("rk_"):
-        raise argparse.ArgumentTypeError("must be the id of the key, between rk_ and the next _, not the key")
+        raise argparse.ArgumentTypeError(
+            "must be the id of the key (the part between rk_ and the next _), not the key itself"
+        )
     if not re.fullmatch("[0-9a-f]{32}", text):
-        raise argparse.ArgumentTypeError("must be 32 hexadecimal digits, as `recollect keys list` shows them")
+        raise argparse.ArgumentTypeError("must be 32 hexadecimal digits, as shown by `recollect keys list`")
     return text

@@ -15,9 +15,16 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ..errors import ConflictError, NotADatabaseError, RecollectError, StorageError
 from ..private_files import replace_privately
-from .arguments import Commands, add_command, add_json, add_place, add_yes, path
-from .database import configured_url, confirm, damage_in, existing_url, file_of, open_memory_database
-from .output import one_line, plural, progress, say, table, tell_json
+from .arguments import Commands, add_command, add_database_options, add_json_option, add_yes_option, path
+from .database import (
+    configured_url,
+    confirm,
+    find_damage,
+    open_memory_database,
+    resolve_existing_url,
+    sqlite_file,
+)
+from .output import one_line, plural, print_json, print_note, progress, table
 
 if TYPE_CHECKING:
     from ..memory.database.repair import CorruptRow
@@ -26,41 +33,39 @@ _PAGES = 1000  # copied at a time
 
 
 def add_backup_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     backup = add_command(
         commands,
         "backup",
-        "copy the database to a file while others use it, and check the copy",
+        "copy the database to a file while it is in use, and verify the copy",
         "  recollect backup backups/monday.db\n"
         "  recollect backup monday.dump --url postgresql://recollect@db/recollect   runs pg_dump\n",
         _backup,
     )
-    backup.add_argument("file", type=Path, metavar="FILE", help="where the copy goes")
-    backup.add_argument("--force", action="store_true", help="replace a file that is there")
-    add_place(backup, tenant=False)
-    add_json(backup)
+    backup.add_argument("file", type=Path, metavar="FILE", help="path of the copy")
+    backup.add_argument("--force", action="store_true", help="overwrite an existing file")
+    add_database_options(backup, tenant=False)
+    add_json_option(backup)
 
 
 def _backup(options: argparse.Namespace) -> int:
-    url = existing_url(options)
+    url = resolve_existing_url(options)
     if options.file.exists() and not options.force:
-        raise ConflictError(f"{options.file} is there already: say --force to replace it")
+        raise ConflictError(f"{options.file} already exists: use --force to overwrite it")
     options.file.parent.mkdir(parents=True, exist_ok=True)
-    source = file_of(url)
+    source = sqlite_file(url)
     if source is not None:
         copy_file(source, options.file)
     elif url.startswith("postgres"):
         _dump(url, options.file)
     else:
-        raise StorageError(
-            "only a SQLite file or a PostgreSQL can be backed up; others have means of their own"
-        )
-    told = {"file": str(options.file), "bytes": options.file.stat().st_size}
+        raise StorageError("backup supports SQLite files and PostgreSQL only; use the tools of your database")
+    result = {"file": str(options.file), "bytes": options.file.stat().st_size}
     if options.json:
-        tell_json(told)
+        print_json(result)
     else:
-        checked = " and checked" if source is not None else ""
-        print(f"backed up to {one_line(str(options.file))}{checked}, {told['bytes']:,} bytes")
+        checked = " and verified" if source is not None else ""
+        print(f"backed up to {one_line(str(options.file))}{checked}, {result['bytes']:,} bytes")
     return 0
 
 
@@ -68,9 +73,9 @@ def _backup(options: argparse.Namespace) -> int:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a SQLite file as it is at one moment, whoever writes to it meanwhile, and check the copy.
+    """Copy a consistent snapshot of a SQLite file, even while other processes write, and verify the copy.
 
-    The copy appears whole or not at all. It has mode 0600, whatever the mode of the database is.
+    The copy appears complete or not at all. Its mode is 0600, regardless of the mode of the database.
     """
     try:
         with replace_privately(target) as temporary:
@@ -89,22 +94,24 @@ def _copy_checked(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    # Not read-only: such a connection leaves files beside the database when it closes.
+    # Not read-only: a read-only connection leaves -wal and -shm files behind when it closes.
     address = f"{source.resolve().as_uri()}?mode=rw"
-    with closing(sqlite3.connect(address, uri=True)) as held, closing(sqlite3.connect(target)) as copy:
-        # A transaction keeps the file as it is now. Without, each write of others would begin the copy anew.
-        held.execute("BEGIN")
-        held.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    with closing(sqlite3.connect(address, uri=True)) as database, closing(sqlite3.connect(target)) as copy:
+        # The transaction pins a snapshot. Without it, each concurrent write would restart the copy.
+        database.execute("BEGIN")
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         with progress("copying") as shown:
-            held.backup(copy, pages=_PAGES, progress=lambda _, left, total: shown.reach(total - left, total))
+            database.backup(
+                copy, pages=_PAGES, progress=lambda _, left, total: shown.reach(total - left, total)
+            )
 
 
 def _check(path: Path) -> None:
     with progress("checking"), closing(sqlite3.connect(path)) as copy:
-        damage = damage_in(copy)
+        damage = find_damage(copy)
     if damage:
         raise StorageError(
-            "the copy is damaged, as is the database: recover it before it is written to again"
+            "the copy is damaged, and so is the database: recover it before anything writes to it again"
         )
 
 
@@ -115,7 +122,7 @@ def _dump(url: str, target: Path) -> None:
     command, environment = dump_command(url, target)
     if shutil.which(command[0]) is None:
         raise RecollectError(
-            "a backup of PostgreSQL is made by pg_dump, which is not installed here. Where it is, run: "
+            "a PostgreSQL backup needs pg_dump, which is not installed here. Run this where it is installed: "
             + " ".join(command)
         )
     with replace_privately(target) as temporary:
@@ -125,12 +132,12 @@ def _dump(url: str, target: Path) -> None:
                 command, env=os.environ | environment, capture_output=True, text=True, check=False
             )
         if ended.returncode:
-            say(ended.stderr.strip())
-            raise StorageError("pg_dump could not make the backup, for the reason above")
+            print_note(ended.stderr.strip())
+            raise StorageError("pg_dump failed; its error is shown above")
 
 
 def dump_command(url: str, target: Path) -> tuple[list[str], dict[str, str]]:
-    """The command that backs up a PostgreSQL, and the variables it needs: a password is no argument."""
+    """Return the pg_dump command and its environment variables, which carry the password."""
     parts: Any = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     given = {
@@ -146,18 +153,22 @@ def dump_command(url: str, target: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def add_migrate_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     migrate = add_command(
         commands,
         "migrate",
-        "bring a database server's schema to the newest revision",
+        "migrate the schema of a database server to the newest revision",
         "  recollect migrate postgresql://recollect@db/recollect\n"
         "  RECOLLECT_URL=postgresql://recollect@db/recollect recollect migrate\n",
         _migrate,
     )
-    migrate.add_argument("url", nargs="?", help="such as postgresql://user@host/name; else as configured")
-    migrate.add_argument("--config", type=Path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
-    add_json(migrate)
+    migrate.add_argument(
+        "url", nargs="?", help="such as postgresql://user@host/name (default: as configured)"
+    )
+    migrate.add_argument(
+        "--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)"
+    )
+    add_json_option(migrate)
 
 
 def _migrate(options: argparse.Namespace) -> int:
@@ -167,41 +178,44 @@ def _migrate(options: argparse.Namespace) -> int:
 
     url = options.url or configured_url(options.config)
     if not url:
-        raise ValueError("migrate needs the URL of a database, or RECOLLECT_URL in the environment")
+        raise ValueError("migrate needs a database URL: pass it as an argument or set RECOLLECT_URL")
     if url.startswith("sqlite") or ("://" not in url and url.endswith(".db")):
-        raise ValueError("SQLite files migrate by themselves when they are opened")
+        raise ValueError("SQLite files need no migration command: they migrate when they are opened")
     before, after = asyncio.run(migrate(url))
     if options.json:
-        tell_json({"before": before, "after": after})
+        print_json({"before": before, "after": after})
     else:
         print(f"already at {after}" if before == after else f"migrated from {before or 'nothing'} to {after}")
     return 0
 
 
 _EXPLAINED = """
-A corrupt row has a column that cannot be parsed. Reading leaves it out. This command saves each such row to a
-file, and then sets its corrupt columns to neutral values (mended) or, where there are none, takes the row out
-(removed). A memory or a conversation is never removed (left).
+A corrupt row has a column that cannot be parsed. Reads skip it. This command saves each corrupt row to a
+file. Then it sets the corrupt columns to neutral values (mended) or, if a column has none, deletes the row
+(removed). It never deletes a memory or a conversation (left).
 """
 
 
 def add_repair_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     repair = add_command(
         commands,
         "repair",
-        "find the corrupt rows of long-term memory, and repair them",
+        "find and repair corrupt rows of long-term memory",
         "  recollect repair --dry-run\n  recollect repair --save corrupt.jsonl --yes\n",
         _repair,
     )
     repair.description = f"{repair.description}\n{_EXPLAINED}"
-    repair.add_argument("--dry-run", action="store_true", help="only list them; nothing is changed")
+    repair.add_argument("--dry-run", action="store_true", help="list the rows and change nothing")
     repair.add_argument(
-        "--save", type=path, metavar="FILE", help="where their rows go (default: recollect-repair-TIME.jsonl)"
+        "--save",
+        type=path,
+        metavar="FILE",
+        help="where to save the rows (default: recollect-repair-TIME.jsonl)",
     )
-    add_yes(repair)
-    add_place(repair, tenant=False)
-    add_json(repair)
+    add_yes_option(repair)
+    add_database_options(repair, tenant=False)
+    add_json_option(repair)
 
 
 def _repair(options: argparse.Namespace) -> int:
@@ -220,21 +234,23 @@ def _repair(options: argparse.Namespace) -> int:
 def _print(options: argparse.Namespace, found: "Sequence[CorruptRow]", saved: Path | None) -> None:
     if options.json:
         rows = [row.to_dict() for row in found]
-        tell_json({"rows": rows, "is_repaired": saved is not None, "saved": saved and str(saved)})
+        print_json({"rows": rows, "is_repaired": saved is not None, "saved": saved and str(saved)})
         return
     if found:
         listed = ((row.table, row.row_id, ", ".join(row.columns), row.outcome) for row in found)
         print(table(("TABLE", "ROW", "CORRUPT", "OUTCOME"), listed))
     if not found:
-        say("no corrupt rows")
+        print_note("no corrupt rows")
     elif saved is None:
-        say(f"{plural(len(found), 'corrupt row')}; nothing was changed")
+        print_note(f"{plural(len(found), 'corrupt row')}; nothing changed")
     else:
-        say(f"the rows as they were are in {one_line(str(saved))}: it holds contents, so delete it in time")
+        print_note(
+            f"the original rows are in {one_line(str(saved))}, which contains user data; delete it in time"
+        )
 
 
 def _created(target: Path) -> IO[str]:
-    """A new file that only its owner can read."""
+    """Create a file that only its owner can read. Fail if it exists."""
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8")
 

@@ -1,13 +1,21 @@
-"""`recollect memory`: what is known about users, and why."""
+"""`recollect memory`: what is known about users, with history and evidence."""
 
 import argparse
 import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from .arguments import Commands, NotThereError, add_command, add_json, add_owner, add_place, count
-from .database import open_store, owner_of
-from .output import indented, one_line, painted, plural, say, table, tell_json
+from .arguments import (
+    Commands,
+    NotFoundError,
+    add_command,
+    add_database_options,
+    add_json_option,
+    add_owner_options,
+    count,
+)
+from .database import open_store, resolve_owner
+from .output import colorize, indent_lines, one_line, plural, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..memory.entry import Entry
@@ -15,16 +23,16 @@ if TYPE_CHECKING:
     from ..memory.rights.why import Quote, Why
 
 TYPES = ("profile", "event", "mind")
-NO_ENTRY = "there is no entry with this id; `recollect memory show` and `recollect recall` show ids"
-_ENTRY_HELP = "the id of an entry, as `recollect memory show` tells it"
+NO_ENTRY = "no entry with this id; `recollect memory show` and `recollect recall` show ids"
+_ENTRY_HELP = "the id, as shown by `recollect memory show`"
 
 
 def add_memory_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     memory = add_command(
         commands,
         "memory",
-        "show what is known about users, its history, and why it is known",
+        "show what is known about users, with history and evidence",
         "  recollect memory users\n  recollect memory show --user ada\n",
     )
     actions = memory.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -32,42 +40,42 @@ def add_memory_parser(commands: Commands) -> None:
     _add_list(actions)
     _add_show(actions)
     for name, words, run in (
-        ("history", "show an entry with what it has superseded, the oldest first", _history),
-        ("why", "show why an entry is known: what was said, quoted, and who read it there", _why),
+        ("history", "show an entry and the entries it superseded, oldest first", _history),
+        ("why", "show the evidence of an entry: the quoted messages and the model that read them", _why),
     ):
         example = f"  recollect memory {name} 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n"
         action = add_command(actions, name, words, example, run)
         action.add_argument("entry_id", metavar="ENTRY_ID", help=_ENTRY_HELP)
-        add_place(action)
-        add_json(action)
+        add_database_options(action)
+        add_json_option(action)
 
 
 def _add_users(actions: Commands) -> None:
     users = add_command(
         actions,
         "users",
-        "list the users of whom something is stored",
+        "list users with stored data",
         "  recollect memory users\n  recollect memory users --limit 1000 --json\n",
         _users,
     )
-    users.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
-    add_place(users)
-    add_json(users)
+    users.add_argument("--limit", type=count, default=50, metavar="N", help="maximum number (default: 50)")
+    add_database_options(users)
+    add_json_option(users)
 
 
 def _add_list(actions: Commands) -> None:
     listing = add_command(
         actions,
         "list",
-        "list memories, one for each agent and user",
+        "list memories, one per agent and user",
         "  recollect memory list\n  recollect memory list --user ada --json\n",
         _list,
     )
-    listing.add_argument("--user", help="only those about this user")
-    listing.add_argument("--agent", help="only that of this agent, about the user")
-    listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
-    add_place(listing)
-    add_json(listing)
+    listing.add_argument("--user", help="only memories of this user")
+    listing.add_argument("--agent", help="only the memory of this agent (needs --user)")
+    listing.add_argument("--limit", type=count, default=50, metavar="N", help="maximum number (default: 50)")
+    add_database_options(listing)
+    add_json_option(listing)
 
 
 def _add_show(actions: Commands) -> None:
@@ -79,12 +87,12 @@ def _add_show(actions: Commands) -> None:
         "  recollect memory show --user ada --type event --as-of 2026-01-31\n",
         _show,
     )
-    add_owner(show)
+    add_owner_options(show)
     show.add_argument("--type", choices=TYPES, help="only entries of this type")
-    show.add_argument("--as-of", metavar="TIME", help="as it was known at a time, such as 2026-01-31")
-    show.add_argument("--retired", action="store_true", help="also what is no longer told")
-    add_place(show)
-    add_json(show)
+    show.add_argument("--as-of", metavar="TIME", help="what was known at this time, such as 2026-01-31")
+    show.add_argument("--retired", action="store_true", help="also show retired entries")
+    add_database_options(show)
+    add_json_option(show)
 
 
 # --- actions ---
@@ -93,12 +101,12 @@ def _add_show(actions: Commands) -> None:
 def _users(options: argparse.Namespace) -> int:
     found = asyncio.run(_listed_users(options))
     if options.json:
-        tell_json([user.to_dict() for user in found])
+        print_json([user.to_dict() for user in found])
     elif found:
         rows = ((each.user_id, each.memory_count, f"{each.updated_at:%Y-%m-%d %H:%M}") for each in found)
         print(table(("USER", "MEMORIES", "UPDATED"), rows))
     else:
-        say("there are no users")
+        print_note("no users")
     return 0
 
 
@@ -110,11 +118,11 @@ async def _listed_users(options: argparse.Namespace) -> "list[UserOutline]":
 def _list(options: argparse.Namespace) -> int:
     found = asyncio.run(_memories(options))
     if options.json:
-        tell_json([outline.to_dict() for outline in found])
+        print_json([outline.to_dict() for outline in found])
     elif found:
         print(table(("USER", "AGENT", *map(str.upper, TYPES), "UPDATED", "MEMORY"), map(_row, found)))
     else:
-        say("there are no memories")
+        print_note("no memories")
     return 0
 
 
@@ -132,22 +140,22 @@ def _row(outline: "MemoryOutline") -> tuple[object, ...]:
 def _show(options: argparse.Namespace) -> int:
     entries = asyncio.run(_entries(options))
     if options.json:
-        tell_json([entry.to_dict() for entry in entries])
+        print_json([entry.to_dict() for entry in entries])
         return 0
     if not entries:
-        say("nothing is known about this user; `recollect memory list` shows about whom something is")
+        print_note("nothing is known about this user; `recollect memory list` shows all memories")
     for kind in TYPES:
         rows = [_entry_row(entry) for entry in entries if entry.content_type == kind]
         if rows:
-            print(painted(kind, "bold"))
-            print("\n".join(f"  {text}\n  {painted(about, 'dim')}" for text, about in rows))
+            print(colorize(kind, "bold"))
+            print("\n".join(f"  {text}\n  {colorize(about, 'dim')}" for text, about in rows))
     return 0
 
 
 async def _entries(options: argparse.Namespace) -> "list[Entry]":
     async with open_store(options) as store:
         return await store.list_entries(
-            *owner_of(options),
+            *resolve_owner(options),
             content_type=options.type,
             as_of=options.as_of,
             include_retired=options.retired,
@@ -162,7 +170,7 @@ def _entry_row(entry: "Entry") -> tuple[str, str]:
         f"from {cited}" if entry.evidence else "",
     ]
     about += [f"since {entry.valid_from}" if entry.valid_from else "", f"confidence {entry.confidence:g}"]
-    about += ["no longer told" if entry.retired_at is not None else ""]
+    about += ["retired" if entry.retired_at is not None else ""]
     about += [f"metadata {json.dumps(dict(entry.metadata), ensure_ascii=False)}" if entry.metadata else ""]
     return one_line(entry.text), one_line(", ".join(filter(None, about)))
 
@@ -170,12 +178,12 @@ def _entry_row(entry: "Entry") -> tuple[str, str]:
 def _history(options: argparse.Namespace) -> int:
     entries = asyncio.run(_past(options))
     if not entries:
-        raise NotThereError(NO_ENTRY)
+        raise NotFoundError(NO_ENTRY)
     if options.json:
-        tell_json([entry.to_dict() for entry in entries])
+        print_json([entry.to_dict() for entry in entries])
     else:
         rows = ((f"{each.learned_at:%Y-%m-%d %H:%M}", _until(each), each.text) for each in entries)
-        print(table(("LEARNED", "TOLD UNTIL", "TEXT"), rows))
+        print(table(("LEARNED", "VALID UNTIL", "TEXT"), rows))
     return 0
 
 
@@ -191,11 +199,11 @@ def _until(entry: "Entry") -> str:
 def _why(options: argparse.Namespace) -> int:
     why = asyncio.run(_reasons(options))
     if why is None:
-        raise NotThereError(NO_ENTRY)
+        raise NotFoundError(NO_ENTRY)
     if options.json:
-        tell_json(why.to_dict())
+        print_json(why.to_dict())
     else:
-        print("\n".join(_told(why)))
+        print("\n".join(_explain(why)))
     return 0
 
 
@@ -204,23 +212,23 @@ async def _reasons(options: argparse.Namespace) -> "Why | None":
         return await store.why(options.entry_id)
 
 
-def _told(why: "Why") -> list[str]:
-    lines = [painted(one_line(why.entry.text), "bold")]
+def _explain(why: "Why") -> list[str]:
+    lines = [colorize(one_line(why.entry.text), "bold")]
     if why.edit is not None:
         by = one_line(why.edit.edited_by) if why.edit.edited_by else "a person"
         lines.append(f"  edited by {by} on {why.edit.edited_at:%Y-%m-%d %H:%M}")
     elif not why.evidence:
-        lines.append("  a person wrote it down" if why.origin is None else "  what it was read in is erased")
+        lines.append("  added by a person" if why.origin is None else "  its evidence was erased")
     for quote in why.evidence:
         lines += _quoted(quote)
     if why.origin is not None:
-        by = why.origin.model or "nobody knows whom"
-        lines.append(indented(f"read by {by}, run {why.origin.run_id}", "  "))
-    lines += [f"  took the place of: {one_line(entry.text)}" for entry in why.supersedes]
-    lines += [f"  its place was taken by: {one_line(entry.text)}" for entry in why.superseded_by]
+        by = why.origin.model or "an unknown model"
+        lines.append(indent_lines(f"learned by {by}, run {why.origin.run_id}", "  "))
+    lines += [f"  superseded: {one_line(entry.text)}" for entry in why.supersedes]
+    lines += [f"  superseded by: {one_line(entry.text)}" for entry in why.superseded_by]
     return lines
 
 
 def _quoted(quote: "Quote") -> list[str]:
     said = f"  {quote.created_at:%Y-%m-%d %H:%M}, {one_line(quote.speaker)} said:"
-    return [said, indented(quote.content, " " * 4)]
+    return [said, indent_lines(quote.content, " " * 4)]

@@ -10,19 +10,26 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import IO, Any
 
-_JOINERS = "\u200c\u200d"  # of letters and of emoji: without them some words and pictures fall apart
-_HIDDEN = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")  # what moves the cursor, turns the text, or shows nothing
+_JOINERS = "\u200c\u200d"  # zero-width joiners: some words and emoji break without them
+_HIDDEN = (
+    "Cc",
+    "Cf",
+    "Cs",
+    "Cn",
+    "Zl",
+    "Zp",
+)  # control, format, unassigned and line separator characters
 _SHORTENED = "…"
-_NARROWEST = 20  # columns that a shortened text keeps
+_NARROWEST = 20  # columns that truncated text keeps
 _BETWEEN = "  "
-_COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+_COLORS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
-# --- texts ---
+# --- text ---
 
 
-def visible(text: str) -> str:
-    """A text in which nothing acts on a terminal: what cannot be seen is written as its code."""
+def escape_control_characters(text: str) -> str:
+    """Replace characters that could control a terminal by their escape codes."""
     if text.isprintable():
         return text
     return "".join(character if _is_shown(character) else _code(character) for character in text)
@@ -39,17 +46,17 @@ def _code(character: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text as a line of a table: visible, with a space wherever there was white space."""
-    return visible(" ".join(text.split()))
+    """Return escaped text on one line, with white space collapsed to single spaces."""
+    return escape_control_characters(" ".join(text.split()))
 
 
-def indented(text: str, by: str) -> str:
-    """A visible text of several lines, each after the same indent."""
-    return "\n".join(by + line for line in visible(text.replace("\r\n", "\n")).split("\n"))
+def indent_lines(text: str, by: str) -> str:
+    """Return escaped text with each line indented."""
+    return "\n".join(by + line for line in escape_control_characters(text.replace("\r\n", "\n")).split("\n"))
 
 
-def width_of(text: str) -> int:
-    """How many columns a text takes: Chinese letters and emoji take two, marks on letters none."""
+def display_width(text: str) -> int:
+    """Count terminal columns: Chinese characters and emoji take two, combining marks none."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
@@ -59,9 +66,9 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def shortened(text: str, columns: int) -> str:
-    """The beginning of a text that takes more columns than there are."""
-    if width_of(text) <= columns:
+def truncate(text: str, columns: int) -> str:
+    """Cut text to a number of columns, with an ellipsis if anything is cut."""
+    if display_width(text) <= columns:
         return text
     taken, end = 0, 0
     for character in text:
@@ -76,16 +83,16 @@ def shortened(text: str, columns: int) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows beneath a head. On a terminal the last column takes what room there is, and no more."""
-    told = [[one_line(str(cell)) for cell in row] for row in rows]
-    widths = [max(map(width_of, column)) for column in zip(head, *told, strict=True)]
+    """Render rows under a header. On a terminal the last column is cut to the width of the window."""
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(display_width, column)) for column in zip(head, *cells, strict=True)]
     room = _room(widths[:-1])
-    lines = [painted(_row(head, widths, room), "bold")]
-    return "\n".join([*lines, *(_row(row, widths, room) for row in told)])
+    lines = [colorize(_row(head, widths, room), "bold")]
+    return "\n".join([*lines, *(_row(row, widths, room) for row in cells)])
 
 
 def _room(before: Sequence[int]) -> int | None:
-    """Columns for the last; `None` where nobody looks, and nothing need be shortened."""
+    """Return the width of the last column, or `None` if the output is not a terminal."""
     if not sys.stdout.isatty():
         return None
     taken = sum(before) + len(_BETWEEN) * len(before)
@@ -94,44 +101,44 @@ def _room(before: Sequence[int]) -> int | None:
 
 def _row(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
     *before, last = cells
-    padded = [cell + " " * (width - width_of(cell)) for cell, width in zip(before, widths, strict=False)]
-    return _BETWEEN.join([*padded, last if room is None else shortened(last, room)]).rstrip()
+    padded = [cell + " " * (width - display_width(cell)) for cell, width in zip(before, widths, strict=False)]
+    return _BETWEEN.join([*padded, last if room is None else truncate(last, room)]).rstrip()
 
 
-# --- colours ---
+# --- colors ---
 
 
-def painted(text: str, colour: str) -> str:
-    """A text in a colour, where a person looks at a terminal that has any, and wants them."""
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if has_colours(sys.stdout) else text
+def colorize(text: str, color: str) -> str:
+    """Return colored text if standard output is a terminal that supports color."""
+    return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if supports_color(sys.stdout) else text
 
 
-def has_colours(stream: IO[str]) -> bool:
-    """Whether colours may be sent there."""
+def supports_color(stream: IO[str]) -> bool:
+    """Whether a stream is a terminal with color. `NO_COLOR` turns color off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-# --- saying ---
+# --- JSON and notes ---
 
 
-def tell_json(value: Any) -> None:
-    """Tell a value as one JSON document. It is ASCII, so that no terminal and no encoding minds."""
+def print_json(value: Any) -> None:
+    """Print a value as one JSON document, in ASCII so that any terminal and encoding can show it."""
     print(json.dumps(value, indent=2))
 
 
-def say(words: str) -> None:
-    """Say something beside the output, which stays what was asked for."""
-    print(visible(words), file=sys.stderr, flush=True)
+def print_note(words: str) -> None:
+    """Print a note to standard error, so that standard output has only the result."""
+    print(escape_control_characters(words), file=sys.stderr, flush=True)
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
-    """A number of things: `1 entry`, `1,200 entries`."""
+    """Format a count with its noun: `1 entry`, `1,200 entries`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def describe_partial(count: int) -> str:
-    """How many conversations were not read whole, as the end of a line; empty if there are none."""
-    return f", {count:,} not read whole" if count else ""
+    """Return the count of partly read conversations as the end of a line, or an empty text."""
+    return f", {count:,} partly read" if count else ""
 
 
 _WIDTH = 30  # of the bar
@@ -140,7 +147,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """A line that is drawn again and again, and is gone when the work is done."""
+    """A progress line on standard error. It is redrawn in place and cleared at the end."""
 
     def __init__(self, words: str, is_shown: bool) -> None:
         self._words = words
@@ -149,18 +156,18 @@ class Progress:
         self._count = 0
 
     def advance(self, by: int = 1) -> None:
-        """So much more is done, of nobody knows how much."""
+        """Count more finished work when the total is unknown."""
         self._count += by
         self._draw(f"{self._words}: {self._count:,}")
 
     def reach(self, done: int, total: int) -> None:
-        """So much is done, of so much."""
+        """Show how much of a known total is finished."""
         share = min(1.0, done / total) if total else 1.0
         bar = "█" * int(share * _WIDTH)
         self._draw(f"{self._words} {bar:·<{_WIDTH}} {share:4.0%}")
 
     def begin(self) -> None:
-        """It goes on, and tells nothing until it is done."""
+        """Show the line before any progress is known."""
         self._draw(f"{self._words} …")
 
     def _draw(self, line: str) -> None:
@@ -169,14 +176,14 @@ class Progress:
             print(f"{_CLEAR}{line}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Leave nothing of the line."""
+        """Remove the line."""
         if self._is_shown:
             print(_CLEAR, end="", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def progress(words: str) -> Iterator[Progress]:
-    """Tell how far something has come, where standard error is a terminal; else nothing is written."""
+    """Show progress if standard error is a terminal; otherwise write nothing."""
     made = Progress(words, sys.stderr.isatty())
     made.begin()
     try:

@@ -1,43 +1,43 @@
-"""The reference of the command line, made from its parser: `python -m recollect.cli.reference > PAGE`."""
+"""Generate the command-line reference from the parser: `python -m recollect.cli.reference > PAGE`."""
 
 import argparse
 
 from . import _parser
-from .arguments import beneath, walk
+from .arguments import subcommands_of, walk
 
 _HEAD = """\
 # The command line
 
-`recollect COMMAND` works on the database directly: the one of `--url`, else the one that is configured
-(`--config`, `RECOLLECT_CONFIG`, `RECOLLECT_URL`), else `recollect.db` in the working folder. Commands that
-look for something make no file. Where a command takes `--tenant`, it sees that tenant's data alone; sessions
-of the Agents SDK know no tenants.
+`recollect COMMAND` works on the database directly. It uses the database of `--url`, else the configured one
+(`--config`, `RECOLLECT_CONFIG`, `RECOLLECT_URL`), else `recollect.db` in the working directory. Commands that
+only read create no file. A command with `--tenant` sees the data of that tenant only. Sessions of the Agents
+SDK have no tenants.
 
-- **For people**: tables, shortened to the width of a terminal; colours and progress only on a terminal, and
-  no colours with `NO_COLOR`. Contents are shown as text: control characters, escape sequences and characters
-  that turn the direction of writing appear as their codes, such as `\\x1b`.
-- **For programs**: `--json` gives one JSON document on standard output; whatever else is said goes to
-  standard error. `recollect export` writes JSON Lines unless `--json` is given.
-- **Who is asked**: what cannot be undone (`erase`, `sessions delete`) asks on a terminal, and needs `--yes`
+- **For people**: tables are cut to the width of the terminal. Colors and progress appear only on a terminal;
+  `NO_COLOR` turns colors off. Contents are escaped: control characters, escape sequences and characters that
+  change the writing direction appear as codes, such as `\\x1b`.
+- **For programs**: `--json` prints one JSON document to standard output. All other messages go to standard
+  error. `recollect export` writes JSON Lines unless `--json` is given.
+- **Confirmation**: irreversible commands (`erase`, `sessions delete`) ask on a terminal and need `--yes`
   elsewhere.
 
 | exit code | meaning |
 |---|---|
-| 0 | done; also a search that finds nothing, and an erasure of nothing |
-| 1 | an error that is told on standard error; for `recollect doctor`: something is wrong |
-| 2 | wrong usage; it says what would be right |
-| 3 | what was named is not there: a session, an entry, a run, a database |
-| 130, 141 | interrupted by Ctrl-C; nobody reads the output any more |
+| 0 | success; also a search without hits and an erasure of nothing |
+| 1 | an error, described on standard error; for `recollect doctor`: a check failed |
+| 2 | wrong usage; the message suggests what to write |
+| 3 | the named session, entry, run or database does not exist |
+| 130, 141 | interrupted by Ctrl-C; the reader of the output is gone |
 
-Completion: `eval "$(recollect completion bash)"` in `~/.bashrc`, the same with `zsh` in `~/.zshrc` after
-`compinit`, or `recollect completion fish > ~/.config/fish/completions/recollect.fish`.
+Completion: put `eval "$(recollect completion bash)"` in `~/.bashrc`, or the same with `zsh` in `~/.zshrc`
+after `compinit`. For fish, run `recollect completion fish > ~/.config/fish/completions/recollect.fish`.
 
-This page is made from the commands themselves: `python -m recollect.cli.reference`.
+This page is generated: `python -m recollect.cli.reference > docs/reference/command-line.md`.
 """
 
 
 def page() -> str:
-    """The page, in Markdown."""
+    """Return the page as Markdown."""
     commands = [(path, parser) for path, parser in walk(_parser()) if path]
     return "\n".join([_HEAD, *(_section(path, parser) for path, parser in commands)])
 
@@ -45,14 +45,14 @@ def page() -> str:
 def _section(path: tuple[str, ...], parser: argparse.ArgumentParser) -> str:
     level = "#" * (len(path) + 1)
     lines = [f"{level} `recollect {' '.join(path)}`", "", _words(parser), ""]
-    rows = [_row(action) for action in parser._actions if _is_told(action)]
+    rows = [_row(action) for action in parser._actions if _is_documented(action)]
     if rows:
         lines += ["| argument | meaning |", "|---|---|", *rows, ""]
-    if beneath(parser):
-        lines += [f"Actions: {', '.join(f'`{name}`' for name in beneath(parser))}.", ""]
+    if subcommands_of(parser):
+        lines += [f"Actions: {', '.join(f'`{name}`' for name in subcommands_of(parser))}.", ""]
     if parser.epilog:
-        told = parser.epilog.removeprefix("examples:\n").rstrip("\n").split("\n")
-        lines += [*(f"  {line}" for line in told), ""]
+        shown = parser.epilog.removeprefix("examples:\n").rstrip("\n").split("\n")
+        lines += [*(f"  {line}" for line in shown), ""]
     return "\n".join(lines)
 
 
@@ -60,7 +60,7 @@ def _words(parser: argparse.ArgumentParser) -> str:
     return " ".join((parser.description or "").split()) or f"See `{parser.prog} --help`."
 
 
-def _is_told(action: argparse.Action) -> bool:
+def _is_documented(action: argparse.Action) -> bool:
     return not isinstance(action, argparse._HelpAction | argparse._SubParsersAction)
 
 
@@ -72,8 +72,10 @@ def _row(action: argparse.Action) -> str:
 
 
 def _value(action: argparse.Action) -> str:
-    told = action.metavar or ("\\|".join(map(str, action.choices)) if action.choices else action.dest.upper())
-    return f"[{told}]" if action.nargs == "?" else str(told)
+    shown = action.metavar or (
+        "\\|".join(map(str, action.choices)) if action.choices else action.dest.upper()
+    )
+    return f"[{shown}]" if action.nargs == "?" else str(shown)
 
 
 if __name__ == "__main__":

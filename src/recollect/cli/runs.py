@@ -1,23 +1,31 @@
-"""`recollect runs`: how far the learning has come, and what went wrong."""
+"""`recollect runs`: list, show and retry runs of the learning pipeline."""
 
 import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from .arguments import Commands, NotThereError, add_command, add_json, add_place, count, refuse
+from .arguments import (
+    Commands,
+    NotFoundError,
+    add_command,
+    add_database_options,
+    add_json_option,
+    count,
+    raise_usage_error,
+)
 from .database import open_store
-from .output import describe_partial, one_line, painted, plural, say, table, tell_json
+from .output import colorize, describe_partial, one_line, plural, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..memory.run import Coverage, Run
 
 _STATUSES = ("pending", "running", "done", "failed")
-_NO_RUN = "there is no run with this id; `recollect runs list` shows those that there are"
+_NO_RUN = "no run with this id; `recollect runs list` shows all runs"
 _PAGE = 200
 
 
 def add_runs_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     runs = add_command(
         commands,
         "runs",
@@ -26,21 +34,21 @@ def add_runs_parser(commands: Commands) -> None:
     )
     actions = runs.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in (_add_list(actions), _add_show(actions), _add_retry(actions)):
-        add_place(action)
-        add_json(action)
+        add_database_options(action)
+        add_json_option(action)
 
 
 def _add_list(actions: Commands) -> argparse.ArgumentParser:
     listing = add_command(
         actions,
         "list",
-        "list runs, and how many conversations are remembered",
+        "list runs, and count remembered conversations",
         "  recollect runs list\n  recollect runs list --status failed --json\n",
         _list,
     )
-    listing.add_argument("--status", choices=_STATUSES, help="only runs of this status")
-    listing.add_argument("--conversation", metavar="CONVERSATION_ID", help="only runs over this conversation")
-    listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
+    listing.add_argument("--status", choices=_STATUSES, help="only runs with this status")
+    listing.add_argument("--conversation", metavar="CONVERSATION_ID", help="only runs of this conversation")
+    listing.add_argument("--limit", type=count, default=50, metavar="N", help="maximum number (default: 50)")
     return listing
 
 
@@ -52,7 +60,7 @@ def _add_show(actions: Commands) -> argparse.ArgumentParser:
         "  recollect runs show 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n",
         _show,
     )
-    show.add_argument("run_id", metavar="RUN_ID", help="as `recollect runs list` shows it")
+    show.add_argument("run_id", metavar="RUN_ID", help="the id, as shown by `recollect runs list`")
     return show
 
 
@@ -60,12 +68,14 @@ def _add_retry(actions: Commands) -> argparse.ArgumentParser:
     retry = add_command(
         actions,
         "retry",
-        "have failed runs tried again, from the stage at which they failed",
+        "retry failed runs from the stage that failed",
         "  recollect runs retry 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n  recollect runs retry --failed\n",
         _retry,
     )
-    retry.add_argument("run_id", nargs="?", metavar="RUN_ID", help="as `recollect runs list` shows it")
-    retry.add_argument("--failed", action="store_true", help="all that have failed")
+    retry.add_argument(
+        "run_id", nargs="?", metavar="RUN_ID", help="the id, as shown by `recollect runs list`"
+    )
+    retry.add_argument("--failed", action="store_true", help="retry all failed runs")
     return retry
 
 
@@ -75,11 +85,11 @@ def _add_retry(actions: Commands) -> argparse.ArgumentParser:
 def _list(options: argparse.Namespace) -> int:
     found, coverage = asyncio.run(_read(options))
     if options.json:
-        tell_json({"coverage": vars(coverage), "runs": [run.to_dict() for run in found]})
+        print_json({"coverage": vars(coverage), "runs": [run.to_dict() for run in found]})
         return 0
     if found:
         print(table(("RUN", "STATUS", "TRIES", "CREATED", "MODEL", "ERROR"), map(_row, found)))
-    say(
+    print_note(
         f"{plural(coverage.remembered, 'conversation')} remembered, {coverage.pending} pending,"
         f" {coverage.failed} failed{describe_partial(coverage.partial)}"
     )
@@ -100,11 +110,11 @@ def _row(run: "Run") -> tuple[object, ...]:
 def _show(options: argparse.Namespace) -> int:
     run = asyncio.run(_get(options))
     if run is None:
-        raise NotThereError(_NO_RUN)
+        raise NotFoundError(_NO_RUN)
     if options.json:
-        tell_json(run.to_dict())
+        print_json(run.to_dict())
     else:
-        print("\n".join(_told(run)))
+        print("\n".join(_describe(run)))
     return 0
 
 
@@ -113,9 +123,9 @@ async def _get(options: argparse.Namespace) -> "Run | None":
         return await store.get_run(options.run_id)
 
 
-def _told(run: "Run") -> list[str]:
+def _describe(run: "Run") -> list[str]:
     lines = [
-        painted(f"{one_line(run.run_id)}: {run.status}", "bold"),
+        colorize(f"{one_line(run.run_id)}: {run.status}", "bold"),
         f"  messages {run.first_index} to {run.last_index} of conversation {one_line(run.conversation_id)}",
     ]
     for stage in run.stages:
@@ -123,31 +133,31 @@ def _told(run: "Run") -> list[str]:
         by = f"{stage.stage} by {one_line(stage.model)}"
         lines.append(f"  {stage.finished_at:%Y-%m-%d %H:%M}  {by}, {tokens}")
     if run.left_out:
-        lines.append(painted(f"  {run.left_out:,} sentences or messages were not read whole", "yellow"))
+        lines.append(colorize(f"  {run.left_out:,} sentences or messages were not read completely", "yellow"))
     for failure in run.failures:
         what = one_line(f"try {failure.attempt}, {failure.stage}: {failure.error}")
-        lines.append(painted(f"  {failure.failed_at:%Y-%m-%d %H:%M}  {what}", "red"))
+        lines.append(colorize(f"  {failure.failed_at:%Y-%m-%d %H:%M}  {what}", "red"))
     if run.failures:
-        lines.append("  --json shows what the model said")
+        lines.append("  use --json to see the responses of the model")
     return lines
 
 
 def _retry(options: argparse.Namespace) -> int:
     if (options.run_id is None) != options.failed:
-        refuse("name one run, or say --failed for all that have failed")
+        raise_usage_error("pass a run id, or --failed for all failed runs")
     retried = asyncio.run(_reopen(options))
     if options.json:
-        tell_json({"retried": retried})
+        print_json({"retried": retried})
     else:
-        print(f"{plural(len(retried), 'run')} will be tried again")
-        say("the service or a worker does that; `recollect worker --until-idle` does it now")
+        print(f"{plural(len(retried), 'run')} will be retried")
+        print_note("the service or a worker retries them; `recollect worker --until-idle` does it now")
     return 0
 
 
 async def _reopen(options: argparse.Namespace) -> list[str]:
     async with open_store(options) as store:
         if options.run_id is not None and await store.get_run(options.run_id) is None:
-            raise NotThereError(_NO_RUN)
+            raise NotFoundError(_NO_RUN)
         wanted = [options.run_id]
         if options.failed:
             wanted = [run.run_id for run in await store.list_runs("failed", limit=_PAGE)]

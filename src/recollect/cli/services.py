@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..extras import require_extra
 from .arguments import Commands, add_command, count
-from .database import configured, is_configured, told_url
-from .output import describe_partial, tell_json
+from .database import hide_credentials, is_configured, load_configuration
+from .output import describe_partial, print_json
 
 if TYPE_CHECKING:
     from ..memory.pipeline.stages import Extractor
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_serve_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     serve = add_command(
         commands,
         "serve",
@@ -33,14 +33,14 @@ def add_serve_parser(commands: Commands) -> None:
         "  recollect serve\n  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
         run_serve,
     )
-    serve.add_argument("--config", type=Path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
-    serve.add_argument("--url", help="a path, or postgresql://user@host/name; else as configured")
-    serve.add_argument("--host", help="address to listen on; other than loopback it needs keys")
-    serve.add_argument("--port", help="port to listen on; 0 takes a free one")
+    serve.add_argument("--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)")
+    serve.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
+    serve.add_argument("--host", help="address to listen on; a non-loopback address needs API keys")
+    serve.add_argument("--port", help="port to listen on; 0 picks a free port")
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     require_extra("server", "fastapi", "recollect serve")
     from ..server.transport.runner import serve
 
@@ -49,53 +49,60 @@ def run_serve(options: argparse.Namespace) -> int:
         "RECOLLECT_SERVER__HOST": options.host,
         "RECOLLECT_SERVER__PORT": options.port,
     }
-    return serve(configured(options.config, given))
+    return serve(load_configuration(options.config, given))
 
 
-_Say: TypeAlias = Callable[[str], None]
+_Print: TypeAlias = Callable[[str], None]
 _WORKERS = 4
 
 
 def add_worker_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     worker = add_command(
         commands,
         "worker",
-        "learn from conversations that other processes have recorded",
+        "learn from conversations that other processes recorded",
         "  recollect worker postgresql://recollect@db/recollect --workers 8\n"
         "  recollect worker --config recollect.toml --until-idle\n",
     )
-    worker.add_argument("url", nargs="?", help="a path, or postgresql://user@host/name; else RECOLLECT_URL")
     worker.add_argument(
-        "--config", type=Path, metavar="FILE", help="that of the service; else RECOLLECT_CONFIG"
+        "url", nargs="?", help="a path or postgresql://user@host/name (default: RECOLLECT_URL)"
     )
-    worker.add_argument("--workers", type=count, metavar="N", help="users at a time (default: 4)")
-    worker.add_argument("--tenant", help="whose work is done (default: everybody's)")
-    worker.add_argument("--until-idle", action="store_true", help="end when nothing is pending")
+    worker.add_argument(
+        "--config", type=Path, metavar="FILE", help="the TOML file of the service (default: RECOLLECT_CONFIG)"
+    )
+    worker.add_argument(
+        "--workers",
+        type=count,
+        metavar="N",
+        help="number of workers; each handles one user at a time (default: 4)",
+    )
+    worker.add_argument("--tenant", help="work for this tenant only (default: all tenants)")
+    worker.add_argument("--until-idle", action="store_true", help="exit when no run is pending")
     worker.add_argument("--model", help="offline (default), openai:NAME or anthropic:NAME", metavar="MODEL")
-    worker.add_argument("--json", action="store_true", help="tell how it ended as JSON")
+    worker.add_argument("--json", action="store_true", help="print the result as JSON")
     worker.set_defaults(run=run_worker)
 
 
 def run_worker(options: argparse.Namespace) -> int:
-    """Work until a signal comes, or until nothing is pending."""
-    say = partial(print, file=sys.stderr if options.json else sys.stdout, flush=True)
-    now = asyncio.run(_run(_plan_of(options), options.until_idle, say))
+    """Work until a signal arrives or, with `--until-idle`, until no run is pending."""
+    print_note = partial(print, file=sys.stderr if options.json else sys.stdout, flush=True)
+    now = asyncio.run(_run(_plan_of(options), options.until_idle, print_note))
     if options.json:
-        tell_json(vars(now))
+        print_json(vars(now))
     return 0
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be done: as the command says, or else as the service is configured."""
+    """The settings of a worker: from the options, else from the configuration of the service."""
 
     url: str
     model: str
     workers: int
     tenant: str | None
     settings: "Settings | None"
-    """`None` where nothing was configured: that takes no more than the base install."""
+    """`None` if nothing is configured. The base install is then enough."""
 
 
 def _plan_of(options: argparse.Namespace) -> _Plan:
@@ -108,7 +115,7 @@ def _plan_of(options: argparse.Namespace) -> _Plan:
 
 
 def _configured_plan(options: argparse.Namespace) -> _Plan:
-    settings = configured(options.config, {"RECOLLECT_DATABASE__URL": options.url})
+    settings = load_configuration(options.config, {"RECOLLECT_DATABASE__URL": options.url})
     model = options.model or settings.memory.extractor
     workers = options.workers or settings.memory.workers or _WORKERS
     memory = settings.memory.model_copy(update={"extractor": model, "workers": workers})
@@ -116,12 +123,12 @@ def _configured_plan(options: argparse.Namespace) -> _Plan:
     return _Plan(settings.database.url, model, workers, options.tenant, settings)
 
 
-async def _run(plan: _Plan, until_idle: bool, say: _Say) -> "Coverage":
+async def _run(plan: _Plan, until_idle: bool, print_note: _Print) -> "Coverage":
     async with AsyncExitStack() as opened:
         store, extractor = await _open(plan, opened)
-        await store.coverage()  # what is wrong with the database is told now, and not in a log
-        say(f"{plan.workers} workers on {told_url(plan.url)}, model {extractor.model}")
-        return await _work(store, until_idle, say)
+        await store.coverage()  # reports database errors now instead of in a log later
+        print_note(f"{plan.workers} workers on {hide_credentials(plan.url)}, model {extractor.model}")
+        return await _work(store, until_idle, print_note)
 
 
 async def _open(plan: _Plan, opened: AsyncExitStack) -> "tuple[MemoryStore, Extractor]":
@@ -143,19 +150,19 @@ async def _open(plan: _Plan, opened: AsyncExitStack) -> "tuple[MemoryStore, Extr
     return await opened.enter_async_context(store), extractor
 
 
-async def _work(store: "MemoryStore", until_idle: bool, say: _Say) -> "Coverage":
+async def _work(store: "MemoryStore", until_idle: bool, print_note: _Print) -> "Coverage":
     stopped = _stopped_by_signal()
     store.start()
     if not until_idle:
         await stopped
-        say("stopped: what was being done is given back")
+        print_note("stopped; unfinished runs were released")
         return await store.coverage()
     idle = asyncio.ensure_future(store.drain())
     waiting: set[asyncio.Future[Any]] = {idle, stopped}
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
     now = await store.coverage()
-    say(
+    print_note(
         f"{now.remembered} conversations remembered, {now.pending} pending, {now.failed} failed"
         f"{describe_partial(now.partial)}"
     )
@@ -163,7 +170,7 @@ async def _work(store: "MemoryStore", until_idle: bool, say: _Say) -> "Coverage"
 
 
 def _stopped_by_signal() -> "asyncio.Future[None]":
-    """Done as soon as the process is asked to end."""
+    """Return a future that completes on SIGINT or SIGTERM."""
     loop = asyncio.get_running_loop()
     stopped = loop.create_future()
 
@@ -187,38 +194,41 @@ _DEFAULT_TENANT = "default"
 _DEFAULT_HOST, _DEFAULT_PORT = "127.0.0.1", 8766
 _EXAMPLES = """\
 examples:
-  recollect mcp --user ada                     for a client that starts it, over standard input and output
-  recollect mcp --http                         for clients that reach it at http://127.0.0.1:8766/mcp
-  recollect mcp --http --user ada --port 9000  the same, for one user alone
+  recollect mcp --user ada                     for a client that starts it, over stdin and stdout
+  recollect mcp --http                         for clients that connect to http://127.0.0.1:8766/mcp
+  recollect mcp --http --user ada --port 9000  the same, for one user only
 """
 
 
 def add_mcp_parser(commands: _Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     mcp = commands.add_parser(
         "mcp",
-        help="give memory to any MCP client: remember, recall, forget, why, list",
-        description="Serve memory as tools over the Model Context Protocol. Whose memory it is, is said"
-        " here or by the configuration of a client, and never by a model.",
+        help="serve memory to MCP clients: remember, recall, forget, why, list",
+        description="Serve memory as tools over the Model Context Protocol. The user comes from the options"
+        " or from the configuration of the client, never from a model.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    mcp.add_argument("--user", help="whose memory it is; else RECOLLECT_USER, or over HTTP a header")
-    mcp.add_argument("--agent", help="which agent's; else RECOLLECT_AGENT, a header over HTTP, or assistant")
-    mcp.add_argument("--tenant", help="whose data; over HTTP it is the key's (default: default)")
-    mcp.add_argument("--url", help="a path, or postgresql://user@host/name; else as configured")
-    mcp.add_argument("--config", type=Path, metavar="FILE", help="a TOML file; else RECOLLECT_CONFIG")
+    mcp.add_argument("--user", help="the user (default: RECOLLECT_USER or, over HTTP, a header)")
+    mcp.add_argument(
+        "--agent", help="the agent (default: RECOLLECT_AGENT, over HTTP a header, else assistant)"
+    )
+    mcp.add_argument("--tenant", help="the tenant; over HTTP the API key decides (default: default)")
+    mcp.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
+    mcp.add_argument("--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)")
     mcp.add_argument("--http", action="store_true", help="serve streamable HTTP")
     mcp.add_argument(
-        "--host", help=f"address to listen on; other than loopback it needs keys (default: {_DEFAULT_HOST})"
+        "--host",
+        help=f"address to listen on; a non-loopback address needs API keys (default: {_DEFAULT_HOST})",
     )
-    mcp.add_argument("--port", type=_port, help=f"port; 0 takes a free one (default: {_DEFAULT_PORT})")
+    mcp.add_argument("--port", type=_port, help=f"port; 0 picks a free port (default: {_DEFAULT_PORT})")
     mcp.set_defaults(run=run_mcp)
 
 
 def run_mcp(options: argparse.Namespace) -> int:
-    """Serve until the client goes away, or a signal comes."""
-    _check_together(options)
+    """Serve until the client disconnects or a signal arrives."""
+    _check_options(options)
     require_extra("mcp", "mcp", "recollect mcp")
     asyncio.run(_serve_http(options) if options.http else _serve_stdio(options))
     return 0
@@ -229,7 +239,7 @@ async def _serve_stdio(options: argparse.Namespace) -> None:
 
     access = local_access(Pinned(*_owner(options)), options.tenant or _DEFAULT_TENANT)
     settings = _settings(options)
-    from ..mcp.runner import run_stdio  # heavy, and not needed to say what is wrong with the above
+    from ..mcp.runner import run_stdio  # slow to import; wrong options are reported without it
 
     await run_stdio(settings, access)
 
@@ -245,23 +255,23 @@ async def _serve_http(options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> "Settings":
-    from .database import configured
+    from .database import load_configuration
 
-    return configured(options.config, {"RECOLLECT_DATABASE__URL": options.url})
+    return load_configuration(options.config, {"RECOLLECT_DATABASE__URL": options.url})
 
 
 def _owner(options: argparse.Namespace) -> tuple[str | None, str | None]:
-    """The user and the agent; a variable that is empty says nothing, and an option must say something."""
+    """Return the user and the agent. An empty variable counts as unset; an empty option is an error."""
     user = os.environ.get("RECOLLECT_USER") or None if options.user is None else options.user
     agent = os.environ.get("RECOLLECT_AGENT") or None if options.agent is None else options.agent
     return user, agent
 
 
-def _check_together(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace) -> None:
     if options.http and options.tenant is not None:
-        raise ValueError("--tenant is not for --http: there the tenant is the key's")
+        raise ValueError("--tenant cannot be used with --http: the API key decides the tenant")
     if not options.http and (options.host is not None or options.port is not None):
-        raise ValueError("--host and --port are for --http")
+        raise ValueError("--host and --port need --http")
 
 
 def _port(text: str) -> int:

@@ -10,19 +10,27 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..items import Item, is_call, is_output, is_reasoning, pair_calls, role_of, text_of, type_of
-from .arguments import Commands, NotThereError, add_command, add_json, add_place, add_yes, count
-from .database import confirm, existing_url
-from .output import indented, one_line, painted, plural, say, table, tell_json
+from .arguments import (
+    Commands,
+    NotFoundError,
+    add_command,
+    add_database_options,
+    add_json_option,
+    add_yes_option,
+    count,
+)
+from .database import confirm, resolve_existing_url
+from .output import colorize, indent_lines, one_line, plural, print_json, print_note, table
 
 if TYPE_CHECKING:
     from ..sessions.protocol import SessionInfo
 
 _PAGE = 200
-_OF_CHATS = ("sdk_agent_sessions", "sdk_agent_session_messages")
+_CHAT_TABLES = ("sdk_agent_sessions", "sdk_agent_session_messages")
 
 
 def add_sessions_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     sessions = add_command(
         commands,
         "sessions",
@@ -39,14 +47,14 @@ def _add_list(actions: Commands) -> None:
     listing = add_command(
         actions,
         "list",
-        "list sessions, the latest used first",
+        "list sessions, most recently used first",
         "  recollect sessions list\n  recollect sessions list --user ada --json\n"
         "  recollect sessions list --chats --url postgresql://recollect@db/recollect\n",
         _list,
     )
-    listing.add_argument("--user", help="only this user's, by the metadata of sessions")
-    listing.add_argument("--agent", help="only this agent's, by the metadata of sessions")
-    listing.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many (default: 50)")
+    listing.add_argument("--user", help="only sessions whose metadata names this user")
+    listing.add_argument("--agent", help="only sessions whose metadata names this agent")
+    listing.add_argument("--limit", type=count, default=50, metavar="N", help="maximum number (default: 50)")
     _add_common(listing)
 
 
@@ -54,12 +62,14 @@ def _add_delete(actions: Commands) -> None:
     delete = add_command(
         actions,
         "delete",
-        "delete a session and its items, for good",
+        "delete a session and its items, permanently",
         "  recollect sessions delete demo\n  recollect sessions delete demo --yes\n",
         _delete,
     )
-    delete.add_argument("session_id", metavar="SESSION_ID", help="as `recollect sessions list` shows it")
-    add_yes(delete)
+    delete.add_argument(
+        "session_id", metavar="SESSION_ID", help="the id, as shown by `recollect sessions list`"
+    )
+    add_yes_option(delete)
     _add_common(delete)
 
 
@@ -67,29 +77,31 @@ def _add_show(actions: Commands) -> None:
     show = add_command(
         actions,
         "show",
-        "show what was said in a session, tool calls folded",
+        "show the items of a session, with tool calls on one line",
         "  recollect sessions show demo\n  recollect sessions show demo --all --unfold\n"
         "  recollect sessions show demo --branch retry --json\n",
         _show,
     )
-    show.add_argument("session_id", metavar="SESSION_ID", help="as `recollect sessions list` shows it")
     show.add_argument(
-        "--limit", type=count, default=50, metavar="N", help="the newest items, so many (default: 50)"
+        "session_id", metavar="SESSION_ID", help="the id, as shown by `recollect sessions list`"
     )
-    show.add_argument("--all", action="store_true", help="all items")
-    show.add_argument("--unfold", action="store_true", help="arguments and outputs of tools whole")
-    show.add_argument("--branch", help="a branch, of a session that has any")
+    show.add_argument(
+        "--limit", type=count, default=50, metavar="N", help="number of newest items (default: 50)"
+    )
+    show.add_argument("--all", action="store_true", help="show all items")
+    show.add_argument("--unfold", action="store_true", help="show tool arguments and outputs in full")
+    show.add_argument("--branch", help="a branch of the session")
     _add_common(show)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--chats", action="store_true", help=f"those of the service's chats, in the table {_OF_CHATS[0]}"
+        "--chats", action="store_true", help=f"chat sessions of the service, in the table {_CHAT_TABLES[0]}"
     )
     parser.add_argument("--sessions-table", metavar="NAME", help="(default: agent_sessions)")
     parser.add_argument("--messages-table", metavar="NAME", help="(default: agent_messages)")
-    add_place(parser, tenant=False)
-    add_json(parser)
+    add_database_options(parser, tenant=False)
+    add_json_option(parser)
 
 
 # --- actions ---
@@ -98,11 +110,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _list(options: argparse.Namespace) -> int:
     found = asyncio.run(_gather(options))
     if options.json:
-        tell_json([_as_json(info) for info in found])
+        print_json([_as_json(info) for info in found])
     elif found:
         print(table(("SESSION", "ITEMS", "UPDATED", "USER", "TITLE"), map(_row, found)))
     else:
-        say("there are no sessions")
+        print_note("no sessions")
     return 0
 
 
@@ -111,7 +123,7 @@ async def _gather(options: argparse.Namespace) -> "list[SessionInfo]":
 
     found: list[SessionInfo] = []
     cursor = None
-    with closing(SessionManager(existing_url(options), **_tables(options))) as manager:
+    with closing(SessionManager(resolve_existing_url(options), **_tables(options))) as manager:
         while len(found) < options.limit:
             most = min(_PAGE, options.limit - len(found))
             page = await manager.list_sessions(
@@ -121,30 +133,30 @@ async def _gather(options: argparse.Namespace) -> "list[SessionInfo]":
             cursor = page.next_cursor
             if cursor is None:
                 return found
-    say(f"these are the first {len(found)}; --limit asks for more")
+    print_note(f"showing the first {len(found)}; use --limit for more")
     return found
 
 
 def _show(options: argparse.Namespace) -> int:
     items = asyncio.run(_read(options))
     if options.json:
-        tell_json({"session_id": options.session_id, "item_count": len(items), "items": items})
+        print_json({"session_id": options.session_id, "item_count": len(items), "items": items})
         return 0
-    print(painted(f"{one_line(options.session_id)}: {plural(len(items), 'item')}", "bold"))
-    print("\n".join(told_items(items, unfold=options.unfold)))
+    print(colorize(f"{one_line(options.session_id)}: {plural(len(items), 'item')}", "bold"))
+    print("\n".join(render_items(items, unfold=options.unfold)))
     if not options.all and len(items) == options.limit:
-        say(f"these are the newest {options.limit} items; --all shows all")
+        print_note(f"showing the newest {options.limit} items; use --all for all")
     return 0
 
 
 def _delete(options: argparse.Namespace) -> int:
     options.limit, options.all, options.branch = 1, False, None
-    asyncio.run(_read(options))  # what is not there need not be asked about
-    if not confirm(options, f"Delete the session {one_line(options.session_id)} for good?"):
+    asyncio.run(_read(options))  # a missing session is an error before the confirmation
+    if not confirm(options, f"Delete the session {one_line(options.session_id)} permanently?"):
         return 1
     asyncio.run(_clear(options))
     deleted = {"session_id": options.session_id, "deleted": True}
-    tell_json(deleted) if options.json else print(f"deleted {one_line(options.session_id)}")
+    print_json(deleted) if options.json else print(f"deleted {one_line(options.session_id)}")
     return 0
 
 
@@ -153,7 +165,7 @@ async def _read(options: argparse.Namespace) -> list[Any]:
     from ..sessions.protocol import Described, SessionMetadata, with_ability
 
     session: Any = open_session(
-        existing_url(options), options.session_id, advanced=bool(options.branch), **_tables(options)
+        resolve_existing_url(options), options.session_id, advanced=bool(options.branch), **_tables(options)
     )
     async with aclosing(session):
         limit = sys.maxsize if options.all else options.limit
@@ -161,29 +173,27 @@ async def _read(options: argparse.Namespace) -> list[Any]:
         items: list[Any] = await session.get_items(limit=limit, **branch)
         described = with_ability(session, Described)
         if not items and (described is None or await described.get_metadata() == SessionMetadata()):
-            what = "session with this id" if not options.branch else "such session and branch"
-            raise NotThereError(
-                f"there is no {what} that holds anything; `recollect sessions list` shows all"
-            )
+            what = "session with this id" if not options.branch else "session with this id and branch"
+            raise NotFoundError(f"no {what} has any items; `recollect sessions list` shows all sessions")
     return items
 
 
 async def _clear(options: argparse.Namespace) -> None:
     from ..sessions.manager import open_session
 
-    session: Any = open_session(existing_url(options), options.session_id, **_tables(options))
+    session: Any = open_session(resolve_existing_url(options), options.session_id, **_tables(options))
     async with aclosing(session):
         await session.clear_session()
 
 
 def _tables(options: argparse.Namespace) -> dict[str, Any]:
-    names = _OF_CHATS if options.chats else (None, None)
+    names = _CHAT_TABLES if options.chats else (None, None)
     sessions, messages = options.sessions_table or names[0], options.messages_table or names[1]
     chosen = {"sessions_table": sessions, "messages_table": messages}
     return {name: table for name, table in chosen.items() if table is not None}
 
 
-# --- what is shown ---
+# --- output ---
 
 
 def _row(info: "SessionInfo") -> tuple[object, ...]:
@@ -196,13 +206,13 @@ def _day(time: datetime | None) -> str:
 
 
 def _as_json(info: "SessionInfo") -> dict[str, Any]:
-    from ..memory.times import tell_time
+    from ..memory.times import format_time
 
     metadata = info.metadata
     return {
         "session_id": info.session_id,
-        "created_at": info.created_at and tell_time(info.created_at),
-        "updated_at": info.updated_at and tell_time(info.updated_at),
+        "created_at": info.created_at and format_time(info.created_at),
+        "updated_at": info.updated_at and format_time(info.updated_at),
         "item_count": info.item_count,
         "user_id": metadata.user_id,
         "agent_id": metadata.agent_id,
@@ -215,8 +225,8 @@ _FOLDED = 100  # characters of arguments, and of an output
 _INDENT = " " * 4
 
 
-def told_items(items: Sequence[Item], *, unfold: bool = False) -> list[str]:
-    """Lines about items, safe to be shown. Reasoning is left out unless all is unfolded."""
+def render_items(items: Sequence[Item], *, unfold: bool = False) -> list[str]:
+    """Render items as lines that are safe to print. Reasoning is shown only with `unfold`."""
     pairs = pair_calls(items)
     answered = {place for places in pairs.outputs_of.values() for place in places}
     lines: list[str] = []
@@ -230,27 +240,27 @@ def told_items(items: Sequence[Item], *, unfold: bool = False) -> list[str]:
 
 
 def _message(item: Item) -> Iterator[str]:
-    yield painted(one_line(role_of(item) or ""), "bold")
-    yield indented(text_of(item), _INDENT)
+    yield colorize(one_line(role_of(item) or ""), "bold")
+    yield indent_lines(text_of(item), _INDENT)
 
 
 def _folded(call: Item, outputs: Sequence[Item]) -> str:
-    answer = " → ".join(_shortened(text_of(output)) for output in outputs) or "no output"
-    return painted(f"{_INDENT}⚙ {_named(call)}({_shortened(_arguments(call))}) → {answer}", "dim")
+    answer = " → ".join(_fold(text_of(output)) for output in outputs) or "no output"
+    return colorize(f"{_INDENT}⚙ {_named(call)}({_fold(_arguments(call))}) → {answer}", "dim")
 
 
 def _unfolded(call: Item, outputs: Sequence[Item]) -> Iterator[str]:
-    yield painted(f"{_INDENT}⚙ {_named(call)}", "dim")
-    yield indented(_arguments(call), _INDENT * 2)
+    yield colorize(f"{_INDENT}⚙ {_named(call)}", "dim")
+    yield indent_lines(_arguments(call), _INDENT * 2)
     for output in outputs:
-        yield painted(f"{_INDENT}→", "dim")
-        yield indented(text_of(output), _INDENT * 2)
+        yield colorize(f"{_INDENT}→", "dim")
+        yield indent_lines(text_of(output), _INDENT * 2)
 
 
 def _other(item: Item) -> str:
     kind = "tool output without its call" if is_output(item) else one_line(type_of(item))
-    text = _shortened(text_of(item))
-    return painted(f"{_INDENT}[{kind}{': ' + text if text else ''}]", "dim")
+    text = _fold(text_of(item))
+    return colorize(f"{_INDENT}[{kind}{': ' + text if text else ''}]", "dim")
 
 
 def _named(call: Item) -> str:
@@ -258,11 +268,11 @@ def _named(call: Item) -> str:
 
 
 def _arguments(call: Item) -> str:
-    """The arguments of a call, whatever it calls them."""
+    """Return the arguments of a call. Their field depends on the type of the call."""
     given = next((call[name] for name in ("arguments", "action", "input") if name in call), "")
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
-def _shortened(text: str) -> str:
+def _fold(text: str) -> str:
     line = one_line(text)
     return line if len(line) <= _FOLDED else f"{line[:_FOLDED]}…"

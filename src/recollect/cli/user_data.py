@@ -11,64 +11,75 @@ from typing import IO, Any, TextIO, cast
 
 from ..errors import ConflictError, ImportFormatError
 from ..private_files import replace_privately
-from .arguments import Commands, add_command, add_json, add_place, add_yes
-from .database import confirm, existing_url, file_of, open_store, told_url, url_of, user_of
-from .output import Progress, one_line, plural, progress, say, table, tell_json
+from .arguments import Commands, add_command, add_database_options, add_json_option, add_yes_option
+from .database import (
+    confirm,
+    hide_credentials,
+    open_store,
+    resolve_existing_url,
+    resolve_url,
+    resolve_user,
+    sqlite_file,
+)
+from .output import Progress, one_line, plural, print_json, print_note, progress, table
 
 
 def add_export_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     export = add_command(
         commands,
         "export",
-        "export everything about a user",
+        "export all data about a user",
         "  recollect export --user ada --output ada.jsonl\n  recollect export --user ada --json > ada.json\n",
         _export,
     )
-    _add_whose(export)
+    _add_subject_options(export)
     export.add_argument(
-        "--output", type=Path, metavar="FILE", help="a file, which only you may read; else standard output"
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="a file, created with mode 0600 (default: standard output)",
     )
-    add_place(export)
-    export.add_argument("--json", action="store_true", help="one JSON document, and not JSON Lines")
+    add_database_options(export)
+    export.add_argument("--json", action="store_true", help="write one JSON document instead of JSON Lines")
 
 
 def add_erase_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     erase = add_command(
         commands,
         "erase",
-        "erase everything about a user, for good",
+        "erase all data about a user, permanently",
         "  recollect erase --user ada\n  recollect erase --user ada --yes --vacuum --json > receipt.json\n",
         _erase,
     )
-    _add_whose(erase)
+    _add_subject_options(erase)
     erase.add_argument(
         "--vacuum",
         action="store_true",
-        help="then clear the files of the database of it, which takes a while",
+        help="then remove the data from the database files, which takes a while",
     )
-    add_yes(erase)
-    add_place(erase)
-    add_json(erase)
+    add_yes_option(erase)
+    add_database_options(erase)
+    add_json_option(erase)
 
 
-def _add_whose(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--user", help="about whom; else RECOLLECT_USER")
-    parser.add_argument("--agent", help="with this agent alone (default: with all)")
+def _add_subject_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--user", help="the user (default: RECOLLECT_USER)")
+    parser.add_argument("--agent", help="only data of this agent (default: all agents)")
 
 
 # --- export ---
 
 
 def _export(options: argparse.Namespace) -> int:
-    user_id = user_of(options)
-    with _written(options.output) as file, progress("exporting") as shown:
+    user_id = resolve_user(options)
+    with _open_output(options.output) as file, progress("exporting") as shown:
         lines = asyncio.run(_write_export(options, user_id, file, shown))
     if lines == 0:
-        say("nothing is stored about this user")
+        print_note("no data about this user")
     elif options.output is not None:
-        say(f"exported {plural(lines, 'record')} to {options.output}")
+        print_note(f"exported {plural(lines, 'record')} to {options.output}")
     return 0
 
 
@@ -78,12 +89,12 @@ async def _write_export(options: argparse.Namespace, user_id: str, file: TextIO,
             exported = await store.export_user(user_id, agent_id=options.agent)
             file.write(json.dumps(exported, indent=2) + "\n")
             return sum(len(each) for each in exported.values() if isinstance(each, list))
-        counted = cast(IO[str], _Counted(file, shown))
+        counted = cast(IO[str], _CountingFile(file, shown))
         return await store.export_user_to(counted, user_id, agent_id=options.agent) - 1
 
 
-class _Counted:
-    """A file that tells how many lines were written to it."""
+class _CountingFile:
+    """A file that counts the lines written to it."""
 
     def __init__(self, file: TextIO, shown: Progress) -> None:
         self._file = file
@@ -96,8 +107,8 @@ class _Counted:
 
 
 @contextmanager
-def _written(path: Path | None) -> Iterator[TextIO]:
-    """A file that appears whole or not at all, for its owner alone; or standard output."""
+def _open_output(path: Path | None) -> Iterator[TextIO]:
+    """Open the output: standard output, or a private file that appears complete or not at all."""
     if path is None:
         yield sys.stdout
         return
@@ -109,20 +120,20 @@ def _written(path: Path | None) -> Iterator[TextIO]:
 
 
 def _erase(options: argparse.Namespace) -> int:
-    user_id = user_of(options)
-    where = told_url(existing_url(options))
-    if not confirm(options, f"Erase all that is stored about {one_line(user_id)} in {where}, for good?"):
+    user_id = resolve_user(options)
+    where = hide_credentials(resolve_existing_url(options))
+    if not confirm(options, f"Erase all data about {one_line(user_id)} in {where}, permanently?"):
         return 1
     with progress("erasing"):
         receipt = asyncio.run(_erase_user(options, user_id))
     if options.json:
-        tell_json(receipt)
+        print_json(receipt)
         return 0
     gone = {name: number for name, number in receipt["counts"].items() if number}
     if gone:
-        print(table(("ERASED", "HOW MANY"), gone.items()))
+        print(table(("ERASED", "COUNT"), gone.items()))
     else:
-        say("nothing was stored about this user")
+        print_note("no data about this user was stored")
     print(f"receipt: {receipt['subject']} at {receipt['erased_at']}")
     return 0
 
@@ -136,112 +147,112 @@ async def _erase_user(options: argparse.Namespace, user_id: str) -> dict[str, An
 
 
 _SQLITE = b"SQLite format 3\0"
-_LEFT_OUT = ("sessions", "events", "summaries")  # of an export: they are not brought back
+_SKIPPED = ("sessions", "events", "summaries")  # parts of an export that are not imported
 
 
 def add_import_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     importing = add_command(
         commands,
         "import",
-        "bring back an export of a user, or move in the sessions of the Agents SDK",
+        "import the export of a user, or sessions of the Agents SDK",
         "  recollect import ada.jsonl\n"
-        "  recollect import conversations.db --url recollect.db   a file of the SDK's sessions\n"
-        "  recollect import demo.json                             one session, as export_session wrote it\n",
+        "  recollect import conversations.db --url recollect.db   a session database of the SDK\n"
+        "  recollect import demo.json                             one session, written by export_session\n",
         _import,
     )
     importing.add_argument(
-        "file", type=Path, metavar="FILE", help="an export (JSON or JSON Lines), or a SQLite file of the SDK"
+        "file", type=Path, metavar="FILE", help="an export (JSON or JSON Lines) or a SQLite file of the SDK"
     )
-    add_place(importing)
-    add_json(importing)
+    add_database_options(importing)
+    add_json_option(importing)
 
 
 def _import(options: argparse.Namespace) -> int:
     with options.file.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
     if is_database:
-        _check_other(url_of(options), options.file)
+        _check_other(resolve_url(options), options.file)
         counts = asyncio.run(_import_sdk(options))
     else:
         counts = asyncio.run(_import_document(options, _read_document(options.file)))
     if options.json:
-        tell_json(counts)
+        print_json(counts)
     else:
-        print(table(("IMPORTED", "HOW MANY"), ((name.replace("_", " "), n) for name, n in counts.items())))
+        print(table(("IMPORTED", "COUNT"), ((name.replace("_", " "), n) for name, n in counts.items())))
     return 0
 
 
 def _check_other(url: str, path: Path) -> None:
-    target = file_of(url)
+    target = sqlite_file(url)
     if target is not None and target.resolve() == path.resolve():
-        raise ConflictError("a file need not be imported into itself: its sessions are there already")
+        raise ConflictError("cannot import a file into itself: its sessions are already there")
 
 
 async def _import_sdk(options: argparse.Namespace) -> dict[str, int]:
     from ..sessions.manager import open_session
     from ..sessions.sdk_import import import_sdk_sessions
 
-    url = url_of(options)
-    with progress("moving in sessions") as shown:
+    url = resolve_url(options)
+    with progress("importing sessions") as shown:
 
         def opened(session_id: str) -> Any:
             shown.advance()
             return open_session(url, session_id)
 
         report = await import_sdk_sessions(options.file, opened)
-    told = {"sessions": report.sessions, "items": report.items, "branches": len(report.branches)}
-    told |= {"corrupt_rows": report.corrupt_rows, "sessions_left_alone": report.sessions_left_alone}
-    told |= {"names_passed_over": report.names_passed_over}
-    return told
+    counts = {"sessions": report.sessions, "items": report.items, "branches": len(report.branches)}
+    counts |= {"corrupt_rows": report.corrupt_rows, "sessions_left_alone": report.sessions_left_alone}
+    counts |= {"names_passed_over": report.names_passed_over}
+    return counts
 
 
 async def _import_document(options: argparse.Namespace, document: dict[str, Any]) -> dict[str, int]:
     if isinstance(document.get("items"), list):
         return await _import_session(options, document)
-    if left_out := _left_out(document):
-        say(f"not brought back, as they are for reading: {', '.join(left_out)}")
+    if skipped := _skipped_kinds(document):
+        print_note(f"not imported (exported for reading only): {', '.join(skipped)}")
     with progress("importing"):
         async with open_store(options, makes=True) as store:
             return await store.import_user(document)
 
 
-def _left_out(document: dict[str, Any]) -> list[str]:
-    told = {kind: document.get(kind) for kind in _LEFT_OUT}
-    return [f"{len(listed)} {kind}" for kind, listed in told.items() if listed and isinstance(listed, list)]
+def _skipped_kinds(document: dict[str, Any]) -> list[str]:
+    counts = {kind: document.get(kind) for kind in _SKIPPED}
+    return [f"{len(listed)} {kind}" for kind, listed in counts.items() if listed and isinstance(listed, list)]
 
 
 async def _import_session(options: argparse.Namespace, document: dict[str, Any]) -> dict[str, int]:
-    """A session as `export_session` writes it; one that is there already is left as it is."""
+    """Import a session written by `export_session`. An existing session is not changed."""
     from ..sessions.history import import_session
     from ..sessions.manager import open_session
 
     session_id = document.get("session_id")
     if not isinstance(session_id, str) or not session_id:
-        raise ImportFormatError("the file does not say which session it is: it has no session_id")
-    session: Any = open_session(url_of(options), session_id)
+        raise ImportFormatError("the file has no session_id")
+    session: Any = open_session(resolve_url(options), session_id)
     async with aclosing(session):
         if await session.get_items(limit=1):
-            raise ConflictError("there is a session with this id already, and it was left as it is")
+            raise ConflictError("a session with this id already exists and was not changed")
         return {"sessions": 1, "items": await import_session(session, options.file, "json")}
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    """An export, written as one JSON document or as JSON Lines."""
+    """Read an export: one JSON document, or JSON Lines."""
     try:
         text = path.read_text("utf-8-sig")
         read = _read_lines(text) if _is_lines(text) else json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ImportFormatError(f"{path} is neither JSON nor JSON Lines, nor a file of the SDK") from error
+        raise ImportFormatError(f"{path} is not JSON, JSON Lines or a SQLite file of the SDK") from error
     if not isinstance(read, dict):
-        raise ImportFormatError(f"{path} is no export: it is a list, and should be an object")
+        raise ImportFormatError(f"{path} is not an export: expected a JSON object, found another JSON value")
     if "items" not in read and not str(read.get("format", "")).startswith("recollect.user/"):
-        raise ImportFormatError(f"{path} is neither the export of a user nor that of a session")
+        raise ImportFormatError(f"{path} is neither a user export nor a session export")
     return read
 
 
 def _is_lines(text: str) -> bool:
-    """Whether the first line is a document of its own, and more comes after it."""
+    """Whether the first line is a complete JSON document and more lines follow."""
     first, _, rest = text.partition("\n")
     try:
         json.loads(first)
@@ -251,12 +262,12 @@ def _is_lines(text: str) -> bool:
 
 
 def _read_lines(text: str) -> dict[str, Any]:
-    heading, *records = [json.loads(line) for line in text.split("\n") if line.strip()]
-    if not isinstance(heading, dict):
-        raise ValueError("the first line is no heading")
+    header, *records = [json.loads(line) for line in text.split("\n") if line.strip()]
+    if not isinstance(header, dict):
+        raise ValueError("the first line is not a header")
     lists: dict[str, list[Any]] = {}
     for record in records:
         if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or "data" not in record:
-            raise ValueError("a line is no record")
+            raise ValueError("a line is not a record")
         lists.setdefault(record["kind"], []).append(record["data"])
-    return {**heading, **lists}
+    return {**header, **lists}

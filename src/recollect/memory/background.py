@@ -67,26 +67,6 @@ class BackgroundLoop:
             return self._loop
 
 
-async def to_its_end(call: Coroutine[Any, Any, T], longest: float | None = None) -> T:
-    """Run a call to its end even if the caller is cancelled, who hears of that afterwards.
-
-    With `longest` it is given so many seconds for it from then on, and is cancelled itself if it needs more.
-    """
-    task = asyncio.ensure_future(call)
-    is_cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task], timeout=longest if is_cancelled else None)
-            if is_cancelled:
-                task.cancel()
-        except asyncio.CancelledError:
-            is_cancelled = True
-    if is_cancelled:
-        _ = task.cancelled() or task.exception()  # marks it as seen
-        raise asyncio.CancelledError
-    return task.result()
-
-
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     """Run a loop until it is stopped, and leave nothing of it behind, as `asyncio.run` does."""
     asyncio.set_event_loop(loop)

@@ -12,7 +12,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..sql.columns import ColumnJSON, check_id, json_to_column
 from .content_parts import Attachment, read_attachments, read_parts
 from .metadata import read_metadata
-from .times import now, read_time, tell_time
+from .times import format_time, now, read_time
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -55,7 +55,7 @@ class Message:
             "content": self.content,
             "attachments": [dict(each) for each in self.attachments],
             "message_index": self.message_index,
-            "created_at": tell_time(self.created_at),
+            "created_at": format_time(self.created_at),
         }
 
 
@@ -121,7 +121,7 @@ class Conversation:
             "agent_id": self.agent_id,
             "user_id": self.user_id,
             "session_id": self.session_id,
-            "created_at": tell_time(self.created_at),
+            "created_at": format_time(self.created_at),
             "turn_count": self.turn_count,
             "memory_id": self.memory_id,
             "metadata": self.metadata,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from ..errors import InvalidValueError
-from .times import tell_time
+from .times import format_time
 
 ContentType = Literal["profile", "event", "mind"]
 
@@ -76,11 +76,11 @@ class Entry:
             "content_data": dict(self.data),
             "metadata": dict(self.metadata),
             "confidence": self.confidence,
-            "learned_at": tell_time(self.learned_at),
-            "said_at": self.said_at and tell_time(self.said_at),
+            "learned_at": format_time(self.learned_at),
+            "said_at": self.said_at and format_time(self.said_at),
             "valid_from": self.valid_from,
             "valid_to": self.valid_to,
-            "retired_at": self.retired_at and tell_time(self.retired_at),
+            "retired_at": self.retired_at and format_time(self.retired_at),
             "superseded_by": self.superseded_by,
             "supersedes": list(self.supersedes),
             "evidence": [vars(each).copy() for each in self.evidence],

@@ -9,7 +9,7 @@ from typing import Any, Self
 from ..errors import InvalidTypeError, InvalidValueError
 from .conversation import check_key, check_owner
 from .entry import CONTENT_TYPES, ContentType
-from .times import now, read_time, tell_time
+from .times import format_time, now, read_time
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class MemoryOutline:
 
     def to_dict(self) -> dict[str, Any]:
         """The outline as JSON tells it."""
-        times = {"created_at": tell_time(self.created_at), "updated_at": tell_time(self.updated_at)}
+        times = {"created_at": format_time(self.created_at), "updated_at": format_time(self.updated_at)}
         return {**vars(self), **times, "counts": dict(self.counts)}
 
 
@@ -50,8 +50,8 @@ class UserOutline:
         return {
             "user_id": self.user_id,
             "memory_count": self.memory_count,
-            "created_at": tell_time(self.created_at),
-            "updated_at": tell_time(self.updated_at),
+            "created_at": format_time(self.created_at),
+            "updated_at": format_time(self.updated_at),
         }
 
 
@@ -110,8 +110,8 @@ class Memory:
             "memory_id": self.memory_id,
             "agent_id": self.agent_id,
             "user_id": self.user_id,
-            "created_at": tell_time(self.created_at),
-            "updated_at": tell_time(self.updated_at),
+            "created_at": format_time(self.created_at),
+            "updated_at": format_time(self.updated_at),
             "version": self.version,
             **{f"{kind}_content": list(getattr(self, f"{kind}_content")) for kind in CONTENT_TYPES},
         }

@@ -6,9 +6,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal
 
 from ..items import ModelUsage
+from ..models.values import MOST_TOKENS
 from ..sql.columns import ColumnTime, text_from_column, time_to_column
 from ..sql.scripts import Row
-from .times import tell_time
+from .times import format_time
 
 RunStatus = Literal["pending", "running", "done", "failed"]
 
@@ -94,7 +95,7 @@ class Coverage:
 
 def _told(value: Any) -> Any:
     if isinstance(value, datetime):
-        return tell_time(value)
+        return format_time(value)
     if isinstance(value, dict):
         return {name: _told(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -103,9 +104,6 @@ def _told(value: Any) -> Any:
 
 
 SpentBy = Literal["model", "agent"]
-
-MOST_TOKENS = 2**40
-"""Tokens that anything can have cost at once: what is told beyond that is no count."""
 
 
 def sum_of_tokens(column: str) -> str:

@@ -40,12 +40,12 @@ def check_said(name: str, time: datetime) -> datetime:
     return time
 
 
-def tell_time(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """A time as it is told in JSON."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def tell_day(time: datetime) -> str:
+def format_date(time: datetime) -> str:
     """The day of a time, as `7 May 2024`."""
     return f"{time.day} {time:%B %Y}"
 

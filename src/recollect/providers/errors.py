@@ -1,9 +1,14 @@
-"""How a turn can fail, and what an error of a run means to whoever asked.
+"""The errors of chats, and the failure code of each error that can end a run.
 
-ChatFailedError        there is no answer; its code says why, and its message repeats nothing of a provider's
-ConversationBusyError  another turn of the conversation is still running (also RunLockTimeoutError)
-TurnRunningError       this very turn is still running (also ConflictError)
-TurnLostError          another has ended the turn, or erased it, while it ran (also ConflictError)
+RecollectError
+  ChatFailedError          the turn has no answer; `code` says why, and the message quotes no provider
+  UnknownAgentError        no agent has this name (also LookupError)
+  UnknownBranchError       no branch has this name (also LookupError)
+  RunLockTimeoutError
+    ConversationBusyError  another turn of the conversation is still running
+  ConflictError
+    TurnRunningError       this turn is still running
+    TurnLostError          the turn was ended or erased by another process while it ran
 """
 
 from collections.abc import Sequence
@@ -30,15 +35,15 @@ FailureCode = Literal[
 ]
 
 DETAILS: dict[str, str] = {
-    "model_unavailable": "the model cannot be reached, or takes too long; asking again later may help",
-    "model_refused": "the model will not answer this",
-    "model_failed": "the model or one of its tools failed, and there is no answer",
-    "max_turns": "the agent has taken more steps than it may, without an answer",
-    "interrupted": "the turn was interrupted before there was an answer",
-    "storage_failed": "the database did not answer in the middle of the turn",
+    "model_unavailable": "the model did not respond in time or cannot be reached; try again later",
+    "model_refused": "the model refused to answer this message",
+    "model_failed": "the model or one of its tools failed without an answer",
+    "max_turns": "the agent reached its limit of steps without an answer",
+    "interrupted": "the turn was interrupted before it had an answer",
+    "storage_failed": "the database failed during the turn",
     "storage_full": "the disk of the database is full",
 }
-_LATER = (408, 409, 425, 429)
+_RETRYABLE = (408, 409, 425, 429)
 _REFUSALS = {
     "ModelRefusedError",
     "ModelRefusalError",
@@ -57,55 +62,55 @@ _NO_CONNECTION = {
 
 
 class ChatFailedError(RecollectError):
-    """A turn has no answer; the message of the user stays, and the next turn works as any other."""
+    """The turn has no answer. The message of the user stays stored, and the conversation can go on."""
 
     def __init__(self, code: str) -> None:
         super().__init__(DETAILS.get(code, DETAILS["model_failed"]))
         self.code = code
-        """Why: `model_unavailable`, `model_refused`, `model_failed`, `max_turns`, `interrupted`, …"""
+        """The reason: `model_unavailable`, `model_refused`, `model_failed`, `max_turns`, `interrupted`, …"""
 
 
 class ConversationBusyError(RunLockTimeoutError):
-    """Another turn of the conversation was still running when the time to wait was over."""
+    """Another turn of the conversation held the lock for longer than this turn may wait."""
 
 
 class TurnRunningError(ConflictError):
-    """The turn that is asked for a second time is still running; its answer will be in the conversation."""
+    """A turn was started twice, and the first is still running. Its answer will be in the conversation."""
 
     def __init__(self) -> None:
         super().__init__("this turn is still running")
 
 
 class TurnLostError(ConflictError):
-    """The turn was taken for interrupted, or its conversation was erased: it may write nothing any more."""
+    """Another process has ended this turn as interrupted, or has erased it: it must not write any more."""
 
     def __init__(self) -> None:
-        super().__init__("the turn was taken for interrupted")
+        super().__init__("the turn was ended as interrupted by another process")
 
 
 class UnknownBranchError(RecollectError, LookupError):
-    """There is no branch of this name."""
+    """No branch has this name."""
 
     def __init__(self) -> None:
         super().__init__("there is no branch of this name")
 
 
 class UnknownAgentError(RecollectError, LookupError):
-    """There is no agent of this name."""
+    """No agent has this name."""
 
     def __init__(self, name: object, known: Sequence[str]) -> None:
         super().__init__(f"there is no agent {str(name)[:64]!r}; there are {', '.join(known)}")
         self.name = name
 
 
-def code_of(error: BaseException) -> FailureCode:
-    """Why there is no answer, by the error that ended a run."""
+def failure_code(error: BaseException) -> FailureCode:
+    """The code of a failed turn, by the error that ended its run."""
     names = {kind.__name__ for kind in type(error).__mro__}
     status = getattr(error, "status_code", None)
     if "MaxTurnsExceeded" in names:
         return "max_turns"
     if isinstance(status, int):
-        return "model_refused" if status < 500 and status not in _LATER else "model_unavailable"
+        return "model_refused" if status < 500 and status not in _RETRYABLE else "model_unavailable"
     if names & _REFUSALS:
         return "model_refused"
     if isinstance(error, StorageError):
@@ -115,8 +120,8 @@ def code_of(error: BaseException) -> FailureCode:
     return "model_failed"
 
 
-def told_failure(error: Exception) -> tuple[str, str]:
-    """The code and the words by which a stream tells why a turn has no answer."""
+def describe_failure(error: Exception) -> tuple[str, str]:
+    """The code and the detail of the event `turn.failed`."""
     if isinstance(error, ChatFailedError):
         return error.code, str(error)
     if isinstance(error, RunLockTimeoutError):
@@ -124,7 +129,7 @@ def told_failure(error: Exception) -> tuple[str, str]:
     if isinstance(error, ConflictError):
         return "conflict", str(error)
     if isinstance(error, StorageError):
-        return (code := code_of(error)), DETAILS[code]
+        return (code := failure_code(error)), DETAILS[code]
     if isinstance(error, InvalidValueError | InvalidTypeError | UnknownAgentError):
         return "validation_failed", str(error)
     return "model_failed", DETAILS["model_failed"]

@@ -1,4 +1,4 @@
-"""What the service asks of a provider of agents, and what it gets."""
+"""The values that a service and its chat provider exchange."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -23,17 +23,17 @@ class TokenReservation(Protocol):
     """Tokens set aside for a turn before it runs."""
 
     async def settle(self, tokens: int) -> None:
-        """The turn has cost so many tokens."""
+        """Charge the tokens that the turn has cost."""
         ...
 
     async def release(self) -> None:
-        """The turn has ended without asking a model. After `settle` this does nothing."""
+        """Return the tokens of a turn that asked no model. After `settle` this does nothing."""
         ...
 
 
 @dataclass(frozen=True)
 class ChatTurn:
-    """One message to an agent, within a conversation that is there."""
+    """One message to an agent, in a conversation that exists."""
 
     store: MemoryStore
     """The memory of the tenant."""
@@ -42,17 +42,17 @@ class ChatTurn:
     agent: str
     message: str = field(repr=False)
     turn_id: str
-    """Made by the caller: the same turn asked for twice is run once."""
+    """Chosen by the caller. A turn that is sent twice runs once."""
     memory_strategy: Mapping[str, Any] | None = None
     memory_injection: bool | None = None
-    """What this request says; the conversation's and the agent's own word count where it is silent."""
+    """The settings of this request. `None` leaves them to the conversation, and then to the agent."""
     reservation: TokenReservation | None = field(default=None, repr=False, compare=False)
-    """Settled or released by the provider as soon as the turn ends, before its answer is given."""
+    """The provider settles or releases it when the turn ends, before the reply is returned."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the agent called, without what went in and out."""
+    """A call of a tool, without its arguments and its output."""
 
     call_id: str
     name: str
@@ -60,12 +60,12 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ChatReply:
-    """A turn that is finished."""
+    """The result of a turn that is done."""
 
     turn_id: str
     conversation_id: str
     agent: str
-    """The agent that answered in the end; another after a handoff."""
+    """The agent that answered; after a handoff, not the one that was asked."""
     model: str
     text: str = field(repr=False)
     user_message_id: str
@@ -73,18 +73,18 @@ class ChatReply:
     usage: ModelUsage
     tool_calls: tuple[ToolCall, ...] = ()
     memories_used: int = 0
-    """How many entries and messages from memory were shown to the model, or quoted by the offline agent."""
+    """How many entries and messages from memory the model has seen, or the offline agent has quoted."""
 
     def to_dict(self, session_id: str) -> dict[str, Any]:
-        """The turn as JSON tells it, with the session that its conversation belongs to."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)} | {"agent_id": self.agent}
+        """The reply as a JSON object, with the session that its conversation belongs to."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)} | {"agent_id": self.agent}
         calls = [asdict(call) for call in self.tool_calls]
-        return {**told, "session_id": session_id, "usage": self.usage.to_dict(), "tool_calls": calls}
+        return {**values, "session_id": session_id, "usage": self.usage.to_dict(), "tool_calls": calls}
 
 
 @dataclass(frozen=True)
 class ChatEvent:
-    """Something that happened in a turn; `data` is JSON as the stream tells it."""
+    """An event of a turn; `data` is the JSON object that the stream sends."""
 
     kind: ChatEventKind
     data: Mapping[str, Any] = field(repr=False)
@@ -92,7 +92,7 @@ class ChatEvent:
 
 @dataclass(frozen=True)
 class AgentInfo:
-    """An agent that can be talked to."""
+    """An agent that users can chat with."""
 
     name: str
     description: str

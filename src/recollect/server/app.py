@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 
-from ..providers.openai.registry import AgentRegistry
+from ..providers.factory import AgentRegistry
 from .error_handlers import install_error_handlers
 from .maintenance import Maintenance
 from .openapi import describe_api

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..cancellation import finish_despite_cancellation
 from ..errors import InvalidTypeError, InvalidValueError, RecollectError
 from ..memory.database.memories import user_key
 from ..sql.columns import check_id, json_to_column
@@ -150,7 +151,7 @@ class Idempotency(SQLStore):
             renewal.cancel()
             if failure is not None:
                 nothing_made = claim.is_first and _is_refusal(failure)
-                await asyncio.shield(self.give_up(claim, nothing_made=nothing_made))
+                await finish_despite_cancellation(self.give_up(claim, nothing_made=nothing_made))
 
     async def finish(self, claim: Claim, made: Mapping[str, Any]) -> None:
         """Keep what was made, for those who send the request again.

@@ -5,14 +5,14 @@ import math
 import time
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ..memory.extraction import build_extractor
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
 from ..memory.search.embedders.local import local_embedder
 from ..memory.store import MemoryStore
-from ..providers.openai.registry import AgentRegistry
+from ..providers.factory import AgentRegistry, build_chat_provider
+from ..providers.protocol import ChatProvider
 from .access.audit import AuditLog
 from .access.budget import Budget, ReservationRules, TokenLedger
 from .access.keys import KeyStore
@@ -22,9 +22,6 @@ from .learner import LearningProcess
 from .problems import Problem
 from .settings import Settings
 from .telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from ..providers.openai.provider import OpenAIAgentProvider
 
 # Their packages load these when they are first used, which would hold up the event loop.
 _SLOW_TO_LOAD = (
@@ -51,7 +48,7 @@ class Service:
     idempotency: Idempotency
     ledger: TokenLedger
     budget: Budget
-    provider: "OpenAIAgentProvider"
+    provider: ChatProvider
     metrics: Metrics
     extractor: Extractor
     learning: LearningProcess | None
@@ -116,11 +113,6 @@ class Service:
             await part.aclose()
 
 
-def _registry_of(settings: Settings) -> AgentRegistry:
-    path = settings.chat.agents_file
-    return AgentRegistry() if path is None else AgentRegistry.from_toml(path)
-
-
 def open_service(settings: Settings, registry: AgentRegistry | None = None) -> Service:
     """The parts as the settings say; nothing is connected to yet."""
     url, place, metrics = settings.database.url, settings.database.options(), Metrics()
@@ -138,7 +130,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         Idempotency(url, **place),
         ledger,
         budget,
-        _provider_of(settings, registry or _registry_of(settings), budget),
+        _provider_of(settings, registry, budget),
         metrics,
         extractor,
         learning,
@@ -172,13 +164,11 @@ def _memory_of(settings: Settings, extractor: Extractor, meter: Budget, workers:
     )
 
 
-def _provider_of(settings: Settings, registry: AgentRegistry, meter: Budget) -> "OpenAIAgentProvider":
-    from ..providers.openai.provider import build_openai_provider
-
-    return build_openai_provider(
+def _provider_of(settings: Settings, registry: AgentRegistry | None, meter: Budget) -> ChatProvider:
+    return build_chat_provider(
         settings.database.url,
-        registry,
         settings.chat,
+        registry,
         meter=meter,
         quiet_seconds=settings.memory.quiet_seconds,
         **settings.database.options(),

@@ -155,7 +155,12 @@ async def change_history(session: Session, change: Callable[[list[Item]], list[I
         if rest or same < len(items):
             keeps_start = not rest and same > 0
             call = _pop(session, len(items) - same) if keeps_start else _replace(session, items, changed)
-            await finish_despite_cancellation(call)
+            try:
+                await finish_despite_cancellation(call)
+            except asyncio.CancelledError as cancelled:
+                if isinstance(cancelled.__cause__, HistoryLostError):
+                    raise cancelled.__cause__ from None  # it has the only copy of the items
+                raise
     return False
 
 

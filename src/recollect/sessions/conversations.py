@@ -5,11 +5,11 @@ import json
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ..errors import (
     ConversationNotCreatedError,
@@ -18,21 +18,20 @@ from ..errors import (
     SessionClosedError,
     StorageError,
 )
+from ..event_loops import PerLoop
 from ..extras import require_extra
 from ..items import Item, encode_items
+from ..models.clients import can_copy, close_client, copy_client
+from ..models.errors import retry_after_seconds
 from .protocol import Items, Session, SessionABC
 
 if TYPE_CHECKING:
-    import ssl
-
-    import httpx2
     import openai
     from openai import AsyncOpenAI
 
     _Base = SessionABC
 else:
     try:
-        import httpx2
         import openai
     except ImportError:
         openai = None  # whoever needs it is told
@@ -58,8 +57,7 @@ _FIRST_WAIT, _LONGEST_WAIT, _LONGEST_ASKED = 0.5, 8.0, 120.0  # seconds before a
 async def start_openai_conversations_session(openai_client: "AsyncOpenAI | None" = None) -> str:
     """Create a conversation, and return its id."""
     async with OpenAIConversationsSession(openai_client=openai_client) as session:
-        await session.get_items(limit=0)
-        return session.session_id
+        return await session._get_session_id()
 
 
 class OpenAIConversationsSession(_Base):
@@ -89,7 +87,7 @@ class OpenAIConversationsSession(_Base):
             openai_client = openai.AsyncOpenAI()
             self._client_is_ours = True
         self._openai_client: AsyncOpenAI = openai_client
-        self._clients = _clients_of.setdefault(openai_client, LoopClients())
+        self._clients = _copies_of(openai_client)
         self._lock = CrossLoopLock()
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -149,7 +147,7 @@ class OpenAIConversationsSession(_Base):
         """Refuse further calls, and let go of a client that was made here. Twice is harmless."""
         self._closed = True
         if self._client_is_ours:
-            self._clients.forget()
+            self._clients.forget_all()
 
     async def aclose(self) -> None:
         """As `close`, when what is under way has ended."""
@@ -157,7 +155,7 @@ class OpenAIConversationsSession(_Base):
         if self._client_is_ours:
             turn = await self._lock.acquire()
             try:
-                await self._clients.close()
+                await self._clients.aclose()
                 await self._openai_client.close()
             finally:
                 self._lock.release(turn)
@@ -274,7 +272,8 @@ class OpenAIConversationsSession(_Base):
                 await asyncio.sleep(wait)
 
     async def _client(self) -> "AsyncOpenAI":
-        return await self._clients.get(self._openai_client)
+        client = self._openai_client
+        return self._clients.get() if can_copy(client) else client
 
 
 Session.register(OpenAIConversationsSession)
@@ -327,79 +326,26 @@ def _wait_before_retry(error: "openai.APIError", attempt: int) -> float | None:
     if isinstance(error, openai.APIStatusError):
         if error.status_code not in (409, 429):
             return None
-        asked = _seconds(str(error.response.headers.get("retry-after")))
+        asked = retry_after_seconds(error.response.headers)
     if asked is None:
         return min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
     return asked if asked <= _LONGEST_ASKED else None
 
 
-def _seconds(text: str) -> float | None:
-    try:
-        return max(0.0, float(text))
-    except ValueError:
-        return None
-
-
 # --- several event loops ---
 
 
-class LoopClients:
-    """The copies of a client, by event loop: a connection works only in the loop that opened it.
-
-    Each is kept by an async generator: a loop that ends closes its generators, and so the connections.
-    """
-
-    def __init__(self) -> None:
-        self._changing = threading.Lock()
-        self._by_loop: dict[
-            asyncio.AbstractEventLoop, tuple[AsyncOpenAI, AsyncGenerator[AsyncOpenAI, None]]
-        ] = {}
-
-    async def get(self, client: "AsyncOpenAI") -> "AsyncOpenAI":
-        """The client for the loop that runs; the given one itself if its connections cannot be copied."""
-        if not _makes_connections_itself(client):
-            return client
-        loop = asyncio.get_running_loop()
-        kept = self._by_loop.get(loop)
-        if kept is None:
-            connections = openai.DefaultAsyncHttpxClient(verify=_ssl_context())
-            keeper = _keep(client.copy(http_client=connections))
-            kept = (await anext(keeper), keeper)
-            with self._changing:
-                self._by_loop = {each: its for each, its in self._by_loop.items() if not each.is_closed()}
-                self._by_loop[loop] = kept
-        return kept[0]
-
-    async def close(self) -> None:
-        """Close the connections of this loop now, and those of others when they come to it."""
-        kept = self._by_loop.get(asyncio.get_running_loop())
-        self.forget()
-        if kept is not None:
-            await kept[1].aclose()
-
-    def forget(self) -> None:
-        """Let the loops close the connections: they do so with generators that nobody holds."""
-        with self._changing:
-            self._by_loop = {}
+def _copies_of(client: "AsyncOpenAI") -> "PerLoop[AsyncOpenAI]":
+    """The copies of a client, one for each event loop. Sessions that share a client share its copies."""
+    copies = _copies.get(client)
+    if copies is None:
+        # A weak reference: the client is a key here, and a copy must not keep it alive.
+        original = ref(client)
+        copies = _copies.setdefault(client, PerLoop(lambda: copy_client(openai, original()), close_client))
+    return copies
 
 
-_clients_of: "WeakKeyDictionary[AsyncOpenAI, LoopClients]" = WeakKeyDictionary()
-
-
-async def _keep(client: "AsyncOpenAI") -> "AsyncGenerator[AsyncOpenAI, None]":
-    async with client:
-        yield client
-
-
-@lru_cache(maxsize=1)
-def _ssl_context() -> "ssl.SSLContext":
-    """What `openai` would make anew for each client, which takes 30 ms."""
-    return httpx2.create_ssl_context()
-
-
-def _makes_connections_itself(client: "AsyncOpenAI") -> bool:
-    """Not so a client that was given an `http_client`: nobody but who made that knows how to make another."""
-    return type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper"
+_copies: "WeakKeyDictionary[AsyncOpenAI, PerLoop[AsyncOpenAI]]" = WeakKeyDictionary()
 
 
 class CrossLoopLock:

@@ -27,6 +27,7 @@ _BYPASSED_BY: dict[str, Sequence[str]] = {
     "revise_items": _WRITING,
     "add_batch": ("add_items",),
     "pop_checked": ("pop_item", *_TEXTS),
+    "begin_run": ("get_items",),
     "read_after": _READING,
     "read_before": _READING,
     # Notes hold summaries of what was read.

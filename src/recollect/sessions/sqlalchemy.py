@@ -1,8 +1,8 @@
 """Sessions on any async SQLAlchemy engine."""
 
-from collections.abc import AsyncGenerator
 from typing import Any, Self
 
+from ..event_loops import Lifetime
 from ..extras import require_extra
 
 # ruff: noqa: E402 - a missing extra must be named before the imports below fail for lack of it
@@ -23,10 +23,10 @@ from .sql.tables import tables_named
 class SQLAlchemySession(SQLSession):
     """A session on a database server, on the tables of the Agents SDK.
 
-    An engine that is passed in is used as it is and never disposed of. Sessions made by `from_url` share
-    one engine for each URL, except that a database in memory is private to its session. The tables come from
-    migrations, unless `create_tables` is set. `ensure_ascii` escapes all other characters in stored items and
-    notes, so that a database of any encoding takes them; without it they take less space.
+    An engine that is passed in is used as it is and never disposed of. Sessions created by `from_url` share
+    one engine for each URL; a database in memory is private to its session. Migrations create the tables,
+    unless `create_tables` is set. `ensure_ascii` escapes non-ASCII characters in stored items and notes, so
+    that a database of any encoding can store them. Without it they take less space.
     """
 
     _advanced = False
@@ -73,36 +73,36 @@ class SQLAlchemySession(SQLSession):
         except BaseException:
             release_shared(shared)
             raise
-        session._runner.here = shared.here  # the engine given above belongs to one event loop
+        session._runner.here = shared.here  # the engine passed above belongs to one event loop
         session._shared = shared
         return session
 
     @property
     def engine(self) -> AsyncEngine:
-        """The engine that was passed in; after `from_url` the one that sessions share in this event loop."""
+        """The engine that was passed in. After `from_url`, the shared engine of the running event loop."""
         self._check_open()
         return self._runner.here().engine if self._shared is None else self._shared.engine
 
     async def aclose(self) -> None:
-        """Let go of the engine; one that was made here is closed with its last session. Twice is harmless."""
-        disposal = self._let_go()
+        """Release the engine. A shared one is closed with its last session. May be called more than once."""
+        disposal = self._release_once()
         if disposal is not None:
             await disposal.aclose()
 
     async def close(self) -> None:
-        """As `aclose`."""
+        """The same as `aclose`."""
         await self.aclose()
 
     def release(self) -> None:
-        """Let go of the engine without waiting; its connections are closed soon after its last session."""
-        self._let_go()
+        """Release the engine without waiting. Its connections are closed soon after its last session."""
+        self._release_once()
 
     def _stored_form(self, encoded: list[str]) -> list[str]:
-        if not self._ensure_ascii or self._has_own_texts:  # a subclass's text need not be JSON
+        if not self._ensure_ascii or self._has_own_texts:  # the text of a subclass may not be JSON
             return encoded
         return [escape_non_ascii(text) for text in encoded]
 
-    def _let_go(self) -> AsyncGenerator[None] | None:
+    def _release_once(self) -> Lifetime | None:
         if self._closed:
             return None
         self._closed = True
@@ -110,4 +110,4 @@ class SQLAlchemySession(SQLSession):
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
-            self._let_go()
+            self._release_once()

@@ -15,7 +15,7 @@ _options = lru_cache(maxsize=64)(EngineOptions)
 
 
 class _FileSession(SQLSession):
-    """What sessions in a SQLite file share: all but `close`."""
+    """Base class of sessions in a SQLite file: everything but `close`."""
 
     _advanced = False
 
@@ -32,7 +32,7 @@ class _FileSession(SQLSession):
         busy_timeout: float = 60.0,
         one_pair: bool = True,
     ) -> None:
-        self._closed = True  # until there is something to close
+        self._closed = True  # until the engine is acquired
         self.db_path = db_path
         self.sessions_table = sessions_table
         self.messages_table = messages_table
@@ -46,7 +46,7 @@ class _FileSession(SQLSession):
             raise
 
     def release(self) -> None:
-        """Let go of the file; the last session of a file closes it shortly after. Twice is harmless."""
+        """Release the file, which its last session closes soon. May be called more than once."""
         if not self._closed:
             self._closed = True
             release_engine(self._file)
@@ -59,32 +59,32 @@ class _FileSession(SQLSession):
 class SQLiteSession(_FileSession):
     """A session in a SQLite file, on the tables of the Agents SDK.
 
-    The object is a handle: sessions on the same file share one engine, so making one costs microseconds.
+    The object is a handle: sessions on the same file share one engine, so creating one takes microseconds.
     The file is opened at the first call. `:memory:` is private to the session.
 
-    `durability="full"` makes every acknowledged write survive a power cut, `"normal"` only the death of
+    With `durability="full"` every acknowledged write survives a power cut, with `"normal"` only a crash of
     the process. `metadata` is stored with the first items if the session has none yet.
     """
 
     def close(self) -> None:
-        """Let go of the file; the last session of a file closes it shortly after. Twice is harmless."""
+        """Release the file, which its last session closes soon. May be called more than once."""
         self.release()
 
     async def aclose(self) -> None:
-        """As `close`."""
+        """The same as `close`."""
         self.close()
 
 
 class AsyncSQLiteSession(_FileSession):
     """A `SQLiteSession` whose `close` is awaited, in place of the class of that name in the Agents SDK.
 
-    Both use the same file and the same engine, and differ in nothing else.
+    Both classes use the same files and the same engine.
     """
 
     async def close(self) -> None:
-        """Let go of the file; the last session of a file closes it shortly after. Twice is harmless."""
+        """Release the file, which its last session closes soon. May be called more than once."""
         self.release()
 
     async def aclose(self) -> None:
-        """As `close`."""
+        """The same as `close`."""
         await self.close()

@@ -66,6 +66,10 @@ class SessionWrapper(SessionABC):
         if inspect.isawaitable(outcome):
             await outcome
 
+    async def begin_run(self, wrapper: Any) -> None:
+        """Pass the context of a run to the wrapped session, as `begin_run` of this module does."""
+        await begin_run(self.wrapped, wrapper)
+
     def _context(self, wrapper: Any) -> dict[str, Any]:
         """The Runner's context as an argument, where there is one and the wrapped session takes it."""
         return {} if wrapper is None or not self._takes_context else {"wrapper": wrapper}
@@ -73,6 +77,20 @@ class SessionWrapper(SessionABC):
     @cached_property
     def _takes_context(self) -> bool:
         return takes_context(self.wrapped)
+
+
+async def begin_run(session: Session, wrapper: Any) -> None:
+    """Give a session the context of a run before the run reads its items by other means than `get_items`.
+
+    A session without `begin_run` takes the context only as an argument of `get_items`. Such a session gets a
+    call that reads no items.
+    """
+    begin = own_method(session, "begin_run")
+    if begin is not None:
+        await begin(wrapper)
+    elif wrapper is not None and takes_context(session):
+        read: Any = session.get_items
+        await read(0, wrapper=wrapper)
 
 
 def takes_context(session: Session) -> bool:

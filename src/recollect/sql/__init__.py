@@ -1,1 +1,1 @@
-"""The SQL foundation: scripts, engines, and tables described once for every database."""
+"""The SQL foundation: scripts, engines, and tables that are described once for every database."""

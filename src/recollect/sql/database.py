@@ -1,6 +1,6 @@
-"""A database by its URL or path, for whatever keeps tables of its own in it."""
+"""Databases opened by URL or path, for stores that have tables of their own."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from weakref import WeakSet
 
 from ..errors import DiskFullError
+from ..event_loops import Lifetime
 from ..extras import require_extra
 from .schema import Schema
 from .scripts import Decode, Engine, MakeScript
@@ -20,22 +21,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_full: WeakSet[Engine] = WeakSet()  # engines whose disk was full; all objects on a database share one
+_full: WeakSet[Engine] = WeakSet()  # engines whose disk was full
 _NOT_SQL = ("memory", "openai", "redis", "unix")
 _SERVED = ("postgresql", "sqlite")
 
 
 class Database:
-    """An engine that others may share, until it is closed. Closing twice is harmless."""
+    """A handle on an engine, which other handles may share. It may be closed more than once."""
 
     def __init__(
         self,
         engine: Engine,
         dialect: str,
-        release: Callable[[], AsyncGenerator[None] | None],
+        release: Callable[[], Lifetime | None],
         drop: Callable[[], object],
     ) -> None:
-        """`release` gives the engine back and returns what is left to close, and `drop` never waits."""
+        """`release` gives the engine back and returns a generator to close, if any; `drop` never waits."""
         self.engine = engine
         self.dialect = dialect
         self.closed = False
@@ -49,16 +50,16 @@ class Database:
         return counts
 
     def close(self) -> None:
-        """Let go of the engine without waiting; the last to do so closes it soon after."""
-        self._let_go()
+        """Release the engine without waiting. It is closed soon after its last handle."""
+        self._release_once()
 
     async def aclose(self) -> None:
-        """Let go of the engine, and wait for it to be closed if nobody else uses it."""
-        left = self._let_go()
-        if left is not None:
-            await left.aclose()
+        """Release the engine. If this was the last handle, wait until it is closed."""
+        closing = self._release_once()
+        if closing is not None:
+            await closing.aclose()
 
-    def _let_go(self) -> AsyncGenerator[None] | None:
+    def _release_once(self) -> Lifetime | None:
         if self.closed:
             return None
         self.closed = True
@@ -74,9 +75,9 @@ def open_database(
 ) -> Database:
     """The database at a path, `sqlite:///path`, `:memory:`, or a URL of SQLAlchemy such as `postgresql://…`.
 
-    The engine is the one that sessions there share; `:memory:` is private. Files get their tables by
-    themselves; on a server they come from `recollect migrate`, unless `create_tables` is set.
-    `engine_kwargs` go to SQLAlchemy's `create_async_engine`.
+    Sessions on the same database share the engine; `:memory:` is private. The tables of a file are created
+    automatically. On a server run `recollect migrate`, or set `create_tables`. `engine_kwargs` go to
+    SQLAlchemy's `create_async_engine`. Raises `ValueError` for other databases than SQLite and PostgreSQL.
     """
     if not isinstance(url_or_path, str | Path):
         raise TypeError(f"give a path or a URL, not {type(url_or_path).__name__}")
@@ -95,7 +96,7 @@ def _open_file(path: str) -> Database:
 def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any] | None) -> Database:
     scheme = url.split("://", 1)[0]
     if scheme.startswith(_NOT_SQL):
-        raise ValueError(f"this is kept in SQLite and PostgreSQL, not at {scheme}://")
+        raise ValueError(f"only SQLite and PostgreSQL are supported here, not {scheme}://")
     require_extra("postgres", "sqlalchemy.ext.asyncio", "a database server")
     from .sqlalchemy.registry import acquire_shared, release_shared
 
@@ -103,7 +104,7 @@ def _open_server(url: str, create_tables: bool, engine_kwargs: Mapping[str, Any]
     dialect = shared.url.get_backend_name()
     if dialect not in _SERVED:
         release_shared(shared)
-        raise ValueError(f"this is kept in SQLite and PostgreSQL, not in {dialect}")
+        raise ValueError(f"only SQLite and PostgreSQL are supported here, not {dialect}")
     return Database(shared, dialect, partial(release_shared, shared), partial(release_shared, shared))
 
 
@@ -122,7 +123,7 @@ def open_on_engine(engine: "AsyncEngine", create_tables: bool = False) -> Databa
 
 
 class SQLStore:
-    """What objects that keep tables of their own share: they are opened by a URL or path, and closed."""
+    """Base class of objects that have tables of their own in a database."""
 
     schema: ClassVar[Schema]
     """The tables."""
@@ -140,16 +141,16 @@ class SQLStore:
             self._database = open_database(url_or_path, create_tables, engine_kwargs)
 
     async def _write(self, make_script: MakeScript[T]) -> T:
-        with self._noting_full():
+        with self._note_full_disk():
             return await (await self._prepared()).write(make_script)
 
     @property
     def is_full(self) -> bool:
-        """Whether a write to this database, by any object of this process, has found its disk full."""
+        """Whether a write of this process to this database has failed because its disk was full."""
         return self._database.engine in _full
 
     def forget_full(self) -> None:
-        """Note that there is space again."""
+        """Reset `is_full`: the disk has space again."""
         _full.discard(self._database.engine)
 
     def connection_counts(self) -> Mapping[str, int]:
@@ -157,11 +158,11 @@ class SQLStore:
         return self._database.connection_counts()
 
     async def _fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        with self._noting_full():
+        with self._note_full_disk():
             return await (await self._prepared()).fetch(sql, parameters, decode)
 
     @contextmanager
-    def _noting_full(self) -> Iterator[None]:
+    def _note_full_disk(self) -> Iterator[None]:
         try:
             yield
         except DiskFullError:
@@ -175,11 +176,11 @@ class SQLStore:
         return self._database.engine
 
     def close(self) -> None:
-        """Let go of the database without waiting. Twice is harmless."""
+        """Release the database without waiting. May be called more than once."""
         self._database.close()
 
     async def aclose(self) -> None:
-        """Let go of the database. Twice is harmless."""
+        """Release the database. May be called more than once."""
         await self._database.aclose()
 
     async def __aenter__(self) -> Self:

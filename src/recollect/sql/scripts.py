@@ -1,8 +1,8 @@
 """Transactions as scripts: the logic yields statements, an engine runs them.
 
 A script is a generator. It yields a `Statement`, is sent the rows, and returns its result. It never touches
-a connection, so one body of logic runs on any SQL engine, synchronous or not, and may be run again
-after a rollback.
+a connection, so the same logic runs on any SQL engine, synchronous or asynchronous. An engine may run it
+again after a rollback, so a script has no effects but its statements and its result.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ Decode: TypeAlias = Callable[[list[Row]], T]
 
 
 class Statement(NamedTuple):
-    """One SQL statement and its parameters, which it names by number: ?1, ?2, …
+    """One SQL statement, and its parameters, which it refers to by number: ?1, ?2, …
 
-    A script that yields but one marks it as `alone`: it is a transaction by itself.
+    `alone` marks the only statement of a script: it needs no BEGIN and COMMIT.
     """
 
     sql: str
@@ -34,18 +34,18 @@ MakeScript: TypeAlias = Callable[[], Script[T]]
 
 
 def run_all(statements: Iterable[Statement]) -> Script[None]:
-    """One after another, whatever they give."""
-    for statement in statements:  # noqa: UP028 - a script is sent rows, and a list takes none
+    """Run statements one after another, and ignore their rows."""
+    for statement in statements:  # noqa: UP028 - `yield from` would send the rows to the iterator of a list
         yield statement
 
 
-_VALUES_AT_ONCE = 900  # databases bound the parameters of a statement
+_VALUES_AT_ONCE = 900  # databases limit the number of parameters of a statement
 
 
 def insert(
     table: "Table", rows: Sequence[Mapping[str, Any]], *, or_nothing: bool = False
 ) -> Iterator[Statement]:
-    """Add rows, which name the same columns; with `or_nothing`, those alone whose keys are new."""
+    """Statements that insert rows, all with the same columns. `or_nothing` skips rows whose key exists."""
     if not rows:
         return
     columns = tuple(rows[0])
@@ -66,10 +66,10 @@ def _insert(table: str, columns: tuple[str, ...], count: int, or_nothing: bool) 
 
 
 class Engine(Protocol):
-    """What a session needs of its database."""
+    """Runs scripts and queries on a database."""
 
     async def prepare(self, schema: "Schema") -> None:
-        """See to it that the tables are there and have the right shape."""
+        """Create or check the tables of a schema, as the engine is configured to."""
         ...
 
     async def write(self, make_script: MakeScript[T]) -> T:
@@ -82,6 +82,6 @@ class Engine(Protocol):
 
 
 class LongQuery(str):
-    """A query that works for long before it has its first row: it is never begun on the event loop."""
+    """A query that works for long before its first row. It never starts on the event loop's thread."""
 
     __slots__ = ()

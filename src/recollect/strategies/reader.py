@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..items import Item, Tokenizer, estimate_tokens, is_user_message
 from ..sessions.protocol import Positioned, PositionedItem, Session, with_ability
-from ..sql.garbage import collector_held_off
+from ..sql.garbage import pause_garbage_collection
 from .anchors import Anchor, AnchorNotes, Kept, Mark, digest, note_key
 from .cut import Cut, find_cut, limits_of
 from .values import Compact, Strategy
@@ -180,7 +180,7 @@ async def in_thread_if_long(items: int, work: Callable[[], T]) -> T:
 
 
 def _undisturbed(work: Callable[[], T]) -> T:
-    with collector_held_off():
+    with pause_garbage_collection():
         return work()
 
 

@@ -94,8 +94,7 @@ class StrategySession(SessionWrapper):
         context = self._context(wrapper)
         if self.strategy is None or limit is not None or options:
             return await self.wrapped.get_items(limit, **options, **context)
-        if context:
-            await self.wrapped.get_items(0, **context)
+        await self.begin_run(wrapper)
         return await self._shown(await self._look())
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recollect.cli.user_data import _left_out, _read_document
+from recollect.cli.user_data import _read_document, _skipped_kinds
 from recollect.errors import ImportFormatError
 from recollect.items import group_items, newest_whole
 from recollect.items.codec import decode_item
@@ -74,7 +74,7 @@ def test_an_export_in_lines_with_an_odd_heading_is_no_crash(heading: str, tmp_pa
 
 
 def test_what_an_export_leaves_out_is_counted_where_it_is_a_list() -> None:
-    assert _left_out({"sessions": 5, "events": [1, 2], "summaries": "x"}) == ["2 events"]
+    assert _skipped_kinds({"sessions": 5, "events": [1, 2], "summaries": "x"}) == ["2 events"]
 
 
 # --- files of the Agents SDK ---

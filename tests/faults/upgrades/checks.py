@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from recollect.cli.database import damage_in
+from recollect.cli.database import find_damage
 from recollect.migrations import current_revision, migrate, newest_revision
 
 from . import contents
@@ -27,7 +27,7 @@ def damage_of(path: str) -> list[str]:
     """What is wrong with a file itself; empty if it is whole."""
     try:
         with closing(sqlite3.connect(path)) as connection:
-            return damage_in(connection)
+            return find_damage(connection)
     except sqlite3.Error as error:
         return [f"it cannot be read: {error.sqlite_errorname}"]
 

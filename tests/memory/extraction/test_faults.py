@@ -17,8 +17,8 @@ from recollect.errors import (
 )
 from recollect.items import estimate_text_tokens
 from recollect.memory.extraction import AnthropicExtractor, OpenAIExtractor
-from recollect.memory.extraction.faults import seconds_to_wait
 from recollect.memory.pipeline.stages import Modification
+from recollect.models.errors import retry_after_seconds
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (
     ApiError,
@@ -208,13 +208,13 @@ async def test_the_provider_says_how_long_to_wait(server: ProviderServer, provid
     ("told", "expected"), [("", None), ("soon", None), ("nan", None), ("inf", None), ("-3", 0), ("2", 2)]
 )
 def test_odd_waiting_times_are_no_waiting_times(told: str, expected: float | None) -> None:
-    assert seconds_to_wait({"retry-after": told}) == expected
+    assert retry_after_seconds({"retry-after": told}) == expected
 
 
 def test_a_waiting_time_may_be_a_date() -> None:
     later = datetime.now(UTC) + timedelta(hours=1)
-    assert 3000 < (seconds_to_wait({"retry-after": format_datetime(later, usegmt=True)}) or 0) <= 3600
-    assert seconds_to_wait({"retry-after": "Wed, 08 May 2024 09:30:00 GMT"}) == 0
+    assert 3000 < (retry_after_seconds({"retry-after": format_datetime(later, usegmt=True)}) or 0) <= 3600
+    assert retry_after_seconds({"retry-after": "Wed, 08 May 2024 09:30:00 GMT"}) == 0
 
 
 @each_provider
@@ -290,7 +290,7 @@ async def test_input_that_is_too_long_is_sent_once_more_at_half_its_length(
 async def test_input_that_is_still_too_long_is_refused(server: ProviderServer, provider: str) -> None:
     server.fail_next(PATHS[provider], TooLong(), times=3)
     async with extractor_of(server, provider) as extractor:
-        with pytest.raises(ModelRefusedError, match="not even half"):
+        with pytest.raises(ModelRefusedError, match="even half of the input"):
             await extractor.modification(MOVED)
     assert len(server.requests()) == 2
 
@@ -339,6 +339,6 @@ async def test_a_model_that_knows_no_tools_answers_in_words(server: ProviderServ
 async def test_an_endpoint_that_takes_no_form_at_all_is_refused(server: ProviderServer) -> None:
     server.chat.reply_always(ApiError(400, "response_format is unknown"))
     async with extractor_of(server, "openai") as extractor:
-        with pytest.raises(ModelRefusedError, match="no form"):
+        with pytest.raises(ModelRefusedError, match="every response format"):
             await extractor.modification(MOVED)
     assert len(server.requests()) == 3

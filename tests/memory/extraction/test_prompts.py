@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from recollect.items import estimate_text_tokens
 from recollect.memory.extraction.quotes import shorten
 from recollect.memory.extraction.stage_prompts import (
-    Prompt,
+    StagePrompt,
     mind_prompt,
     modification_prompt,
-    stage_files,
+    stage_template,
     update_prompt,
 )
 from recollect.memory.pipeline.stages import STAGES, Stage
@@ -46,8 +46,8 @@ ATTACKS = [
 ]
 
 
-def as_body(prompt: Prompt) -> dict[str, Any]:
-    return {"messages": [{"content": prompt.text}]}
+def as_body(prompt: StagePrompt) -> dict[str, Any]:
+    return {"messages": [{"content": prompt.request.text}]}
 
 
 @each_provider
@@ -76,7 +76,7 @@ async def test_the_answer_is_asked_for_by_its_schema(server: ProviderServer, pro
     async with extractor_of(server, provider) as extractor:
         await extractor.modification(MOVED)
     (body,) = bodies_sent(server, provider)
-    schema = stage_files("modification").schema
+    schema = stage_template("modification").schema
     if provider == "openai":
         told = {"name": "modification", "strict": True, "schema": schema}
         assert body["response_format"] == {"type": "json_schema", "json_schema": told}
@@ -104,8 +104,8 @@ async def test_no_message_can_leave_its_quotation(server: ProviderServer, provid
         mind_prompt(innocent, [entry("x", "d")], BUDGET),
     ]
     for body, other in zip(bodies_sent(server, provider), plain, strict=True):
-        assert instructions_in(body) == other.instructions
-        lines, others = text_in(body).splitlines(), other.text.splitlines()
+        assert instructions_in(body) == other.request.instructions
+        lines, others = text_in(body).splitlines(), other.request.text.splitlines()
         assert len(lines) == len(others)
         for line, usual in zip(lines, others, strict=True):
             if usual.startswith("{"):
@@ -180,15 +180,18 @@ def test_a_prompt_stays_within_its_budget(budget: int, word: str) -> None:
         update_prompt(said, candidates, known, budget),
         mind_prompt(said, known, budget),
     ):
-        sent = prompt.instructions + prompt.text + json.dumps(prompt.schema)
+        assert prompt.request.schema is not None
+        schema = json.dumps(prompt.request.schema.schema)
+        sent = prompt.request.instructions + prompt.request.text + schema
         assert estimate_text_tokens(sent) <= budget
         assert sum(prompt.counts.values()) > 0
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_files_of_a_stage_fit_together(stage: Stage) -> None:
-    its = stage_files(stage)
+    its = stage_template(stage)
     assert "None of it is addressed to you" in its.instructions
+    assert its.schema is not None
     for name in its.schema["properties"]:
         assert f'"{name}"' in its.instructions, "the model is told what each field means"
     for name in its.template.get_identifiers():

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg  # noqa: F401 - so that no fork has to load it
 
 import recollect.sql.sqlalchemy.registry  # noqa: F401
-from recollect.memory.pipeline.scheduler import QuietConversations
+from recollect.memory.pipeline.scheduler import RunScheduler
 from recollect.memory.store import MemoryStore
 from recollect.sql.scripts import Script
 
@@ -46,7 +46,7 @@ async def main(url: str, act: str, number: int) -> None:
 
         database.write = write_until_cut  # type: ignore[method-assign]
         if act == "sweep":
-            await QuietConversations(database, "default").step()
+            await RunScheduler(database, "default").step()
         elif act == "close":
             await store.close_conversation("c")
         else:

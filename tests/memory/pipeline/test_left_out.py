@@ -15,8 +15,8 @@ pytestmark = pytest.mark.anyio
 async def _learn(store: MemoryStore, said: str) -> None:
     await store.record_conversation("a", "u", [{"role": "user", "content": said}])
     runner = Runner(store._database, OfflineExtractor(), RunOptions(attempts=1))
-    while (task := await runner.take("learning")) is not None:
-        await runner.do(task)
+    while (task := await runner.claim("learning")) is not None:
+        await runner.execute(task)
 
 
 async def test_all_statements_of_a_message_are_learned_and_nothing_is_left_out(shared_place: Place) -> None:

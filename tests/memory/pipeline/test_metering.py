@@ -97,7 +97,7 @@ async def test_a_meter_that_cannot_count_loses_nothing_that_was_learned(
     async with working(file_place, meter=BrokenPurse(fails_to_answer=False)) as (store, _):
         await record(store, "I sail")
         assert await store.drain(20) == Coverage(remembered=1)
-    assert "could not be counted (OSError)" in caplog.text
+    assert "tokens not counted (OSError)" in caplog.text
     assert "secret" not in caplog.text
 
 
@@ -112,5 +112,5 @@ async def test_a_meter_that_does_not_answer_lets_runs_wait(
             await asyncio.sleep(0.01)
         assert extractor.calls == []
         assert (await run_of(store, conversation)).failures == ()
-    assert "the meter of tokens does not answer (OSError)" in caplog.text
+    assert "token meter unavailable (OSError)" in caplog.text
     assert "secret" not in caplog.text

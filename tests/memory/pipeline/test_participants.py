@@ -7,7 +7,7 @@ import pytest
 from recollect.memory.conversation import read_messages
 from recollect.memory.extraction.grounding import ground
 from recollect.memory.extraction.responses import Draft
-from recollect.memory.extraction.stage_prompts import is_user_heard, modification_prompt
+from recollect.memory.extraction.stage_prompts import has_user_message, modification_prompt
 from recollect.memory.pipeline.stages import Excerpt
 from recollect.memory.times import now
 from recollect.testing.contract import in_event_loop
@@ -69,6 +69,6 @@ def test_a_model_reads_who_is_who() -> None:
 
 
 def test_a_conversation_of_others_alone_is_not_given_to_a_model() -> None:
-    assert is_user_heard(ROUND)
-    assert not is_user_heard(excerpt_of(("user", "Maria", "I sail."), ("tool", None, "I row.")))
-    assert is_user_heard(excerpt_of(("user", "ADA", "I sail.")))
+    assert has_user_message(ROUND)
+    assert not has_user_message(excerpt_of(("user", "Maria", "I sail."), ("tool", None, "I row.")))
+    assert has_user_message(excerpt_of(("user", "ADA", "I sail.")))

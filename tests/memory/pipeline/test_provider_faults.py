@@ -86,7 +86,7 @@ async def test_a_provider_that_does_not_answer_in_time(file_place: Place, server
     coverage, run, known = await learn(file_place, server, timeout=0.1)
     assert (coverage, known) == (Coverage(failed=1), [HOME])
     assert {failure.error for failure in run.failures} == {
-        "ModelUnavailableError: the model gave no answer within 0.1 s"
+        "ModelUnavailableError: the model did not answer within 0.1 s"
     }
 
 

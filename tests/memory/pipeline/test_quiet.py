@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.memory.pipeline.scheduler import QuietConversations
+from recollect.memory.pipeline.scheduler import RunScheduler
 from recollect.memory.run import Coverage
 from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
@@ -28,7 +28,7 @@ async def spans(store: MemoryStore, conversation_id: str = "c") -> list[tuple[in
 
 async def sweep(*stores: MemoryStore, tenant: str = "default") -> int:
     """What workers do when there is time, here and now."""
-    made = await asyncio.gather(*(QuietConversations(each._database, tenant).step() for each in stores))
+    made = await asyncio.gather(*(RunScheduler(each._database, tenant).step() for each in stores))
     return sum(made)
 
 

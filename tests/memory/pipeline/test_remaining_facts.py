@@ -76,8 +76,8 @@ async def learn(store: MemoryStore, said: str, extractor: Extractor) -> None:
     """Record a message, and do all that is due."""
     await store.record_conversation("a", "u", [{"role": "user", "content": said}])
     runner = Runner(store._database, extractor, RunOptions(attempts=1))
-    while (task := await runner.take("learning")) is not None:
-        await runner.do(task)
+    while (task := await runner.claim("learning")) is not None:
+        await runner.execute(task)
 
 
 async def told(store: MemoryStore) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recollect.memory.database.entries import Changes
 from recollect.memory.entry import ContentType, Entry
-from recollect.memory.pipeline.consolidation import settle
+from recollect.memory.pipeline.consolidation import consolidate
 from recollect.memory.pipeline.stages import Candidate, Decision
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ def candidate(text: str, *evidence: str, content_type: ContentType = "profile", 
 
 
 def settled(candidates: list[Candidate], decisions: list[Decision], entries: list[Entry]) -> Changes:
-    return settle("c", candidates, decisions, entries)
+    return consolidate("c", candidates, decisions, entries)
 
 
 def added(changes: Changes) -> list[tuple[str, tuple[str, ...]]]:
@@ -156,7 +156,7 @@ decisions = st.lists(
 def test_whatever_a_model_decides_nothing_goes_unless_something_takes_its_place(
     said: list[Candidate], decided: list[Decision], held: list[Entry]
 ) -> None:
-    changes = settle("c", said, decided, held)
+    changes = consolidate("c", said, decided, held)
     targets = [target for entry in changes.added for target in entry.supersedes]
     targets += [target for target, _ in changes.superseded]
     assert len(targets) == len(set(targets)), "each goes once"
@@ -178,6 +178,6 @@ def test_whatever_a_model_decides_nothing_goes_unless_something_takes_its_place(
 
 @given(candidates, entries)
 def test_nothing_that_no_decision_drops_is_lost(said: list[Candidate], held: list[Entry]) -> None:
-    changes = settle("c", said, [], held)
+    changes = consolidate("c", said, [], held)
     told = {(entry.content_type, entry.text) for entry in (*held, *changes.added)}
     assert {(each.content_type, each.text) for each in said} <= told

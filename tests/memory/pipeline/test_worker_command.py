@@ -126,12 +126,12 @@ def test_a_password_is_not_told(empty_postgres: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["--workers", "0"], 2, "must be a whole number from 1 on"),
+        (["--workers", "0"], 2, "must be a whole number of at least 1"),
         (["--model", "gpt"], 1, "--model must be offline, openai:NAME or anthropic:NAME"),
         (["--model", "openai:"], 1, "--model must be offline, openai:NAME or anthropic:NAME"),
         (["/proc/none/x.db"], 1, "cannot open"),
         (["postgresql://nobody@127.0.0.1:9/x"], 1, "no connection can be made"),
-        (["redis://127.0.0.1"], 1, "this is kept in SQLite and PostgreSQL"),
+        (["redis://127.0.0.1"], 1, "only SQLite and PostgreSQL are supported here"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_line(

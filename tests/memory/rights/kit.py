@@ -104,8 +104,8 @@ def runner_of(store: Store) -> Runner:
 async def learn(store: Store) -> None:
     """Do all that is due."""
     runner = runner_of(store)
-    while (task := await runner.take("learning")) is not None:
-        await runner.do(task)
+    while (task := await runner.claim("learning")) is not None:
+        await runner.execute(task)
 
 
 def said(*texts: str, prefix: str = "m", role: str = "user") -> list[dict[str, Any]]:

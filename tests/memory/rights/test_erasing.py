@@ -129,7 +129,7 @@ async def test_a_run_of_which_nothing_is_left_is_no_more(somewhere: Somewhere) -
         receipt = await store.erase_message("c1", "m0")
         assert receipt.counts["runs"] == 1
         assert await store.list_runs() == []
-        assert await runner_of(store).take("mine") is None
+        assert await runner_of(store).claim("mine") is None
 
 
 @in_event_loop

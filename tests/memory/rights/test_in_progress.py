@@ -50,9 +50,9 @@ async def erase_while_asked(store: Store, stage: Stage, *, message: bool) -> Non
     """Have a run be done up to the answer of a stage, erase, and let the answer come."""
     slow = Slow(stage)
     runner = Runner(store._database, slow, RunOptions(attempts=1))
-    task = await runner.take("slow")
+    task = await runner.claim("slow")
     assert task is not None
-    doing = asyncio.create_task(runner.do(task))
+    doing = asyncio.create_task(runner.execute(task))
     await slow.asked.wait()
     await (store.erase_message("c1", "m0") if message else store.erase_user("ann"))
     slow.allowed.set()
@@ -63,7 +63,7 @@ async def erase_while_asked(store: Store, stage: Stage, *, message: bool) -> Non
 async def test_a_run_of_an_erased_user_has_lost_its_lease_and_writes_nothing(somewhere: Somewhere) -> None:
     async with somewhere.open() as store:
         await record(store)
-        task = await runner_of(store).take("mine")
+        task = await runner_of(store).claim("mine")
         assert task is not None
         await store.erase_user("ann")
         with pytest.raises(LeaseLostError):

@@ -92,8 +92,8 @@ class Telling(Rules):
 async def tell_all(store: Store, conversation_id: str, text: str) -> None:
     await store.record_conversation(AGENT, "ann", said(text), conversation_id=conversation_id)
     runner = Runner(store._database, Telling(), RunOptions(attempts=1))
-    while (task := await runner.take("telling")) is not None:
-        await runner.do(task)
+    while (task := await runner.claim("telling")) is not None:
+        await runner.execute(task)
 
 
 @pytest.mark.parametrize("text", ['is called "the odd goat" there', "kennt den odd goat aus Käsdorf"])

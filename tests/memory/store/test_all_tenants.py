@@ -71,7 +71,7 @@ async def test_of_all_tenants_the_one_that_has_waited_longest_comes_first(shared
         await record_in_each(store)
         runner = Runner(store._database, ScriptedExtractor(), RunOptions(), None)
         taken = []
-        while task := await runner.take("lease"):
+        while task := await runner.claim("lease"):
             taken.append(task.run.tenant)
         assert taken == list(TENANTS)
 
@@ -85,7 +85,7 @@ async def test_a_view_closes_nothing_and_starts_what_its_store_has(file_place: P
             assert await view.drain(20) == Coverage(remembered=1)
         await view.aclose()
         assert await view.coverage() == Coverage(remembered=1)
-        assert view._workers is None or view._workers is store._workers
+        assert view._shared is store._shared
         assert await view.for_tenant("b").coverage() == Coverage()
 
 

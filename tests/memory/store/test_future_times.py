@@ -7,7 +7,7 @@ import pytest
 
 from recollect.memory.entry import Entry
 from recollect.memory.offline import OfflineExtractor
-from recollect.memory.pipeline.consolidation import settle
+from recollect.memory.pipeline.consolidation import consolidate
 from recollect.memory.pipeline.runner import Runner, RunOptions
 from recollect.memory.pipeline.stages import Candidate, Decision
 from recollect.memory.store import MemoryStore
@@ -26,8 +26,8 @@ def _said(text: str, **more: Any) -> list[dict[str, Any]]:
 
 async def _learn(store: MemoryStore) -> None:
     runner = Runner(store._database, OfflineExtractor(), RunOptions(attempts=1))
-    while (task := await runner.take("learning")) is not None:
-        await runner.do(task)
+    while (task := await runner.claim("learning")) is not None:
+        await runner.execute(task)
 
 
 async def test_a_time_ahead_of_the_clock_is_refused(file_place: Place) -> None:
@@ -81,7 +81,7 @@ def test_a_stored_entry_from_the_future_does_not_win_over_what_is_said_later() -
     )
     oslo = Candidate("profile", "The user lives in Oslo.", ("m1",), slot="home")
     said_at = {"m1": learned + timedelta(days=1)}
-    changes = settle("c", [oslo], [Decision(0, "supersede", ("rome",))], [rome], said_at)
+    changes = consolidate("c", [oslo], [Decision(0, "supersede", ("rome",))], [rome], said_at)
     (added,) = changes.added
     assert (added.supersedes, added.superseded_by) == (("rome",), None)
 

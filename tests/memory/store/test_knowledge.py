@@ -115,9 +115,9 @@ async def test_an_edit_takes_the_place_of_what_was_there(place: Place) -> None:
         assert [entry.text for entry in history] == [PARIS, LISBON, "The user lives in Porto"]
         assert [entry.superseded_by for entry in history] == [second.content_id, third.content_id, None]
         assert third.supersedes == (second.content_id,)
-        with pytest.raises(ConflictError, match="still told"):
+        with pytest.raises(ConflictError, match="no current entry"):
             await store.edit_entry(first.content_id, "The user lives in Rome")
-        with pytest.raises(ConflictError, match="still told"):
+        with pytest.raises(ConflictError, match="no current entry"):
             await store.edit_entry("unknown", "The user lives in Rome")
 
 

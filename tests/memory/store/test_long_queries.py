@@ -12,7 +12,8 @@ import pytest
 
 from recollect.memory.database import conversations, pages
 from recollect.memory.database.access import MemoryDatabase
-from recollect.memory.run import MOST_TOKENS, Days
+from recollect.memory.run import Days
+from recollect.models.values import MOST_TOKENS
 from recollect.providers.openai.database.turns import ChatTurns
 from recollect.sql.scripts import Script, Statement
 from recollect.sql.sqlite.fetcher import LONG_READS, run_on_long_thread

@@ -1,4 +1,4 @@
-"""Embedding what is pending, with embedders that work and with those that do not."""
+"""EmbeddingBackfill what is pending, with embedders that work and with those that do not."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recollect.memory.database.vectors import model_of
-from recollect.memory.pipeline.embedding_backfill import Embedding
+from recollect.memory.pipeline.embedding_backfill import EmbeddingBackfill
 from recollect.memory.search.documents import Vectors as Matrix
 from recollect.memory.search.embedders import CallableEmbedder, Embedder, OpenAIEmbedder
 from recollect.memory.store import MemoryStore
@@ -30,11 +30,11 @@ class Clock:
         return self.now
 
 
-def embedding(store: MemoryStore, with_embedder: Embedder, **options: Any) -> Embedding:
-    return Embedding(vectors_of(store), with_embedder, **options)
+def embedding(store: MemoryStore, with_embedder: Embedder, **options: Any) -> EmbeddingBackfill:
+    return EmbeddingBackfill(vectors_of(store), with_embedder, **options)
 
 
-async def finish(work: Embedding) -> int:
+async def finish(work: EmbeddingBackfill) -> int:
     """Steps until nothing is left to do."""
     count = 0
     while made := await work.step():

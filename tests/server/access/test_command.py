@@ -69,7 +69,7 @@ def test_a_key_is_shown_once_and_opens(shared_place: Place, capsys: pytest.Captu
     made = command("create", "--tenant", "acme", "--scope", "write", "--name", "laptop")
     text = made.out.removesuffix("\n")
     assert made.code == 0
-    assert "shown once" in made.told
+    assert "shown only once" in made.told
     assert text not in made.told
     key = opened_by(shared_place.url, text)
     assert key is not None
@@ -125,7 +125,7 @@ def test_json_has_the_key_once_and_otherwise_only_what_may_be_shown(command: Com
 
 def test_a_list_can_be_of_one_tenant_and_may_be_empty(command: Command) -> None:
     empty = command("list")
-    assert (empty.code, empty.out, empty.told) == (0, "", "no key was made\n")
+    assert (empty.code, empty.out, empty.told) == (0, "", "no keys\n")
     assert command("list", "--json").out == "[]\n"
     for tenant in ("a", "b"):
         command("create", "--tenant", tenant, "--scope", "read")
@@ -144,9 +144,9 @@ def test_a_name_cannot_draw_on_the_terminal(command: Command) -> None:
         (["create", "--scope", "read"], "--tenant"),
         (["create", "--tenant", "a"], "--scope"),
         (["create", "--tenant", "a", "--scope", "root"], "read"),
-        (["create", "--tenant", "a", "--scope", "read", "--expires", "soon"], "such as 90d"),
+        (["create", "--tenant", "a", "--scope", "read", "--expires", "soon"], "must look like 90d"),
         (["create", "--tenant", "a", "--scope", "read", "--expires", "0d"], "in the future"),
-        (["create", "--tenant", "a", "--scope", "read", "--expires", "999999d999"], "such as 90d"),
+        (["create", "--tenant", "a", "--scope", "read", "--expires", "999999d999"], "must look like 90d"),
         (["create", "--tenant", "a", "--scope", "read", "--expires", "2020-01-01"], "in the future"),
         (["create", "--tenant", "a", "--scope", "read", "--expires", "0001-01-01T00:00+14:00"], "future"),
         (["revoke"], "KEY_ID"),
@@ -201,7 +201,7 @@ def test_the_command_is_there_and_takes_the_database_of_the_environment(tmp_path
     assert opened_by(str(tmp_path / "own.db"), made.stdout.strip()) is not None
     unknown = run("revoke", "0" * 32)
     assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert unknown.stderr.startswith("recollect: there is no key with this id")
+    assert unknown.stderr.startswith("recollect: no key with this id")
 
 
 # --- the audit log ---

@@ -246,7 +246,7 @@ async def test_a_log_lives_in_the_file_of_its_sessions(tmp_path: Path) -> None:
         ("sqlite:///", ValueError, "path of a file"),
         ("memory://", ValueError, "SQLite and PostgreSQL, not at memory://"),
         ("redis://host", ValueError, "SQLite and PostgreSQL, not at redis://"),
-        ("nonsense://user:secret@host", ValueError, "not the URL of a database"),
+        ("nonsense://user:secret@host", ValueError, "not a database URL"),
         (7, TypeError, "a path or a URL, not int"),
     ],
 )

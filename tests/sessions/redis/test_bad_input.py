@@ -152,7 +152,7 @@ def test_what_is_no_asynchronous_client_is_refused(client: Any) -> None:
 async def test_a_password_stands_in_no_representation(prefix: str) -> None:
     url = "redis://ada:hunter2@127.0.0.1:1/0"
     async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
-        for thing in (session, session._handle.connections, await session._handle.connections.wire()):
+        for thing in (session, session._handle.connections, session._handle.connections.wire()):
             assert "hunter2" not in f"{thing!r} {thing}"
 
 

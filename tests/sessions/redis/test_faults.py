@@ -151,7 +151,7 @@ async def test_a_cancelled_write_to_a_server_that_hangs_comes_back_soon(
 @in_event_loop
 async def test_the_default_waits_no_longer_than_half_a_minute(redis_url: str, prefix: str) -> None:
     async with RedisSession.from_url("s", url=redis_url, key_prefix=prefix) as session:
-        wire: Any = await session._handle.connections.wire()
+        wire: Any = session._handle.connections.wire()
         assert wire._pool.connection_kwargs["socket_timeout"] == 30
         assert wire._pool.connection_kwargs["socket_connect_timeout"] == 10
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from recollect import DatabaseBusyError, Item, SQLiteSession
+from recollect.sql.sqlite.connection import EngineOptions, connect
+from recollect.sql.sqlite.writer import Writer
 from recollect.testing.contract import in_event_loop, message, texts
 
 from .test_processes import open_files, wait_until
@@ -130,7 +132,7 @@ async def test_a_lock_that_is_never_released_is_a_clear_error(path: Path) -> Non
     await session.add_items([message("before")])
     with sqlite3.connect(path) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DatabaseBusyError, match=r"sessions\.db was in use by others"):
+        with pytest.raises(DatabaseBusyError, match=r"sessions\.db was locked by other writers"):
             await session.add_items([message("refused")])
         other.rollback()
     other.close()
@@ -290,3 +292,26 @@ async def test_a_file_that_was_only_read_is_closed_too(path: Path) -> None:
     assert open_files(path)
     session.close()
     assert wait_until(lambda: not open_files(path))
+
+
+def test_a_writer_that_ends_does_not_block_the_release_of_the_last_session(path: Path) -> None:
+    """The registry asks the writer to end while it holds its own lock, which the ending writer needs too."""
+    released: list[bool] = []
+
+    def try_retire() -> bool:
+        """The registry's, while another thread releases the last session."""
+        if released:
+            return True
+        release = threading.Thread(target=lambda: writer.need(False, linger=True), daemon=True)
+        release.start()
+        release.join(timeout=10)
+        released.append(not release.is_alive())
+        return True
+
+    writer = Writer(
+        str(path), EngineOptions(), lambda _: connect(":memory:"), lambda: None, try_retire, linger=0.0
+    )
+    writer.need(False, linger=True)
+    assert wait_until(lambda: bool(released), seconds=20)
+    assert released == [True]
+    assert wait_until(lambda: not writer.is_running)

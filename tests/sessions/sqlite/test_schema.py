@@ -236,7 +236,7 @@ def test_the_structure_of_other_tables_is_refused(connection: sqlite3.Connection
         run_script(connection, migrate(session_schema(Tables("my_sessions", "my_messages", advanced=True))))
     connection.execute("DROP TABLE message_structure")
     connection.execute("CREATE TABLE message_structure (id INTEGER PRIMARY KEY)")
-    with pytest.raises(SchemaMismatchError, match=r"message_structure.*lacks branch_id"):
+    with pytest.raises(SchemaMismatchError, match=r"message_structure.*lacks the columns branch_id"):
         run_script(connection, migrate(session_schema(Tables(advanced=True))))
 
 
@@ -299,7 +299,9 @@ def test_tables_that_were_dropped_are_made_again(connection: sqlite3.Connection)
 def test_a_table_of_another_shape_is_left_as_it_is(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE agent_sessions (session_id TEXT, created_at TIMESTAMP)")
     before = described(connection)
-    with pytest.raises(SchemaMismatchError, match="'agent_sessions' has another shape: it lacks updated_at"):
+    with pytest.raises(
+        SchemaMismatchError, match="'agent_sessions' does not fit: it lacks the columns updated_at"
+    ):
         run_script(connection, migrate(session_schema(Tables())))
     assert described(connection) == before
 

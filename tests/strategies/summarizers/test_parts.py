@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.items import Item, estimate_text_tokens
-from recollect.strategies.summarizers.prompts import OVERHEAD, shortening_prompt, summary_prompt
+from recollect.strategies.summarizers.prompts import OVERHEAD, shortening_request, summary_request
 from recollect.strategies.summarizers.transcript import (
     Entry,
     halve,
@@ -133,9 +133,9 @@ def test_no_line_of_a_text_can_pass_for_a_speaker(entries: list[Entry]) -> None:
 def test_the_overhead_of_a_request_is_what_it_is_said_to_be(said: str, known: str, limit: int) -> None:
     entries = [Entry("user", said.encode("utf-8", "replace").decode())]
     known = known.encode("utf-8", "replace").decode()
-    prompt = summary_prompt(entries, known, limit)
+    prompt = summary_request(entries, known, limit)
     data = estimate_text_tokens(render(entries)) + estimate_text_tokens(known)
     assert estimate_text_tokens(prompt.instructions + prompt.text) - data <= OVERHEAD
     marks = re.findall(r"^</?([a-z]+-[0-9a-f]{12})>$", prompt.text, re.MULTILINE)
     assert (marks[0], marks[2]) == (marks[1], marks[3])
-    assert estimate_text_tokens(shortening_prompt(known, limit).instructions) < OVERHEAD
+    assert estimate_text_tokens(shortening_request(known, limit).instructions) < OVERHEAD

@@ -1,4 +1,4 @@
-"""`recollect demo`: how the demo is asked for."""
+"""`recollect demo`: an agent that remembers, with a scripted model."""
 
 import argparse
 
@@ -6,11 +6,11 @@ from ..arguments import Commands, add_command
 
 
 def add_demo_parser(commands: Commands) -> None:
-    """Add the command to the others."""
+    """Add the command to the parser."""
     add_command(
         commands,
         "demo",
-        "an agent that remembers, on this machine, with no key and no server",
+        "run an agent that remembers, locally, without a key or a server",
         "  recollect demo\n",
         _demo,
     )

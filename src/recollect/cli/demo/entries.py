@@ -1,4 +1,4 @@
-"""The demo's last part: what was learned about the user from what was said, each line with its evidence."""
+"""The last part of the demo: the entries learned about the user, each with its evidence."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _ROLES = ("user", "assistant")
 
 
 async def show_learned(path: Path, items: list[Item]) -> None:
-    """Record a session's items as a conversation, learn from it, and tell what is known now."""
+    """Record the items of a session as a conversation, learn from it, and print the entries."""
     said = [
         {"role": message["role"], "content": message["content"]}
         for message in items_to_messages(items)
@@ -27,12 +27,12 @@ async def show_learned(path: Path, items: list[Item]) -> None:
         entries = await store.list_entries(_AGENT, _USER)
         await store.embed_pending()
         found = await store.search_memories(_QUESTION, _AGENT, _USER, limit=1)
-    print("\nLearned about the user, by rule and with no model; each line with what it was learned from:")
+    print("\nLearned about the user, by rules and without a model; each line with its evidence:")
     for entry in entries:
         print(f"  {entry.content_type:>7}  {entry.text}")
         for quote in _quotes(entry, conversation):
             print(f'           because they said: "{quote}"')
-    print(f'\nAsked "{_QUESTION}", search finds, with what the score is made of:')
+    print(f'\nFor "{_QUESTION}" search finds, with the parts of the score:')
     for hit in found.hits:
         parts = ", ".join(f"{name} {value:.2f}" for name, value in hit.parts.items())
         print(f"  {hit.entry.text}\n           {hit.score:.2f} = {parts}")

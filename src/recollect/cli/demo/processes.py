@@ -1,7 +1,7 @@
-"""The demo: an agent talks, its process ends, another process goes on where it stopped.
+"""The demo: an agent talks, its process ends, and another process continues the conversation.
 
-The agent runs in the real Runner of the Agents SDK. Its model is a script that needs no key: it can answer
-only from the history it is shown, so what it knows is what the session remembered.
+The agent runs in the real Runner of the Agents SDK. Its model is a script that needs no key. It answers only
+from the history in the request, so everything it knows comes from the session.
 """
 
 import asyncio
@@ -31,24 +31,24 @@ _CONVERSATIONS = (
 )
 _NEXT = """
 What to try next
-  In your own app, swap one import; your database file stays as it is:
+  In your own app, change one import; your database file stays as it is:
       - from agents import SQLiteSession
       + from recollect import SQLiteSession
-  Let the model see less:
+  Shorten what the model sees:
       session = StrategySession(session, Compact(trigger_turns=8))
-  Let it learn about your users:
+  Learn about your users:
       ConversationManager().record_conversation(agent_id=…, user_id=…, messages=[…])
-  See what sessions do:         docs/tutorial.md
+  Learn more about sessions:    docs/tutorial.md
   Compare with the SDK's own:   make bench
 
-See it in your browser: what was said, what was learned and why, and search
+See the conversation, what was learned and why, and search, in your browser:
       {command} serve --url {path}
       then open http://127.0.0.1:8765/
 """
 
 
 def run_demo() -> int:
-    """Run both conversations, each in a process of its own, and show what was stored."""
+    """Run both conversations, each in its own process, and show what was stored."""
     require_extra("agents", "agents.testing", "the demo")
     path = _fresh_file()
     show_long_conversation()
@@ -61,7 +61,7 @@ def run_demo() -> int:
 
 
 def _fresh_file() -> Path:
-    """A database that stays when the demo is over, to be looked at; that of the demo before goes."""
+    """Return the path of a new database. It stays after the demo; the previous one is deleted."""
     folder = Path(tempfile.gettempdir()) / f"recollect-demo-{getpass.getuser()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     for left in folder.glob("demo.db*"):
@@ -82,7 +82,7 @@ async def _show_stored(path: Path) -> None:
 
 
 async def _converse(number: int, path: Path) -> None:
-    """One process's part of the conversation."""
+    """Run the part of the conversation that belongs to one process."""
     from agents import Runner, set_tracing_disabled
 
     set_tracing_disabled(True)
@@ -111,11 +111,11 @@ def _agent() -> "Agent":
 
 
 def _answer(call: "ModelCall") -> list[Any]:
-    """What the scripted model says: decided by the history it is shown, and by nothing else."""
+    """Return the response of the scripted model, which depends only on the history."""
     from agents.testing import assistant_message, function_call
 
     items = call.input
-    unique = f"{len(items)}"  # the Runner takes two items of one id for the same
+    unique = f"{len(items)}"  # the Runner treats items with the same id as one item
     output = items[-1].get("output")
     if output is not None:
         return [

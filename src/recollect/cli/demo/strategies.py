@@ -1,4 +1,4 @@
-"""The second part of the demo: a long conversation with tools, and how much of it the model is shown."""
+"""The first part of the demo: a long conversation with tools, and how much of it the model sees."""
 
 import asyncio
 import tempfile
@@ -23,10 +23,10 @@ _STRATEGIES: tuple[Strategy, ...] = (
 
 
 def show_long_conversation() -> None:
-    """Hold the same conversation under each strategy, and print the tokens of each turn."""
+    """Run the same conversation with each strategy, and print the tokens of each turn."""
     with tempfile.TemporaryDirectory(prefix="recollect-demo-") as folder:
         shown = [asyncio.run(_tokens_by_turn(strategy, Path(folder))) for strategy in _STRATEGIES]
-    print("\n--- A longer conversation: about how many tokens the model is shown, of what is stored ---")
+    print("\n--- A longer conversation: about how many of the stored tokens the model sees ---")
     print(f"{'turn':>6}{'stored':>10}" + "".join(f"{strategy.mode:>12}" for strategy in _STRATEGIES))
     for turn, rows in enumerate(zip(*shown, strict=True), start=1):
         print(f"{turn:>6}{rows[0][0]:>10,}" + "".join(f"{tokens:>12,}" for _, tokens in rows))
@@ -34,11 +34,11 @@ def show_long_conversation() -> None:
     totals = [sum(tokens for _, tokens in rows) for rows in shown]
     print(f"{'sum':>6}{before:>10,}" + "".join(f"{total:>12,}" for total in totals))
     print(" " * 16 + "".join(f"{f'-{100 - 100 * total // before} %':>12}" for total in totals))
-    print("Everything that was said is still stored, and no tool call lost its output.")
+    print("All items are still stored, and every tool call has its output.")
 
 
 async def _tokens_by_turn(strategy: Strategy, folder: Path) -> list[tuple[int, int]]:
-    """For each turn the tokens that are stored, and those that the model was shown last."""
+    """Return for each turn the stored tokens and the tokens of the last request to the model."""
     from agents import Runner, set_tracing_disabled
 
     set_tracing_disabled(True)
@@ -57,7 +57,7 @@ async def _tokens_by_turn(strategy: Strategy, folder: Path) -> list[tuple[int, i
 
 
 def _agent(seen: list[list[Item]]) -> "Agent":
-    """An agent whose model looks a city up and then answers; `seen` gets what it is shown."""
+    """Build an agent whose model looks up a city and then answers. `seen` collects its requests."""
     from agents import Agent, function_tool
     from agents.testing import ModelStep, ScriptedModel
 

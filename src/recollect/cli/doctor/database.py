@@ -1,4 +1,4 @@
-"""What the doctor finds out about a database."""
+"""Checks of a SQLite file: readable, intact, migrated, private, with free disk space."""
 
 import asyncio
 import os
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import RecollectError
-from ..database import damage_in
+from ..database import find_damage
 
 if TYPE_CHECKING:
     from ...sql.schema import Schema
 
 State = Literal["ok", "off", "warning", "wrong"]
 
-_LITTLE_SPACE = 1_000_000_000  # bytes: time to make some
+_LITTLE_SPACE = 1_000_000_000  # bytes; a warning below this
 _NO_SPACE = 100_000_000
-_QUICKLY_READ = 500_000_000  # bytes of a file
-_LONGEST_LOOK = 15.0  # seconds
+_CHECKED_SIZE = 500_000_000  # bytes of a file
+_CHECK_TIMEOUT = 15.0  # seconds
 
 
 @dataclass(frozen=True)
 class Finding:
-    """How a part is, and what mends it if it is not as it should be."""
+    """The result of one check, with a fix if there is a problem."""
 
     name: str
     state: State
@@ -36,31 +36,35 @@ class Finding:
     fix: str = ""
 
 
-async def guarded(
-    name: str, check: Callable[[], Awaitable[Finding]], seconds: float = _LONGEST_LOOK
+async def run_check(
+    name: str, check: Callable[[], Awaitable[Finding]], seconds: float = _CHECK_TIMEOUT
 ) -> Finding:
-    """What a check finds, or that it failed, in the words of the error."""
+    """Run a check. An error or a timeout becomes a finding."""
     try:
         async with asyncio.timeout(seconds):
             return await check()
     except TimeoutError:
-        return Finding(name, "wrong", f"no answer in {seconds:g} seconds", "see that it runs")
+        return Finding(name, "wrong", f"no response within {seconds:g} seconds", "check that it is running")
     except (RecollectError, OSError, ValueError) as error:
-        return Finding(name, "wrong", str(error), "see that it runs, and that its address is right")
+        return Finding(name, "wrong", str(error), "check that it is running and that the address is correct")
 
 
-def look_at_file(path: Path) -> list[Finding]:
-    """How the file of a SQLite database is; one that is not there is not made."""
+def check_file(path: Path) -> list[Finding]:
+    """Check the file of a SQLite database. A missing file is not created."""
     folder = path.resolve().parent
     if not folder.is_dir():
         return [
-            Finding("database", "off", f"{path} is not there, nor its folder", "both are made when needed")
+            Finding("database", "off", f"{path} and its folder do not exist", "both are created on first use")
         ]
     space = _space(folder)
     if not path.exists():
         state: State = "off" if os.access(folder, os.W_OK) else "wrong"
-        fix = "it is made when needed" if state == "off" else f"let this user write to {folder}"
-        return [Finding("database", state, f"{path} is not there yet", fix), space]
+        fix = (
+            "it is created on first use"
+            if state == "off"
+            else f"give this user write permission for {folder}"
+        )
+        return [Finding("database", state, f"{path} does not exist yet", fix), space]
     opened = _opened(path)
     schema = [] if opened.state == "wrong" else [_schema(path)]
     return [opened, *schema, _permissions(path), space]
@@ -69,40 +73,44 @@ def look_at_file(path: Path) -> list[Finding]:
 def _opened(path: Path) -> Finding:
     if not os.access(path, os.R_OK | os.W_OK):
         return Finding(
-            "database", "wrong", f"{path} cannot be read and written", "give this user both rights"
+            "database", "wrong", f"no permission to read and write {path}", "give this user both permissions"
         )
     size = path.stat().st_size
     try:
-        with closing(existing(path)) as held:
-            held.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            damage = damage_in(held) if size <= _QUICKLY_READ else []
+        with closing(connect_existing(path)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            damage = find_damage(connection) if size <= _CHECKED_SIZE else []
     except sqlite3.Error as error:
-        return Finding("database", "wrong", f"{path} cannot be opened: {error}", "name another, or a backup")
+        return Finding(
+            "database", "wrong", f"{path} cannot be opened: {error}", "use another file or a backup"
+        )
     if damage:
-        return Finding("database", "wrong", f"{path} is damaged: {damage[0]}", "go back to a backup")
-    checked = "whole" if size <= _QUICKLY_READ else "too large to be looked through"
+        return Finding("database", "wrong", f"{path} is damaged: {damage[0]}", "restore a backup")
+    checked = "intact" if size <= _CHECKED_SIZE else "integrity not checked (too large)"
     return Finding("database", "ok", f"{path}, {size:,} bytes, {checked}")
 
 
-def existing(path: Path) -> sqlite3.Connection:
-    """A connection to a file that is there.
+def connect_existing(path: Path) -> sqlite3.Connection:
+    """Connect to an existing file.
 
-    It is not a read-only one: such a connection leaves files beside the database when it closes.
+    Not read-only: a read-only connection leaves -wal and -shm files behind when it closes.
     """
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=3)
 
 
 def _schema(path: Path) -> Finding:
     try:
-        with closing(existing(path)) as held:
-            taken = steps_in(held)
+        with closing(connect_existing(path)) as connection:
+            applied = read_applied_steps(connection)
     except sqlite3.Error as error:
-        return Finding("schema", "wrong", f"its steps cannot be read: {error}", "name another, or a backup")
-    return schema_finding(taken, known_steps())
+        return Finding(
+            "schema", "wrong", f"the migration steps cannot be read: {error}", "use another file or a backup"
+        )
+    return schema_finding(applied, known_steps())
 
 
 def known_steps() -> dict[str, list[str]]:
-    """The steps that this version knows, by what they belong to."""
+    """Return the migration steps of this version, by scope."""
     return {schema.scope: [step.name for step in schema.steps()] for schema in _schemas()}
 
 
@@ -114,50 +122,52 @@ def _schemas() -> "Sequence[Schema]":
     return (MemorySchema(), ChatSchema(), ServiceSchema())
 
 
-def steps_in(connection: sqlite3.Connection) -> dict[str, set[str]]:
-    """The steps that were taken in a file, by what they belong to."""
+def read_applied_steps(connection: sqlite3.Connection) -> dict[str, set[str]]:
+    """Return the migration steps that a file has, by scope."""
     known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'recollect_migrations'"
     if connection.execute(known).fetchone() is None:
         return {}
-    taken: dict[str, set[str]] = {}
+    applied: dict[str, set[str]] = {}
     for scope, step in connection.execute("SELECT scope, step FROM recollect_migrations"):
-        taken.setdefault(scope, set()).add(step)
-    return taken
+        applied.setdefault(scope, set()).add(step)
+    return applied
 
 
-def schema_finding(taken: Mapping[str, Set[str]], known: Mapping[str, Sequence[str]]) -> Finding:
-    """How far the tables of a file have come, against the steps that this version knows."""
-    newer = sorted(step for scope in taken.keys() & known.keys() for step in taken[scope] - {*known[scope]})
+def schema_finding(applied: Mapping[str, Set[str]], known: Mapping[str, Sequence[str]]) -> Finding:
+    """Compare the steps of a file with those of this version."""
+    newer = sorted(
+        step for scope in applied.keys() & known.keys() for step in applied[scope] - {*known[scope]}
+    )
     if newer:
-        told = f"a newer version of recollect has written it ({', '.join(newer)})"
-        return Finding("schema", "warning", told, "use that version, or a newer one")
-    there = [scope for scope in known if scope in taken]
-    told = ", ".join(f"{scope} {len(taken[scope])} of {len(known[scope])} steps" for scope in there)
-    if all(len(taken[scope]) == len(known[scope]) for scope in there):
-        return Finding("schema", "ok", told or "no tables of memory yet")
-    return Finding("schema", "ok", f"{told}; the rest is taken when it is next opened")
+        text = f"written by a newer version of recollect ({', '.join(newer)})"
+        return Finding("schema", "warning", text, "use that version or a newer one")
+    there = [scope for scope in known if scope in applied]
+    text = ", ".join(f"{scope} {len(applied[scope])} of {len(known[scope])} steps" for scope in there)
+    if all(len(applied[scope]) == len(known[scope]) for scope in there):
+        return Finding("schema", "ok", text or "no memory tables yet")
+    return Finding("schema", "ok", f"{text}; the next open applies the rest")
 
 
 def _permissions(path: Path) -> Finding:
-    """Of the file, and of those that SQLite keeps beside it, which hold the newest of the data."""
+    """Check the mode of the file and of its -wal and -shm files, which contain the newest data."""
     files = [path, *(beside for end in ("-wal", "-shm") if (beside := Path(f"{path}{end}")).exists())]
-    open_to_all = [str(each) for each in files if is_for_everybody(each)]
+    open_to_all = [str(each) for each in files if is_world_accessible(each)]
     if open_to_all:
-        told = f"everybody here may read {', '.join(open_to_all)}"
-        return Finding("permissions", "warning", told, f"chmod 600 {shlex.join(open_to_all)}")
-    return Finding("permissions", "ok", "the file is not for everybody")
+        text = f"all users of this machine can read {', '.join(open_to_all)}"
+        return Finding("permissions", "warning", text, f"chmod 600 {shlex.join(open_to_all)}")
+    return Finding("permissions", "ok", "other users cannot read the file")
 
 
-def is_for_everybody(path: Path) -> bool:
-    """Whether other users of this machine may read a file, or write to it."""
+def is_world_accessible(path: Path) -> bool:
+    """Whether other users of this machine can read or write a file."""
     return bool(path.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH))
 
 
 def _space(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
-    told = f"{free / 1e9:.1f} GB free in {folder}"
+    text = f"{free / 1e9:.1f} GB free in {folder}"
     if free < _NO_SPACE:
-        return Finding("disk", "wrong", told, "make room: writes are about to fail")
+        return Finding("disk", "wrong", text, "free disk space: writes are about to fail")
     if free < _LITTLE_SPACE:
-        return Finding("disk", "warning", told, "make room soon")
-    return Finding("disk", "ok", told)
+        return Finding("disk", "warning", text, "free disk space soon")
+    return Finding("disk", "ok", text)

@@ -1,4 +1,4 @@
-"""What the doctor finds out about what works on a database: keys, learning and vectors."""
+"""Checks of the tables of memory and of the service: API keys, learning, corrupt rows, vectors."""
 
 import asyncio
 import sqlite3
@@ -8,57 +8,59 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..database import file_of
+from ..database import sqlite_file
 from ..output import describe_partial, plural
-from .database import Finding, existing, guarded, known_steps, steps_in
+from .database import Finding, connect_existing, known_steps, read_applied_steps, run_check
 
 if TYPE_CHECKING:
     from ...memory.search.embedders import Embedder
     from ...server.settings import Settings
 
-_LONG_WAIT = 600.0  # seconds that something to learn from may wait before somebody should look
-_LOOK_FOR_CORRUPT = 10.0  # seconds: a large database is not read to its end
-_OPEN = "none: the service is open to this machine"
+_LONG_WAIT = 600.0  # seconds a run may wait for a worker before the doctor warns
+_CORRUPT_ROWS_TIMEOUT = 10.0  # seconds; a large database is not read completely
+_OPEN = "none; every process on this machine can read and write"
 
 
-async def look_at_memory(url: str, settings: "Settings | None", embedder: "Embedder | None") -> list[Finding]:
-    """How memory is. Of a file, only tables that are there are looked at: nothing is made by looking."""
+async def check_memory(url: str, settings: "Settings | None", embedder: "Embedder | None") -> list[Finding]:
+    """Check the tables. Missing tables of a file are skipped: a check creates nothing."""
     try:
-        taken = _steps(url)
+        applied = _steps(url)
     except sqlite3.Error as error:
-        return [Finding("learning", "wrong", f"cannot be looked at: {error}", "ask again")]
-    findings = [_not_looked_at("keys")]
-    if not _is_behind(taken, "service"):
-        findings = [await guarded("keys", lambda: _keys(url, settings, "service" in taken))]
-    if "memory" not in taken:
-        return [*findings, Finding("learning", "off", "there is nothing to learn from")]
-    if _is_behind(taken, "memory"):
-        return [*findings, _not_looked_at("learning")]
-    findings.append(await guarded("learning", lambda: _learning(url)))
-    findings.append(await guarded("rows", lambda: _rows(url), 2 * _LOOK_FOR_CORRUPT))
+        return [Finding("learning", "wrong", f"cannot be read: {error}", "run the doctor again")]
+    findings = [_not_checked("keys")]
+    if not _is_behind(applied, "service"):
+        findings = [await run_check("keys", lambda: _keys(url, settings, "service" in applied))]
+    if "memory" not in applied:
+        return [*findings, Finding("learning", "off", "no conversations yet")]
+    if _is_behind(applied, "memory"):
+        return [*findings, _not_checked("learning")]
+    findings.append(await run_check("learning", lambda: _learning(url)))
+    findings.append(await run_check("rows", lambda: _rows(url), 2 * _CORRUPT_ROWS_TIMEOUT))
     if embedder is not None:
-        findings.append(await guarded("vectors", lambda: _vectors(url, embedder)))
+        findings.append(await run_check("vectors", lambda: _vectors(url, embedder)))
     return findings
 
 
 def _steps(url: str) -> Mapping[str, Set[str]]:
-    path = file_of(url)
+    path = sqlite_file(url)
     if path is None:
-        return {scope: set(steps) for scope, steps in known_steps().items()}  # migrations take all of them
+        return {
+            scope: set(steps) for scope, steps in known_steps().items()
+        }  # a migrated server has all steps
     if not path.exists():
         return {}
-    with closing(existing(path)) as held:
-        return steps_in(held)
+    with closing(connect_existing(path)) as connection:
+        return read_applied_steps(connection)
 
 
-def _is_behind(taken: Mapping[str, Set[str]], scope: str) -> bool:
-    """Whether tables are of an older version: whoever opens them brings them up to this one."""
-    return scope in taken and not taken[scope] >= set(known_steps()[scope])
+def _is_behind(applied: Mapping[str, Set[str]], scope: str) -> bool:
+    """Whether the tables have an older version. Opening them would migrate them."""
+    return scope in applied and not applied[scope] >= set(known_steps()[scope])
 
 
-def _not_looked_at(name: str) -> Finding:
-    told = "not looked at: that would change the tables, which are of an older version"
-    return Finding(name, "off", told, "they are brought up to this one when it is next opened")
+def _not_checked(name: str) -> Finding:
+    text = "not checked: the tables have an older version, and opening them would migrate them"
+    return Finding(name, "off", text, "they migrate when the database is next opened")
 
 
 async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Finding:
@@ -74,41 +76,36 @@ async def _keys(url: str, settings: "Settings | None", is_there: bool) -> Findin
     host = "127.0.0.1" if settings is None else settings.server.host
     if is_loopback(host):
         return Finding("keys", "off", _OPEN)
-    fix = "make one: recollect keys create --tenant NAME --scope admin"
-    return Finding("keys", "wrong", f"none, and the service is to listen on {host}", fix)
+    fix = "create one: recollect keys create --tenant NAME --scope admin"
+    return Finding("keys", "wrong", f"none, but the service is configured to listen on {host}", fix)
 
 
 async def _learning(url: str) -> Finding:
-    from ...memory.database.schema import QUEUE
     from ...memory.store import MemoryStore
 
     async with MemoryStore(url, workers=0, embedder=None, all_tenants=True) as store:
         now = await store.coverage()
-        waited = await store._database.fetch(
-            f"SELECT {store._database.dialect.now} - min(available_at) FROM {QUEUE.name}",
-            (),
-            lambda rows: float(rows[0][0] or 0),
-        )
+        waited = await store.monitor.seconds_behind()
     remembered = plural(now.remembered, "conversation")
     partial = describe_partial(now.partial)
-    told = f"{remembered} remembered, {now.pending:,} pending, {now.failed:,} failed{partial}"
-    return learning_finding(told, now.failed, waited)
+    text = f"{remembered} remembered, {now.pending:,} pending, {now.failed:,} failed{partial}"
+    return learning_finding(text, now.failed, waited)
 
 
-def learning_finding(told: str, failed: int, waited: float) -> Finding:
-    """How learning goes: what failed, and how many seconds the oldest of the rest has waited for a worker."""
+def learning_finding(text: str, failed: int, waited: float) -> Finding:
+    """Judge learning by the failed runs and the seconds that the oldest pending run has waited."""
     if waited > _LONG_WAIT:
-        told += f"; the oldest has waited for {waited / 60:,.0f} minutes"
+        text += f"; the oldest has waited {waited / 60:,.0f} minutes"
         return Finding(
-            "learning", "warning", told, "nobody learns: start recollect serve or recollect worker"
+            "learning", "warning", text, "no worker is running: start recollect serve or recollect worker"
         )
     if failed:
-        return Finding("learning", "warning", told, "see why: recollect runs list --status failed")
-    return Finding("learning", "ok", told)
+        return Finding("learning", "warning", text, "see why: recollect runs list --status failed")
+    return Finding("learning", "ok", text)
 
 
 async def _rows(url: str) -> Finding:
-    """How many rows of memory are corrupt, as far as can be found in a few seconds."""
+    """Count corrupt rows of memory, within a few seconds."""
     from ...memory.database.access import MemoryDatabase
     from ...memory.database.repair import find_corrupt_rows
 
@@ -116,7 +113,7 @@ async def _rows(url: str) -> Finding:
     is_whole = True
     async with MemoryDatabase(url) as database:
         try:
-            async with asyncio.timeout(_LOOK_FOR_CORRUPT):
+            async with asyncio.timeout(_CORRUPT_ROWS_TIMEOUT):
                 async for row in find_corrupt_rows(database):
                     counts[row.table] += 1
         except TimeoutError:
@@ -125,17 +122,19 @@ async def _rows(url: str) -> Finding:
 
 
 def rows_finding(counts: Mapping[str, int], is_whole: bool) -> Finding:
-    """How many corrupt rows there are, by their tables; not whole if there was no time to read all rows."""
-    looked = "" if is_whole else "; there was no time to look at all rows"
+    """Report corrupt rows by table. `is_whole` says whether all rows were read."""
+    incomplete = "" if is_whole else "; not all rows were checked, for lack of time"
     if not counts:
-        return Finding("rows", "ok", f"no corrupt rows of memory{looked}")
-    told = ", ".join(f"{count:,} in {table}" for table, count in sorted(counts.items()))
+        return Finding("rows", "ok", f"no corrupt rows{incomplete}")
+    text = ", ".join(f"{count:,} in {table}" for table, count in sorted(counts.items()))
     fix = "list them: recollect repair --dry-run; repair them: recollect repair"
-    return Finding("rows", "warning", f"{plural(sum(counts.values()), 'corrupt row')}: {told}{looked}", fix)
+    return Finding(
+        "rows", "warning", f"{plural(sum(counts.values()), 'corrupt row')}: {text}{incomplete}", fix
+    )
 
 
 async def _vectors(url: str, embedder: "Embedder") -> Finding:
-    """Whether what is stored has vectors of the embedder that is configured, in all tenants."""
+    """Count texts of all tenants without a vector of the configured embedder."""
     from ...memory.database.access import MemoryDatabase
     from ...memory.database.schema import EMBEDDERS
     from ...memory.database.vectors import Vectors, model_of
@@ -154,11 +153,13 @@ async def _vectors(url: str, embedder: "Embedder") -> Finding:
 
 
 def vectors_finding(model: str, others: Collection[str], missing: int) -> Finding:
-    """How many texts have no vector of a model, and which other models theirs may be of."""
+    """Report texts without a vector of a model, and the other models that have vectors."""
     if not missing:
-        return Finding("vectors", "ok", f"all texts have one of {model}")
-    told = f"{plural(missing, 'text')} without one of {model}"
+        return Finding("vectors", "ok", f"all texts have a vector of {model}")
+    text = f"{plural(missing, 'text')} without a vector of {model}"
     if others:
-        told += f"; there are some of {', '.join(others)}, which are not compared with it"
-    fix = "recollect serve or recollect worker make them; until then these are found by words"
-    return Finding("vectors", "warning", told, fix)
+        text += f"; vectors of {', '.join(others)} exist, but cannot be compared with it"
+    fix = (
+        "recollect serve or recollect worker creates them; until then, search finds these texts by words only"
+    )
+    return Finding("vectors", "warning", text, fix)

@@ -1,42 +1,45 @@
-"""What the doctor finds out about database servers."""
+"""Checks of database servers."""
 
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from ..database import told_url
-from .database import Finding, guarded
+from ..database import hide_credentials
+from .database import Finding, run_check
 
 _SOME_SKEW = 5.0  # seconds by which two clocks may differ
-_LOSING_POLICIES = ("allkeys", "volatile")  # of a Redis that makes room by deleting what it was given
+_EVICTION_POLICIES = (
+    "allkeys",
+    "volatile",
+)  # eviction policies with which Redis deletes data when memory is full
 
 
-async def look_at_server(url: str) -> list[Finding]:
-    """How a server is: reachable, migrated, at the same time as we are, and keeping what it is given."""
+async def check_server(url: str) -> list[Finding]:
+    """Check that a server is reachable, migrated and durable, and that its clock agrees with ours."""
     if url.startswith("postgres"):
-        found = await guarded("database", lambda: _migrated(url))
-        return [found] if found.state == "wrong" else [found, await guarded("clocks", lambda: _clocks(url))]
-    found = await guarded("database", lambda: _listed(url))
+        found = await run_check("database", lambda: _migrated(url))
+        return [found] if found.state == "wrong" else [found, await run_check("clocks", lambda: _clocks(url))]
+    found = await run_check("database", lambda: _listed(url))
     if found.state == "wrong" or not url.startswith(("redis://", "rediss://", "unix://")):
         return [found]
-    return [found, await guarded("persistence", lambda: _persistence(url))]
+    return [found, await run_check("persistence", lambda: _persistence(url))]
 
 
 async def _migrated(url: str) -> Finding:
     from ...migrations import current_revision, known_revisions, newest_revision
 
     current, newest = await current_revision(url), newest_revision()
-    where = told_url(url)
+    where = hide_credentials(url)
     if current == newest:
         return Finding("database", "ok", f"{where} is reachable, at revision {current}")
     if current is None:
         return Finding("database", "wrong", f"{where} has no tables yet", "run `recollect migrate`")
-    told = f"{where} is at revision {current}, not {newest}"
+    reported = f"{where} is at revision {current}, not {newest}"
     if current in known_revisions():
-        return Finding("database", "wrong", told, "run `recollect migrate`")
-    fix = "use the version of recollect that migrated it, or a newer one"
-    return Finding("database", "wrong", f"{told}, which is the newest that this version knows", fix)
+        return Finding("database", "wrong", reported, "run `recollect migrate`")
+    fix = "use the version of recollect that migrated it or a newer one"
+    return Finding("database", "wrong", f"{reported}, the newest that this version knows", fix)
 
 
 async def _listed(url: str) -> Finding:
@@ -44,7 +47,7 @@ async def _listed(url: str) -> Finding:
 
     with closing(SessionManager(url)) as manager:
         await manager.list_sessions(limit=1)
-    return Finding("database", "ok", f"{told_url(url)} is reachable, for sessions")
+    return Finding("database", "ok", f"{hide_credentials(url)} is reachable, for sessions")
 
 
 # --- clocks ---
@@ -62,12 +65,17 @@ async def _clocks(url: str) -> Finding:
 
 
 def clocks_finding(before: datetime, theirs: datetime, after: datetime) -> Finding:
-    """How far the server's clock is from ours, which was looked at before it and after it."""
+    """Compare the server's clock with ours, which was read before and after."""
     apart = max((before - theirs).total_seconds(), (theirs - after).total_seconds(), 0.0)
     if apart > _SOME_SKEW:
-        told = f"the server's clock and ours are {apart:,.0f} seconds apart"
-        return Finding("clocks", "warning", told, "set both by NTP: times of several machines are compared")
-    return Finding("clocks", "ok", "the server's clock says the same as ours")
+        reported = f"the server's clock and the local clock differ by {apart:,.0f} seconds"
+        return Finding(
+            "clocks",
+            "warning",
+            reported,
+            "synchronize both with NTP: Recollect compares times of several machines",
+        )
+    return Finding("clocks", "ok", "the server's clock agrees with the local clock")
 
 
 # --- Redis ---
@@ -79,18 +87,23 @@ async def _persistence(url: str) -> Finding:
 
     async with Redis.from_url(url) as client:
         try:
-            told = await client.info()
+            reported = await client.info()
         except RedisError:
-            return Finding("persistence", "warning", "it does not tell how it keeps data", "allow INFO")
-    return persistence_finding(told)
+            return Finding(
+                "persistence",
+                "warning",
+                "the server does not report its persistence settings",
+                "allow the INFO command",
+            )
+    return persistence_finding(reported)
 
 
-def persistence_finding(told: Mapping[str, Any]) -> Finding:
-    """Whether a Redis keeps what it acknowledged, by what its `INFO` tells."""
-    if str(told.get("maxmemory_policy", "")).startswith(_LOSING_POLICIES) and told.get("maxmemory"):
+def persistence_finding(reported: Mapping[str, Any]) -> Finding:
+    """Judge from `INFO` whether Redis keeps acknowledged writes."""
+    if str(reported.get("maxmemory_policy", "")).startswith(_EVICTION_POLICIES) and reported.get("maxmemory"):
         fix = "set maxmemory-policy to noeviction"
-        return Finding("persistence", "warning", "it deletes sessions when its memory is full", fix)
-    if not told.get("aof_enabled"):
-        fix = "set appendonly to yes, and appendfsync to always to lose nothing at all"
-        return Finding("persistence", "warning", "what it acknowledged may be gone when it ends", fix)
-    return Finding("persistence", "ok", "it keeps an append-only file")
+        return Finding("persistence", "warning", "Redis deletes sessions when its memory is full", fix)
+    if not reported.get("aof_enabled"):
+        fix = "set appendonly to yes; set appendfsync to always to lose no write"
+        return Finding("persistence", "warning", "acknowledged writes can be lost when Redis stops", fix)
+    return Finding("persistence", "ok", "Redis writes an append-only file")

@@ -17,7 +17,7 @@ from ...sql.description import Table
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..conversation import check_key, check_owner, check_role
 from ..entry import check_type
-from ..times import tell_time
+from ..times import format_time
 from .access import MemoryDatabase, column_now
 from .corruption import (
     UNREADABLE,
@@ -331,7 +331,7 @@ async def _whole_row(database: MemoryDatabase, damage: Damage) -> Mapping[str, A
 def _as_json(stored: Any) -> Any:
     if isinstance(stored, bytes):
         return {"base64": base64.b64encode(stored).decode()}
-    return tell_time(stored) if isinstance(stored, datetime) else stored
+    return format_time(stored) if isinstance(stored, datetime) else stored
 
 
 def _has_key(damage: Damage) -> str:

@@ -1,113 +1,200 @@
-"""The three stages of the pipeline, done by a model."""
+"""The three stages of the pipeline, done by a model of OpenAI or Anthropic."""
 
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ...errors import ExtractionError, ModelRefusedError, UnusableAnswerError
+from ...extras import DEFAULT_ANTHROPIC_MODEL
+from ...models import AnthropicModel, ModelClient, ModelOptions, ModelResponse, OpenAIModel, UsesModel
+from ...models.anthropic import DEFAULT_MAX_OUTPUT_TOKENS
+from ...models.client import DEFAULT_MAX_INPUT_TOKENS, MOST_RAW
+from ...models.errors import TooLongError
 from ..entry import Entry
 from ..pipeline.stages import Answer, Candidate, Excerpt, Extractor, Mind, Modification, Update, Usage
-from .asking import MOST_RAW, AsksModel, Said
-from .faults import TooLongError
 from .grounding import decide, ground
 from .responses import parse_mind, parse_modification, parse_update
 from .stage_prompts import (
     PROMPT_VERSION,
-    Prompt,
-    is_user_heard,
+    StagePrompt,
+    has_user_message,
     mind_prompt,
     modification_prompt,
     split_excerpt,
     update_prompt,
 )
 
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Counts = dict[str, int]
 
+_LEAST_INPUT_TOKENS = 4_000  # the instructions alone take a quarter of that
+_TIMEOUT = 60.0  # seconds
+_MAX_RETRIES = 0  # the pipeline retries a failed run; retries of the client would multiply its attempts
 
-class ModelExtractor(AsksModel):
-    """Does the three stages by asking a model."""
+
+class ModelExtractor(UsesModel):
+    """Runs the three stages by asking a model."""
+
+    def __init__(self, client: ModelClient, max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS) -> None:
+        super().__init__(client, max_input_tokens=max_input_tokens, least_input_tokens=_LEAST_INPUT_TOKENS)
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
-        """What is new or changed in the messages; nothing where the user said nothing.
+        """What is new or changed in the messages; nothing if none of them is the user's.
 
-        A conversation that is too long for one request is given to the model in parts.
+        A conversation that is too long for one request is sent in parts.
         """
         answers: list[Answer[Modification]] = []
         for part in await asyncio.to_thread(split_excerpt, excerpt, self._max_input_tokens):
             try:
-                answer = await self._answer(partial(modification_prompt, part), partial(_modification, part))
+                answer = await self._answer(
+                    partial(modification_prompt, part), partial(_read_modification, part)
+                )
             except ExtractionError as error:
                 _add_usage(error, _sum([answer.usage for answer in answers]))
                 raise
             answers.append(answer)
-        return _joined(answers) if answers else _unasked(Modification("", ()))
+        return _join(answers) if answers else _empty_answer(Modification("", ()))
 
     async def update(
         self, excerpt: Excerpt, candidates: Sequence[Candidate], known: Sequence[Entry]
     ) -> Answer[Update]:
-        """What becomes of each candidate; where nothing is known of the same matters, all are added."""
+        """The decision on each candidate. The model is not asked if there are no known entries to compare."""
         if not candidates or not known:
-            return _unasked(Update(()))
+            return _empty_answer(Update(()))
         prompt = partial(update_prompt, excerpt, candidates, known)
-        return await self._answer(prompt, partial(_update, candidates, known))
+        return await self._answer(prompt, partial(_read_update, candidates, known))
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
-        """What the user seems to think, feel and want; nothing where the user said nothing."""
-        if not is_user_heard(excerpt):
-            return _unasked(Mind("", None, ()))
-        return await self._answer(partial(mind_prompt, excerpt, known), partial(_mind, excerpt))
+        """What the user seems to think, feel and want; nothing if none of the messages is the user's."""
+        if not has_user_message(excerpt):
+            return _empty_answer(Mind("", None, ()))
+        return await self._answer(partial(mind_prompt, excerpt, known), partial(_read_mind, excerpt))
 
     async def _answer(
-        self, build: Callable[[int], Prompt], read: Callable[[str], tuple[T, Counts]]
+        self, build: Callable[[int], StagePrompt], read: Callable[[str], tuple[T, Counts]]
     ) -> Answer[T]:
-        prompt, said = await self._ask_within_limits(build)
-        raw = said.text[:MOST_RAW]
+        prompt, response = await self._ask_within_limits(build)
+        raw, usage = response.text[:MOST_RAW], _usage_of(response)
         try:
-            _check_whole(said)
-            value, counts = await asyncio.to_thread(read, said.text)
+            _check_complete(response)
+            value, counts = await asyncio.to_thread(read, response.text)
         except ExtractionError as error:
             error.raw_response = raw
-            _add_usage(error, said.usage)
+            _add_usage(error, usage)
             raise
-        return Answer(value, raw, said.usage, _told({**prompt.counts, **counts}))
+        return Answer(value, raw, usage, _answer_data({**prompt.counts, **counts}))
 
-    async def _ask_within_limits(self, build: Callable[[int], Prompt]) -> tuple[Prompt, Said]:
-        """What the model says; if all of it was too much for it, what it says to half."""
-        prompt = await self._built(build, self._max_input_tokens)
+    async def _ask_within_limits(
+        self, build: Callable[[int], StagePrompt]
+    ) -> tuple[StagePrompt, ModelResponse]:
+        """The response of the model. If the input is too long for it, half of the input is sent."""
+        prompt = await self._build(build, self._max_input_tokens)
         try:
-            return prompt, await self._ask(prompt)
+            return prompt, await self._client.ask(prompt.request)
         except TooLongError:
-            prompt = await self._built(build, self._max_input_tokens // 2)
+            prompt = await self._build(build, self._max_input_tokens // 2)
         try:
-            return prompt, await self._ask(prompt)
+            return prompt, await self._client.ask(prompt.request)
         except TooLongError as error:
-            raise ModelRefusedError("the model takes not even half of the input") from error.__cause__
+            raise ModelRefusedError(
+                "the model rejects even half of the input as too long"
+            ) from error.__cause__
 
-    async def _built(self, build: Callable[[int], Prompt], budget: int) -> Prompt:
-        # In a thread: a long conversation is quoted for a while, and nobody else should wait.
+    async def _build(self, build: Callable[[int], StagePrompt], budget: int) -> StagePrompt:
+        # In a thread: quoting a long conversation would block the event loop.
         prompt = await asyncio.to_thread(build, budget)
         left_out = prompt.counts.get("messages_left_out", 0)
         if left_out:
-            logger.warning("%d messages were left out, for the model does not take so many", left_out)
+            logger.warning("messages left out of a prompt, because the model accepts no more: %d", left_out)
         return prompt
 
 
-def _unasked(value: T) -> Answer[T]:
-    return Answer(value, "", Usage(), _told({}))
+class OpenAIExtractor(ModelExtractor):
+    """Extracts with a model of OpenAI, or of another provider by its `base_url`.
+
+    Without a `client` it opens one, which reads `OPENAI_API_KEY` and `OPENAI_BASE_URL` from the environment
+    unless `api_key` and `base_url` are given. A `client` that is passed in belongs to the caller and is never
+    closed.
+    """
+
+    def __init__(
+        self,
+        model: str = "gpt-4o-mini",
+        *,
+        client: "AsyncOpenAI | None" = None,
+        max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
+        **options: Unpack[ModelOptions],
+    ) -> None:
+        options.setdefault("timeout", _TIMEOUT)
+        asked = OpenAIModel(
+            model, owner=type(self).__name__, client=client, max_retries=_MAX_RETRIES, **options
+        )
+        super().__init__(asked, max_input_tokens)
 
 
-def _told(counts: Mapping[str, int]) -> dict[str, Any]:
+class AnthropicExtractor(ModelExtractor):
+    """Extracts with a model of Anthropic.
+
+    Without a `client` it opens one, which reads `ANTHROPIC_API_KEY` from the environment unless `api_key` is
+    given. A `client` that is passed in belongs to the caller and is never closed.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_ANTHROPIC_MODEL,
+        *,
+        client: "AsyncAnthropic | None" = None,
+        max_output_tokens: int = DEFAULT_MAX_OUTPUT_TOKENS,
+        max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
+        **options: Unpack[ModelOptions],
+    ) -> None:
+        options.setdefault("timeout", _TIMEOUT)
+        asked = AnthropicModel(
+            model,
+            owner=type(self).__name__,
+            client=client,
+            max_retries=_MAX_RETRIES,
+            max_output_tokens=max_output_tokens,
+            **options,
+        )
+        super().__init__(asked, max_input_tokens)
+
+
+def build_extractor(name: str) -> Extractor:
+    """Build the extractor that a configuration names: `offline`, `openai:MODEL` or `anthropic:MODEL`."""
+    if name == "offline":
+        from ..offline import OfflineExtractor
+
+        return OfflineExtractor()
+    kind, _, model = name.partition(":")
+    if kind not in ("openai", "anthropic") or not model:
+        raise ValueError("a model must be offline, openai:NAME or anthropic:NAME")
+    return OpenAIExtractor(model) if kind == "openai" else AnthropicExtractor(model)
+
+
+# --- answers ---
+
+
+def _empty_answer(value: T) -> Answer[T]:
+    """The answer of a stage that needs no request."""
+    return Answer(value, "", Usage(), _answer_data({}))
+
+
+def _answer_data(counts: Mapping[str, int]) -> dict[str, Any]:
     return {"prompt_version": PROMPT_VERSION, **{name: count for name, count in counts.items() if count}}
 
 
-def _joined(answers: Sequence[Answer[Modification]]) -> Answer[Modification]:
-    """The answers to the parts of a conversation as one; what is said in several of them is said once."""
+def _join(answers: Sequence[Answer[Modification]]) -> Answer[Modification]:
+    """Join the answers to the parts of a conversation. A candidate that occurs in several is kept once."""
     if len(answers) == 1:
         return answers[0]
     values = [answer.value for answer in answers]
@@ -121,8 +208,12 @@ def _joined(answers: Sequence[Answer[Modification]]) -> Answer[Modification]:
         ),
         "\n".join(answer.raw_response for answer in answers)[:MOST_RAW],
         _sum([answer.usage for answer in answers]),
-        _told(counts),
+        _answer_data(counts),
     )
+
+
+def _usage_of(response: ModelResponse) -> Usage:
+    return Usage(response.usage.input_tokens, response.usage.output_tokens)
 
 
 def _sum(usages: Sequence[Usage]) -> Usage:
@@ -132,34 +223,34 @@ def _sum(usages: Sequence[Usage]) -> Usage:
 
 
 def _add_usage(error: ExtractionError, usage: Usage) -> None:
-    """Keep what was paid for with an error, although it was no use."""
+    """Record on an error the tokens that were paid for although the call failed."""
     error.prompt_tokens += usage.prompt_tokens
     error.completion_tokens += usage.completion_tokens
 
 
-def _check_whole(said: Said) -> None:
-    if said.is_refusal:
+def _check_complete(response: ModelResponse) -> None:
+    if response.is_refusal:
         raise ModelRefusedError("the model refused to answer")
-    if not said.is_whole:
-        raise UnusableAnswerError("the answer was cut off for its length")
+    if not response.is_complete:
+        raise UnusableAnswerError("the response was cut off at its length limit")
 
 
-# --- from what the model said to values ---
+# --- from the text of a response to values ---
 
 
-def _modification(excerpt: Excerpt, text: str) -> tuple[Modification, Counts]:
+def _read_modification(excerpt: Excerpt, text: str) -> tuple[Modification, Counts]:
     notes = parse_modification(text)
     grounded = ground(notes.drafts, excerpt)
     counts = _dropped(notes.unreadable, grounded.without_evidence, grounded.about_assistant)
     return Modification(notes.text, grounded.candidates), counts
 
 
-def _update(candidates: Sequence[Candidate], known: Sequence[Entry], text: str) -> tuple[Update, Counts]:
+def _read_update(candidates: Sequence[Candidate], known: Sequence[Entry], text: str) -> tuple[Update, Counts]:
     decisions = decide(parse_update(text), candidates, [entry.content_id for entry in known])
     return Update(tuple(decisions)), {}
 
 
-def _mind(excerpt: Excerpt, text: str) -> tuple[Mind, Counts]:
+def _read_mind(excerpt: Excerpt, text: str) -> tuple[Mind, Counts]:
     notes = parse_mind(text)
     grounded = ground(notes.drafts, excerpt)
     counts = _dropped(notes.unreadable, grounded.without_evidence, grounded.about_assistant)
@@ -172,17 +263,3 @@ def _dropped(unreadable: int, without_evidence: int, about_assistant: int) -> Co
         "dropped_without_evidence": without_evidence,
         "dropped_about_assistant": about_assistant,
     }
-
-
-def build_extractor(name: str) -> Extractor:
-    """Build the extractor that a configuration names: `offline`, `openai:MODEL` or `anthropic:MODEL`."""
-    if name == "offline":
-        from ..offline import OfflineExtractor
-
-        return OfflineExtractor()
-    kind, _, model = name.partition(":")
-    if kind not in ("openai", "anthropic") or not model:
-        raise ValueError("a model must be offline, openai:NAME or anthropic:NAME")
-    from . import AnthropicExtractor, OpenAIExtractor
-
-    return OpenAIExtractor(model) if kind == "openai" else AnthropicExtractor(model)

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from ...strategies.summarizers.sentences import well_formed
+from ...models.text import to_valid_unicode
 from ..entry import ContentType
 from ..times import read_date
 
@@ -50,7 +50,7 @@ def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 def clean_text(text: str, longest: int = LONGEST_TEXT) -> str:
     """A text on one line, without what no database holds, and not too long."""
-    line = " ".join(_CONTROL.sub(" ", well_formed(text[: 4 * longest])).split())
+    line = " ".join(_CONTROL.sub(" ", to_valid_unicode(text[: 4 * longest])).split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 

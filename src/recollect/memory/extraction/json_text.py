@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...errors import UnusableAnswerError
+from ...models.text import strip_thoughts
 
 LONGEST_ANSWER = 1_000_000
 """Characters of an answer that is looked at; a longer one is refused."""
@@ -20,7 +21,6 @@ _STRUCTURE = re.compile(rf'{_STRING}|["\[\]{{}}]', re.DOTALL)
 _TRAILING_COMMA = re.compile(rf'({_STRING}|".*)|,(?=\s*[\]}}])', re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
 _FENCED = re.compile(r"```[\w-]*\s(.*?)```", re.DOTALL)
-_THOUGHTS = re.compile(r"\s*<think>(?:.*?(</think>)|.*)", re.DOTALL)
 _MOST_VALUES = 1000
 _DECODER = json.JSONDecoder(strict=False)  # a line break in a text is no reason to refuse it
 _BROKEN = object()
@@ -50,12 +50,10 @@ def find_json(text: str) -> Found:
 
 def _without_thoughts(text: str) -> str:
     """The answer after what a model thinks aloud."""
-    thoughts = _THOUGHTS.match(text)
-    if thoughts is None:
-        return text
-    if thoughts[1] is None:
+    answer = strip_thoughts(text)
+    if answer is None:
         raise UnusableAnswerError("the answer ends in the middle of the model's thoughts")
-    return text[thoughts.end() :]
+    return answer
 
 
 def _unfenced(text: str) -> str:

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from ...items import estimate_text_tokens
-from ...strategies.summarizers.sentences import well_formed
+from ...models.text import to_valid_unicode
 from ..conversation import Message
 from ..entry import Entry
 from ..pipeline.stages import Candidate, Excerpt
@@ -143,10 +143,10 @@ def _line(**fields: Any) -> str:
 def shorten(text: str, longest: int) -> str:
     """The beginning and the end of a text that is too long, with a mark between them."""
     if len(text) <= longest:
-        return well_formed(text)
+        return to_valid_unicode(text)
     half = longest // 2
     left_out = len(text) - 2 * half
-    return well_formed(f"{text[:half]} [… {left_out} characters left out …] {text[-half:]}")
+    return to_valid_unicode(f"{text[:half]} [… {left_out} characters left out …] {text[-half:]}")
 
 
 def tokens_of_message(excerpt: Excerpt, message: Message) -> int:

@@ -1,15 +1,14 @@
-"""The prompts of the three stages: instructions from versioned files, and quoted data within a budget."""
+"""The prompts of the three stages: instructions from versioned files, and quoted data within a token budget.
 
-import json
+A conversation that is too long for one request is split into parts; every message is in one of them.
+"""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
 from itertools import pairwise
-from string import Template
-from typing import Any
 
-from ...items import estimate_text_tokens
+from ...models import ModelRequest, ResponseSchema
+from ...models.prompts import PromptTemplate, load_prompt
 from ..conversation import Message
 from ..entry import Entry
 from ..pipeline.stages import Candidate, Excerpt, Stage
@@ -23,47 +22,28 @@ from .quotes import (
 )
 
 PROMPT_VERSION = "v1"
-"""Which prompts are used: the name of their folder."""
+"""The folder of the prompts in use."""
 
-_BOUNDARY = "----- data -----\n"
-
-
-@dataclass(frozen=True)
-class StageFiles:
-    """What stands in the files of a stage."""
-
-    instructions: str
-    template: Template
-    schema: Mapping[str, Any]
-    tokens: int
-    """About how many tokens all of that is."""
+_SHARE = 0.75  # of the room in a request; the rest is for the messages before the part
+_MOST_PARTS = 8  # messages of a conversation that is longer than these parts are shortened
+_MOST_EARLIER = 20  # messages before a part that may be quoted
 
 
 @dataclass(frozen=True)
-class Prompt:
-    """A request to a model: how it is to work, on what, and in which form it is to answer."""
+class StagePrompt:
+    """The request of a stage, and counts of what was shortened or left out to make it fit."""
 
-    stage: Stage
-    instructions: str
-    text: str = field(repr=False)
-    schema: Mapping[str, Any]
+    request: ModelRequest
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What was shortened or left out to make it fit."""
 
 
-@cache
-def stage_files(stage: Stage, version: str = PROMPT_VERSION) -> StageFiles:
-    """The prompt and the schema of a stage, read once."""
-    folder = files(__package__).joinpath("prompts", version)
-    written = folder.joinpath(f"{stage}.txt").read_text(encoding="utf-8")
-    schema = folder.joinpath(f"{stage}.json").read_text(encoding="utf-8")
-    instructions, template = written.split(_BOUNDARY)
-    tokens = estimate_text_tokens(written) + estimate_text_tokens(schema)
-    return StageFiles(instructions.strip(), Template(template.strip()), json.loads(schema), tokens)
+def stage_template(stage: Stage) -> PromptTemplate:
+    """The prompt and the schema of a stage."""
+    return load_prompt(__package__, PROMPT_VERSION, stage)
 
 
-def modification_prompt(excerpt: Excerpt, budget: int) -> Prompt:
-    """What is new or changed in the messages?"""
+def modification_prompt(excerpt: Excerpt, budget: int) -> StagePrompt:
+    """Ask what is new or changed in the messages."""
     room = room_for_data("modification", budget)
     messages = quote_messages(excerpt, number_messages(excerpt), room)
     earlier = quote_earlier(excerpt, room - messages.tokens)
@@ -73,8 +53,8 @@ def modification_prompt(excerpt: Excerpt, budget: int) -> Prompt:
 
 def update_prompt(
     excerpt: Excerpt, candidates: Sequence[Candidate], known: Sequence[Entry], budget: int
-) -> Prompt:
-    """What becomes of each candidate? Of the messages, those are told that the candidates cite."""
+) -> StagePrompt:
+    """Ask what to do with each candidate. Only the messages that the candidates cite are quoted."""
     room = room_for_data("update", budget)
     quoted = quote_candidates(candidates, room // 2)
     entries = quote_known(known, room - quoted.tokens)
@@ -85,8 +65,8 @@ def update_prompt(
     return _prompt("update", counts, candidates=quoted.text, known=entries.text, messages=messages.text)
 
 
-def mind_prompt(excerpt: Excerpt, known: Sequence[Entry], budget: int) -> Prompt:
-    """What does the user seem to think, feel and want?"""
+def mind_prompt(excerpt: Excerpt, known: Sequence[Entry], budget: int) -> StagePrompt:
+    """Ask what the user seems to think, feel and want."""
     room = room_for_data("mind", budget)
     entries = quote_known(known, room // 3)
     messages = quote_messages(excerpt, number_messages(excerpt), room - entries.tokens)
@@ -100,43 +80,43 @@ def mind_prompt(excerpt: Excerpt, known: Sequence[Entry], budget: int) -> Prompt
 
 
 def room_for_data(stage: Stage, budget: int) -> int:
-    """The tokens that a request of a stage has for what is quoted."""
-    return budget - stage_files(stage).tokens
+    """The tokens that a request of a stage has for quoted data."""
+    return budget - stage_template(stage).tokens
 
 
-def _prompt(stage: Stage, counts: Mapping[str, int], **quoted: str) -> Prompt:
-    its = stage_files(stage)
-    return Prompt(stage, its.instructions, its.template.substitute(quoted), its.schema, counts)
+def _prompt(stage: Stage, counts: Mapping[str, int], **quoted: str) -> StagePrompt:
+    template = stage_template(stage)
+    schema = None if template.schema is None else ResponseSchema(stage, template.schema)
+    text = template.template.substitute(quoted)
+    return StagePrompt(ModelRequest(template.instructions, text, schema), counts)
 
 
-_SHARE = 0.75  # of the room in a request; the rest is for what was said before
-_MOST_PARTS = 8  # in a conversation that is longer than these hold, messages are shortened
-_MOST_EARLIER = 20  # messages before a part that are looked at
+# --- parts of a long conversation ---
 
 
 def split_excerpt(excerpt: Excerpt, budget: int) -> list[Excerpt]:
-    """The excerpt in as few parts as fit into requests of so many tokens, each after what was said before.
+    """Split an excerpt into as few parts as fit into requests of `budget` tokens.
 
-    Parts in which the user says nothing are left out.
+    Each part comes with the messages before it. Parts without a message of the user are left out.
     """
     sizes = [tokens_of_message(excerpt, message) for message in excerpt.messages]
     room = max(_SHARE * room_for_data("modification", budget), sum(sizes) / _MOST_PARTS)
     starts = [*_starts(sizes, room), len(sizes)]
     parts = [_part(excerpt, *edges) for edges in pairwise(starts)]
-    return [part for part in parts if is_user_heard(part)]
+    return [part for part in parts if has_user_message(part)]
 
 
-def is_user_heard(excerpt: Excerpt) -> bool:
-    """Whether the user says anything."""
+def has_user_message(excerpt: Excerpt) -> bool:
+    """Whether any message is the user's."""
     return any(excerpt.is_users(message) for message in excerpt.messages)
 
 
 def _starts(sizes: Sequence[int], room: float) -> list[int]:
-    """Where parts begin."""
+    """The index of the first message of each part."""
     starts, left = [0], room
-    for place, size in enumerate(sizes):
-        if size > left and place > starts[-1]:
-            starts.append(place)
+    for index, size in enumerate(sizes):
+        if size > left and index > starts[-1]:
+            starts.append(index)
             left = room
         left -= size
     return starts

@@ -103,7 +103,7 @@ class Moment:
         return day.isoformat()[:7] if self.precision == "month" else day.isoformat()
 
 
-def tell_day(day: date, is_chinese: bool) -> str:
+def format_date(day: date, is_chinese: bool) -> str:
     """A day in words."""
     if is_chinese:
         return f"{day.year}年{day.month}月{day.day}日"
@@ -113,7 +113,7 @@ def tell_day(day: date, is_chinese: bool) -> str:
 def tell(day: date, precision: Precision, is_chinese: bool) -> str:
     """A day, a month or a year in words."""
     if precision == "day":
-        return tell_day(day, is_chinese)
+        return format_date(day, is_chinese)
     if precision == "month":
         return f"{day.year}年{day.month}月" if is_chinese else f"{_MONTHS[day.month]} {day.year}"
     return f"{day.year}年" if is_chinese else f"{day.year}"
@@ -121,7 +121,7 @@ def tell(day: date, precision: Precision, is_chinese: bool) -> str:
 
 def tell_span(unit: Precision, count: int, said_on: date, is_chinese: bool) -> str:
     """A week or a weekend by how many it lies before (less than 0) or after the day it was spoken of."""
-    anchor = tell_day(said_on, is_chinese)
+    anchor = format_date(said_on, is_chinese)
     if is_chinese:
         return f"{anchor}{_chinese_span(unit, count)}"
     if not count:

@@ -12,7 +12,7 @@ from ..facts.clauses import clauses_of
 from ..facts.health import concerns_health
 from ..facts.slots import Slot, slot_of
 from .grammar import CHINESE, Grammar, grammar_of
-from .moments import Moment, tell_day
+from .moments import Moment, format_date
 from .salience import DATED, length_of, signs_of
 from .sentences import sentences_of, without_opening, without_speech
 
@@ -209,7 +209,7 @@ def tell_further(statement: Statement) -> str | None:
 
 def with_said_on(text: str, said_on: date, grammar: Grammar) -> str:
     """The text of an event, and when it was said."""
-    day = tell_day(said_on, grammar.is_chinese)
+    day = format_date(said_on, grammar.is_chinese)
     if grammar.is_chinese:
         return f"{text.rstrip('。')}（说于{day}）。"
     return f"{text.rstrip('.')} (said on {day})."

@@ -1,1 +1,1 @@
-"""From a conversation to what is known: three stages, each kept when it is finished."""
+"""The learning pipeline: from a conversation to entries, in three stages, each stored when finished."""

@@ -1,8 +1,11 @@
-"""What a stage does to a memory: decided over values.
+"""Decides how the candidates of a stage change a memory: pure functions over values.
 
-A model proposes, and this decides. Nothing is lost because a model did not repeat it: entries go only where
-something takes their place, and then only the facts that it replaces. Nothing is stored twice, whatever a
-model says.
+A model proposes, and this module decides:
+
+- No entry is lost because a model did not repeat it. An entry goes only if another one supersedes it, and its
+  facts that are not replaced are kept.
+- Nothing is stored twice, whatever a model proposes.
+- A candidate that was said earlier never supersedes an entry that was said later.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,32 +23,34 @@ from .stages import MOST_EVIDENCE, Candidate, Decision
 
 Cited = tuple[tuple[str, str], ...]
 
-_SHARED = 0.25  # of the words of the shorter of two texts that could say the same
+_SHARED = 0.25  # the least share of the words of the shorter text, if two texts could say the same
 
 
-def settle(
+def consolidate(
     conversation_id: str,
     candidates: Sequence[Candidate],
     decisions: Iterable[Decision],
     known: Sequence[Entry],
     said_at: Mapping[str, datetime] | None = None,
 ) -> Changes:
-    """The changes that candidates lead to. `known` is what the memory holds about the same matters.
+    """The changes that candidates cause. `known` has the stored entries about the same matters.
 
-    `said_at` has the times of messages: what was said earlier does not take the place of what was said later.
+    `said_at` has the times of messages, by their ids. A candidate without a decision is added.
     """
     by_candidate = {decision.candidate: decision for decision in decisions}
-    settling = _Settling(known, said_at or {})
+    consolidation = _Consolidation(known, said_at or {})
     for number, candidate in enumerate(candidates):
         decision = by_candidate.get(number) or Decision(number, "add")
         evidence = tuple((conversation_id, message) for message in candidate.evidence[:MOST_EVIDENCE])
-        settling.take(candidate, decision, evidence)
-    settling.keep_remaining_facts()
-    return Changes(tuple(settling.added), tuple(settling.supported), tuple(settling.superseded))
+        consolidation.add(candidate, decision, evidence)
+    consolidation.add_remaining_facts()
+    return Changes(
+        tuple(consolidation.added), tuple(consolidation.supported), tuple(consolidation.superseded)
+    )
 
 
-def known_after(known: Sequence[Entry], changes: Changes, memory_id: str) -> list[Entry]:
-    """What is known about the same matters once changes are made."""
+def apply_changes(known: Sequence[Entry], changes: Changes, memory_id: str) -> list[Entry]:
+    """The known entries as they are after the changes."""
     gone = {target for entry in changes.added for target in entry.supersedes}
     gone |= {target for target, _ in changes.superseded}
     learned_at = now()
@@ -69,8 +74,8 @@ def known_after(known: Sequence[Entry], changes: Changes, memory_id: str) -> lis
     return [entry for entry in known if entry.content_id not in gone] + added
 
 
-class _Settling:
-    """The changes as far as they have come."""
+class _Consolidation:
+    """Collects the changes, one candidate at a time."""
 
     def __init__(self, known: Sequence[Entry], said_at: Mapping[str, datetime]) -> None:
         self.added: list[NewEntry] = []
@@ -80,20 +85,20 @@ class _Settling:
         self._said_at = said_at
         self._taken: set[str] = set()
         self._replaced: list[tuple[str, str]] = []
-        """Entries that go, each with the text that takes its place."""
+        """The ids of superseded entries, each with the text that supersedes it."""
         self._said: list[str] = []
-        # For as long as this lasts: texts are not to be held longer.
+        # Cached for this consolidation only: texts must not stay in memory for longer.
         self._meaning_of = cache(meaning_of)
         self._terms_of = cache(lambda text: frozenset(distinctive_terms(text)))
 
-    def take(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
-        """Decide what becomes of one candidate."""
+    def add(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
+        """Add the changes of one candidate: a new entry, support for a known one, or nothing."""
         self._said.append(candidate.text)
         same = self._same(candidate, decision)
         said_at = self._time_of(candidate)
         if same is not None:
             self.supported.append(Support(same.content_id, candidate.text, evidence, said_at))
-            targets = self._targets(candidate, decision, but=same.content_id)
+            targets = self._targets(candidate, decision, excluded=same.content_id)
             self.superseded += [(target, same.content_id) for target in targets]
         elif decision.action != "none":
             later = self._later(candidate, decision)
@@ -106,7 +111,10 @@ class _Settling:
         return min(max(times), latest_allowed()) if times else None
 
     def _later(self, candidate: Candidate, decision: Decision) -> str | None:
-        """What it would take the place of but was said later: that stays, and this was true before."""
+        """The newest entry that the candidate would supersede, but that was said later.
+
+        That entry stays, and the candidate is added as one that it supersedes.
+        """
         later = [
             entry
             for entry in self._known
@@ -121,12 +129,12 @@ class _Settling:
         said_at = self._time_of(candidate)
         if entry.said_at is None or said_at is None:
             return False
-        # Nothing is learned before it is said: a time in the future was wrong when it was stored.
+        # Nothing is learned before it is said, so a later time was wrong when it was stored.
         is_possible = entry.said_at <= entry.learned_at + MOST_AHEAD
         return (entry.said_at if is_possible else entry.learned_at) > said_at
 
     def _same(self, candidate: Candidate, decision: Decision) -> Entry | None:
-        """The entry that says what a candidate says: by its words, or because it was decided so."""
+        """The known entry that says the same as a candidate, by its words or by the decision."""
         alike = [
             entry
             for entry in self._known
@@ -136,20 +144,20 @@ class _Settling:
             alike = [entry for entry in self._known if entry.content_id in decision.targets]
         return alike[0] if alike else None
 
-    def _says(self, held: str, text: str) -> bool:
-        if held == text:
+    def _says(self, known: str, text: str) -> bool:
+        if known == text:
             return True
-        # To look at words is cheap, and most share few; what means the same shares far more than this.
-        ours, theirs = self._terms_of(text), self._terms_of(held)
+        # Comparing words is cheap and rules out most pairs. Texts that mean the same share far more words.
+        ours, theirs = self._terms_of(text), self._terms_of(known)
         if len(ours & theirs) < _SHARED * min(len(ours), len(theirs)):
             return False
-        return mean_the_same(self._meaning_of(held), self._meaning_of(text))
+        return mean_the_same(self._meaning_of(known), self._meaning_of(text))
 
     def _is_open_to(self, said: Candidate | Entry, entry: Entry) -> bool:
         return entry.content_type == said.content_type and entry.content_id not in self._taken
 
     def _merge(self, candidate: Candidate, evidence: Cited, targets: tuple[str, ...]) -> bool:
-        """Give what a candidate brings to an entry about to be added that says the same, if there is one."""
+        """Merge a candidate into a new entry that says the same; `False` if there is none."""
         for place, entry in enumerate(self.added):
             if entry.content_type == candidate.content_type and self._says(entry.text, candidate.text):
                 together = tuple(dict.fromkeys((*entry.evidence, *evidence)))[:MOST_EVIDENCE]
@@ -158,11 +166,16 @@ class _Settling:
                 return True
         return False
 
-    def _targets(self, candidate: Candidate, decision: Decision, but: str | None = None) -> tuple[str, ...]:
-        """What the candidate supersedes: of what it was shown, and of its own kind, alone; each goes once."""
+    def _targets(
+        self, candidate: Candidate, decision: Decision, excluded: str | None = None
+    ) -> tuple[str, ...]:
+        """The ids of the entries that a candidate supersedes.
+
+        Only known entries of the same type that were not said later count, and each is superseded once.
+        """
         if decision.action != "supersede":
             return ()
-        wanted = set(decision.targets) - {but}
+        wanted = set(decision.targets) - {excluded}
         targets = [
             entry.content_id
             for entry in self._known
@@ -174,26 +187,26 @@ class _Settling:
         self._replaced += [(target, candidate.text) for target in targets]
         return tuple(targets)
 
-    def keep_remaining_facts(self) -> None:
-        """Add the facts that only entries stated which have gone for the sake of another fact."""
+    def add_remaining_facts(self) -> None:
+        """Add the facts of superseded entries that neither their successors nor other entries state."""
         by_id = {entry.content_id: entry for entry in self._known}
         for target, successor in self._replaced:
             for fact in remaining_facts(by_id[target].text, successor):
-                if not self._is_told(fact, by_id[target]):
-                    self._keep_fact(fact, by_id[target])
+                if not self._is_stated(fact, by_id[target]):
+                    self._add_fact(fact, by_id[target])
 
-    def _is_told(self, fact: str, of: Entry) -> bool:
-        """Whether something said now replaces a fact, or an entry that stays states it."""
+    def _is_stated(self, fact: str, of: Entry) -> bool:
+        """Whether a candidate replaces a fact, or an entry that stays states it."""
         staying = [entry.text for entry in self._known if self._is_open_to(of, entry)]
         return any(replaces(text, fact) for text in self._said) or any(
             self._says(text, fact) for text in staying
         )
 
-    def _keep_fact(self, fact: str, of: Entry) -> None:
-        """Add a fact of an entry, learned when and from what that was."""
+    def _add_fact(self, fact: str, of: Entry) -> None:
+        """Add a fact of a superseded entry with the time, type and evidence of that entry."""
         slot = slot_in(fact)
         groups = _groups_of(of) or [("", ())]
-        kept = NewEntry(
+        new = NewEntry(
             of.content_type,
             fact,
             of.confidence,
@@ -204,14 +217,14 @@ class _Settling:
             learned_by=groups[0][0],
             remains_of=of.content_id,
         )
-        self.added.append(kept)
+        self.added.append(new)
         self.supported += [
-            Support(kept.content_id, fact, cited, learned_by=source) for source, cited in groups[1:]
+            Support(new.content_id, fact, cited, learned_by=source) for source, cited in groups[1:]
         ]
 
 
 def _groups_of(entry: Entry) -> list[tuple[str, Cited]]:
-    """The evidence of an entry by the run that read it."""
+    """The evidence of an entry, grouped by the run that read it."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for each in entry.evidence:
         groups.setdefault(each.run_id or "", []).append((each.conversation_id, each.message_id))
@@ -241,7 +254,7 @@ def _new_entry(
 
 
 def remaining_facts(text: str, successor: str) -> list[str]:
-    """The facts of a text that its successor does not replace; none where it states one fact."""
+    """The facts of a text that its successor does not replace; empty if the text states one fact."""
     facts = facts_of(text)
     if len(facts) == 1:
         return []
@@ -250,12 +263,12 @@ def remaining_facts(text: str, successor: str) -> list[str]:
 
 
 def replaces(text: str, fact: str) -> bool:
-    """Whether a text states the same as a fact, another value of it, or its contrary."""
+    """Whether a text states a fact, another value of the same slot, or its contrary."""
     if any(_is_about_the_same(stated, fact) for stated in facts_of(text)):
         return True
     meaning, of_fact = meaning_of(text), meaning_of(fact)
-    is_said = mean_the_same(meaning, of_fact) or says_more(meaning, of_fact)
-    return is_said or contradict(stance_of(text), stance_of(fact))
+    is_stated = mean_the_same(meaning, of_fact) or says_more(meaning, of_fact)
+    return is_stated or contradict(stance_of(text), stance_of(fact))
 
 
 def _is_about_the_same(one: str, other: str) -> bool:
@@ -264,13 +277,13 @@ def _is_about_the_same(one: str, other: str) -> bool:
 
 
 def _nearest(facts: list[str], text: str) -> str:
-    """The fact that shares most words with a text; the first where none shares any."""
+    """The fact that shares most words with a text; the first one if none shares any."""
     words = set(distinctive_terms(text))
     return max(facts, key=lambda fact: len(words & set(distinctive_terms(fact))))
 
 
-def one_fact_each(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The candidates, with one for each fact in place of any that states several."""
+def split_facts(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Split candidates that state several facts, so that each fact can be superseded by itself."""
     return tuple(part for candidate in candidates for part in _parts(candidate))
 
 
@@ -289,6 +302,6 @@ def _parts(candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _dated_fact(facts: list[str], valid_from: str | None) -> str:
-    """The fact that the date of a candidate is about: the one that names the year, or else the first."""
+    """The fact that the date of a candidate belongs to: the one that names the year, or else the first."""
     year = valid_from[:4] if valid_from else None
     return next((fact for fact in facts if year and year in fact), facts[0])

@@ -1,7 +1,8 @@
-"""Giving vectors to what has none of the embedder's: new texts, and all of them after a change of embedder.
+"""Embeds texts that have no vector of the embedder's model: new texts, or all after a change of model.
 
-An embedder that fails is left alone for a while, longer each time. A text that fails by itself, while another
-succeeds, is marked as one without a vector and not tried again with this model: the rest goes on.
+After a failure, the embedder is not called for a while, longer each time. If one text fails while another one
+succeeds, the text is at fault. It is marked as having no vector, is not tried again with this model, and does
+not hold up the rest.
 """
 
 import asyncio
@@ -18,15 +19,15 @@ from ..search.embedders.protocol import checked
 
 _log = logging.getLogger("recollect.memory")
 
-_FIRST_PAUSE = 1.0  # seconds after a first failure; doubled with each
+_FIRST_PAUSE = 1.0  # seconds after a first failure; doubled with each further one
 _LONGEST_PAUSE = 300.0
-_MOST_ROUNDS = 10  # in which nothing got a vector: all was deleted, taken by others, or cannot have one
+_MOST_ROUNDS = 10  # without a new vector: the texts were deleted, embedded by others, or cannot be embedded
 _NOT_CHOSEN = "another process makes the vectors with another model: this one leaves them alone"
-_HARMLESS = "hello"  # what every embedder can embed, if it is there
+_PROBE = "hello"  # a text that every working embedder can embed
 
 
-class Embedding:
-    """Embeds what is pending in a database, some at a time; of one tenant, or of all, each in turn."""
+class EmbeddingBackfill:
+    """Embeds the pending texts of a database in batches: of one tenant, or of all tenants in turn."""
 
     def __init__(
         self,
@@ -49,24 +50,23 @@ class Embedding:
         self._in_a_row = 0
         self._all_tenants = all_tenants
         self._begun: set[str] = set()
-        self._last = ""
+        self._last_tenant = ""
         self.failures = 0
         """How often the embedder has failed."""
         self.unusable = 0
-        """How many texts it cannot embed."""
+        """How many texts it could not embed."""
         self.last_error: str | None = None
-        """What is wrong with the embedder; `None` once it answers again."""
+        """The last error of the embedder; `None` once it works again."""
 
     @property
     def pause(self) -> float:
-        """Seconds until the embedder is asked again after a failure; 0 if it may be asked now."""
+        """Seconds until the embedder may be called again after a failure; 0 if it may be called now."""
         return max(0.0, self._not_before - self._clock()) if self._in_a_row else 0.0
 
     async def step(self) -> int:
-        """Embed some of what is pending; returns of how many there are vectors now, and 0 if none is left.
+        """Embed a batch of pending texts; returns the number of vectors made, 0 if no text is pending.
 
-        A failing embedder raises nothing here: then it is 0 too, and `pause` is not. A database that fails
-        raises its error.
+        If the embedder fails, the result is 0 too, and `pause` is more than 0. Database errors are raised.
         """
         for _ in range(_MOST_ROUNDS):
             pending = [] if self.pause else await self._next()
@@ -76,7 +76,7 @@ class Embedding:
         return 0
 
     async def is_pending(self, tenant: str | None = None) -> bool:
-        """Whether there is anything that has no vector yet; of a tenant, if one is named."""
+        """Whether a text has no vector yet, among those of a tenant if one is named."""
         model = model_of(self._embedder)
         if tenant is None and self._all_tenants:
             return bool(await self._vectors.tenants_pending(model))
@@ -84,30 +84,33 @@ class Embedding:
         return bool(await vectors.pending(model, 1))
 
     async def is_pending_in(self, memory_id: str) -> bool:
-        """Whether a memory has anything that has no vector yet."""
+        """Whether a text of a memory has no vector yet."""
         return await self._vectors.is_pending_in(memory_id, model_of(self._embedder))
 
     async def _next(self) -> list[Pending]:
-        """What is pending of the next who has something."""
-        for vectors in await self._owners():
+        """The pending texts of the next tenant that has any."""
+        for vectors in await self._tenants_in_turn():
             if await self._is_chosen(vectors):
                 pending = await vectors.pending(model_of(self._embedder), self._most_texts)
                 if pending:
-                    self._last = vectors.tenant
+                    self._last_tenant = vectors.tenant
                     return pending
         return []
 
-    async def _owners(self) -> list[Vectors]:
-        """Those who may have something, beginning with the one after who was served last."""
+    async def _tenants_in_turn(self) -> list[Vectors]:
+        """The vectors of the tenants with pending texts, starting after the tenant that was served last."""
         if not self._all_tenants:
             return [self._vectors]
         found = await self._vectors.tenants_pending(model_of(self._embedder))
-        return [
-            self._vectors.of(tenant) for tenant in sorted(found, key=lambda name: (name <= self._last, name))
-        ]
+        in_turn = sorted(found, key=lambda name: (name <= self._last_tenant, name))
+        return [self._vectors.of(tenant) for tenant in in_turn]
 
     async def _is_chosen(self, vectors: Vectors) -> bool:
-        """Whether this model is the tenant's, which another may have changed: each would undo the other's."""
+        """Whether the tenant's vectors are to be made with this model.
+
+        The process that starts last chooses the model. Without this check, two processes with different
+        models would replace each other's vectors for ever.
+        """
         model = model_of(self._embedder)
         if vectors.tenant not in self._begun:
             await vectors.choose(model)
@@ -122,7 +125,7 @@ class Embedding:
     async def _embed_some(self, pending: Sequence[Pending]) -> int:
         count = 0
         corrupt = [each for each in pending if each.is_corrupt]
-        if corrupt:  # they get no vector, and are not met again
+        if corrupt:  # they are marked as having no vector, so they are not read again
             await self._vectors.store(model_of(self._embedder), [NewVector(each, None) for each in corrupt])
             self.unusable += len(corrupt)
         usable = [each for each in pending if not each.is_corrupt]
@@ -135,11 +138,11 @@ class Embedding:
         return count
 
     async def _embed(self, batch: Sequence[Pending]) -> int:
-        """Embed a batch; where that fails though the embedder works, each half by itself."""
+        """Embed a batch. If that fails although the embedder works, embed each half by itself."""
         try:
-            vectors = await self._ask([each.text for each in batch])
+            vectors = await self._call([each.text for each in batch])
         except EmbeddingError:
-            await self._ask([_HARMLESS])
+            await self._call([_PROBE])
             if len(batch) == 1:
                 return await self._embed_again(batch[0])
             middle = len(batch) // 2
@@ -148,18 +151,18 @@ class Embedding:
         return await self._keep(batch, vectors)
 
     async def _embed_again(self, one: Pending) -> int:
-        """A text that failed by itself; when it does so twice, it is the text."""
+        """Embed a text that has failed by itself. If it fails again, it is marked as having no vector."""
         try:
-            vectors = await self._ask([one.text])
+            vectors = await self._call([one.text])
         except EmbeddingError as error:
-            _log.warning("a text of memory %s cannot be embedded (%s)", one.memory_id, error)
+            _log.warning("text cannot be embedded: memory %s (%s)", one.memory_id, error)
             await self._vectors.store(model_of(self._embedder), [NewVector(one, None)])
             self.unusable += 1
             return 0
         return await self._keep([one], vectors)
 
     async def _keep(self, batch: Sequence[Pending], vectors: Matrix) -> int:
-        """A vector without a length is near to nothing, and is none."""
+        """Store vectors; returns how many were written. A zero vector has no direction and counts as none."""
         usable = np.linalg.norm(vectors.astype(np.float64), axis=1) > 0
         kept = [
             NewVector(each, vector if has_length else None)
@@ -169,14 +172,14 @@ class Embedding:
         written = await self._vectors.store(model_of(self._embedder), kept)
         return written - int((~usable).sum())
 
-    async def _ask(self, texts: list[str]) -> Matrix:
-        """The vectors of texts, or an `EmbeddingError`."""
+    async def _call(self, texts: list[str]) -> Matrix:
+        """The vectors of texts. Every failure of the embedder is an `EmbeddingError`."""
         try:
             async with asyncio.timeout(self._timeout):
                 vectors = await self._embedder.embed(texts)
         except EmbeddingError:
             raise
-        except Exception as error:  # a user's embedder may raise whatever there is
+        except Exception as error:  # a user's embedder may raise anything
             raise EmbeddingError(f"the embedder raised {type(error).__name__}") from error
         return checked(vectors, len(texts), self._embedder.dimensions)
 
@@ -186,7 +189,7 @@ class Embedding:
         self.failures += 1
         self._not_before = self._clock() + seconds
         self.last_error = str(error)
-        _log.warning("the embedder is asked again in %g seconds: %s", seconds, error)
+        _log.warning("embedder failed, next call in %g seconds: %s", seconds, error)
 
 
 def _batches(pending: Sequence[Pending], most_characters: int) -> Iterator[list[Pending]]:

@@ -1,23 +1,23 @@
-"""`pipeline_result`: what a run came to, as conversations tell it."""
+"""Builds `pipeline_result`: the result of the runs of a conversation, as its API representation has it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...sql.columns import StoredTime, time_from_column
 from ..database.runs import StageRecord
-from ..times import tell_time
+from ..times import format_time
 from .stages import Stage, Usage
 
 _LEFT_OUT = ("sentences_left_out", "messages_left_out", "messages_shortened")
-_LONGEST_TEXT = 20_000  # characters: a conversation may go on for years
+_LONGEST_TEXT = 20_000  # characters: a conversation may go on for years, with many runs
 
 
-def pipeline_result(kept: Mapping[Stage, StageRecord], messages: int) -> dict[str, Any]:
-    """The result of the three stages over so many messages."""
-    update, mind = kept["update"], kept["mind"]
+def pipeline_result(stages: Mapping[Stage, StageRecord], messages: int) -> dict[str, Any]:
+    """The result of a run: its three stages, over `messages` messages."""
+    update, mind = stages["update"], stages["mind"]
     updated = bool(update.result["profile_updated"])
     return {
-        "modification_result": kept["modification"].result["text"],
+        "modification_result": stages["modification"].result["text"],
         "update_result": {
             "profile_updated": updated,
             "raw_llm_response": update.raw_response,
@@ -30,7 +30,7 @@ def pipeline_result(kept: Mapping[Stage, StageRecord], messages: int) -> dict[st
             "metadata": _metadata(mind, "llm_theory_of_mind", "analyzed_at"),
         },
         "pipeline_metadata": {
-            "execution_time": _told(mind.finished_at),
+            "execution_time": _format(mind.finished_at),
             "conversation_length": messages,
             "llm_model": mind.model,
             "profile_updated": updated,
@@ -38,28 +38,28 @@ def pipeline_result(kept: Mapping[Stage, StageRecord], messages: int) -> dict[st
     }
 
 
-def describe_left_out(kept: Iterable[StageRecord]) -> str | None:
-    """What the stages of a run did not read, in words; `None` if they read everything."""
-    count = max((count_left_out(stage) for stage in kept), default=0)
+def describe_left_out(stages: Iterable[StageRecord]) -> str | None:
+    """A sentence on what the stages of a run did not read; `None` if they read everything."""
+    count = max((count_left_out(stage) for stage in stages), default=0)
     if not count:
         return None
     return f"{count} sentences or messages were not read whole: there were too many"
 
 
 def count_left_out(stage: StageRecord) -> int:
-    """How many sentences or messages a stage did not read whole."""
+    """The number of sentences or messages that a stage did not read in full."""
     data = stage.result.get("data", {}) if isinstance(stage.result, dict) else {}
     counts = [data.get(name, 0) for name in _LEFT_OUT]
     return sum(count for count in counts if isinstance(count, int))
 
 
-def merged(before: dict[str, Any] | None, result: dict[str, Any], length: int) -> dict[str, Any]:
-    """What a conversation tells after a further run: its newest result, and what was new in all of them."""
+def merge_results(before: dict[str, Any] | None, result: dict[str, Any], length: int) -> dict[str, Any]:
+    """The result of a conversation after a further run: the newest one, with the modifications of all."""
     if before is None:
         return _with(result, result["modification_result"], _is_updated(result), length)
     texts = (before.get("modification_result"), result["modification_result"])
-    told = "\n".join(text for text in texts if text)[-_LONGEST_TEXT:]
-    return _with(result, told, _is_updated(before) or _is_updated(result), length)
+    text = "\n".join(text for text in texts if text)[-_LONGEST_TEXT:]
+    return _with(result, text, _is_updated(before) or _is_updated(result), length)
 
 
 def _is_updated(result: Mapping[str, Any]) -> bool:
@@ -83,8 +83,8 @@ def _with(result: dict[str, Any], text: str, is_updated: bool, length: int) -> d
 
 def _metadata(stage: StageRecord, name: str, time: str) -> dict[str, Any]:
     usage = Usage(stage.prompt_tokens, stage.completion_tokens)
-    return {"stage": name, time: _told(stage.finished_at), "llm_usage": usage.to_dict()}
+    return {"stage": name, time: _format(stage.finished_at), "llm_usage": usage.to_dict()}
 
 
-def _told(column: StoredTime) -> str:
-    return tell_time(time_from_column(column))
+def _format(column: StoredTime) -> str:
+    return format_time(time_from_column(column))

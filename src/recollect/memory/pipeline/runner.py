@@ -1,4 +1,14 @@
-"""Doing a run: each stage that is not finished yet, one after another, each kept before the next begins."""
+"""Executes runs: the stages that are not finished yet, in order, each stored before the next begins.
+
+The rules that make a run safe to interrupt and repeat:
+
+- **Lease.** A worker claims a run under a lease and extends it while it waits for a model. Each transaction
+  that stores something checks the lease. A worker that has lost it stores nothing (`LeaseLostError`).
+- **Idempotency.** A stage is stored in the same transaction as the changes that it makes to the memory, so a
+  crash repeats no finished model call and applies nothing twice.
+- **Cancellation.** A cancelled worker releases its run, so another can claim it at once. A result that the
+  model has already returned is stored first. Writes finish even if the caller is cancelled.
+"""
 
 import asyncio
 import logging
@@ -9,39 +19,40 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from ...cancellation import finish_despite_cancellation, wait_until_done
 from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelUnavailableError, StorageError
 from ...sql.scripts import Script
-from ..background import to_its_end
 from ..database import entries, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
 from ..database.runs import Failure, StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
-from .consolidation import known_after, one_fact_each, settle
-from .results import describe_left_out, merged, pipeline_result
+from .consolidation import apply_changes, consolidate, split_facts
+from .results import describe_left_out, merge_results, pipeline_result
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
-from .token_meter import Metered, TokenMeter
+from .token_meter import GuardedMeter, TokenMeter
 
 T = TypeVar("T")
 
 _log = logging.getLogger("recollect.memory")
 _LONGEST_ERROR = 500  # characters
-_FIRST_PAUSE = 0.1  # seconds until a database that does not answer is asked again
+_FIRST_PAUSE = 0.1  # seconds until a call of an unavailable database is repeated; doubled each time
 _LONGEST_PAUSE = 5.0
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How runs are done."""
+    """How runs are executed."""
 
     lease_seconds: float = 60.0
-    """A worker that is not heard of for so long is given up on, and another takes its run over."""
+    """The time after which another worker may take over a run whose lease was not extended."""
     attempts: int = 5
-    """How often a run is tried before it has failed."""
+    """The number of attempts after which a run has failed."""
     backoff_seconds: float = 1.0
-    """Until the second attempt; doubled with each further one."""
+    """The wait before the second attempt, doubled for each further one."""
     longest_backoff_seconds: float = 300.0
+    """The longest wait before an attempt."""
 
     def __post_init__(self) -> None:
         for name in ("lease_seconds", "attempts", "backoff_seconds", "longest_backoff_seconds"):
@@ -52,16 +63,16 @@ class RunOptions:
                 raise ValueError(f"{name} must be at most an hour, and it is {getattr(self, name)} seconds")
 
     def again_in(self, attempt: int, error: Exception) -> float | None:
-        """Seconds until a run is tried again after so many attempts; `None` if it is not."""
+        """Seconds until a run is tried again after an error in this attempt; `None` if it is not."""
         if isinstance(error, ModelRefusedError) or attempt >= self.attempts:
             return None
-        asked_for = (error.retry_after or 0.0) if isinstance(error, ModelUnavailableError) else 0.0
-        backoff = max(self.backoff_seconds * 2.0 ** (attempt - 1), asked_for)
+        retry_after = (error.retry_after or 0.0) if isinstance(error, ModelUnavailableError) else 0.0
+        backoff = max(self.backoff_seconds * 2.0 ** (attempt - 1), retry_after)
         return min(backoff, self.longest_backoff_seconds)
 
 
 class Runner:
-    """Takes runs from the queue and does them, with one extractor."""
+    """Claims runs from the queue and executes them with one extractor."""
 
     def __init__(
         self,
@@ -72,50 +83,54 @@ class Runner:
         meter: TokenMeter | None = None,
     ) -> None:
         self.tenant = tenant
-        """Whose runs it does; `None` for everybody's."""
+        """The tenant whose runs it executes; `None` for the runs of all tenants."""
         self._database = database
         self._extractor = extractor
         self._options = options
-        self._meter = Metered(meter)
+        self._meter = GuardedMeter(meter)
 
-    async def take(self, lease: str) -> Task | None:
-        """A run that is due, under a lease; `None` if there is none."""
+    async def claim(self, lease: str) -> Task | None:
+        """Claim a due run under a lease; `None` if no run is due.
+
+        If the caller is cancelled while the claim is written, the run is released again.
+        """
         queue, seconds = self._database.queue, self._options.lease_seconds
         take = partial(runs.claim, queue, self.tenant, lease, seconds, column_now())
-        taking = asyncio.ensure_future(self._database.write(take))
-        try:
-            return await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            await asyncio.wait({taking})
-            if not taking.cancelled() and taking.exception() is None and (task := taking.result()):
-                await self._give_back(task)
-            raise
+        claim = asyncio.ensure_future(self._database.write(take))
+        cancelled = await wait_until_done(claim)
+        if cancelled is None:
+            return claim.result()
+        if not claim.cancelled() and claim.exception() is None and (task := claim.result()):
+            await finish_despite_cancellation(self._release(task))
+        raise cancelled
 
-    async def do(self, task: Task) -> None:
-        """Do a run. Whatever goes wrong in it is kept with it, and is not raised.
+    async def execute(self, task: Task) -> None:
+        """Execute a claimed run. An error is stored with the run as a failure and not raised.
 
-        Where no model may be asked now, it is given back, to be taken when one may.
+        If the meter does not allow a model call now, the run is released until it does.
         """
-        work = _Work(self._database, self._extractor, task, self._options.lease_seconds, self._meter)
+        lease_seconds = self._options.lease_seconds
+        execution = _Execution(self._database, self._extractor, task, lease_seconds, self._meter)
         try:
             seconds = await self._meter.wait(task.run.tenant)
             if seconds > 0:
-                await to_its_end(self._give_back(task, seconds))
+                await finish_despite_cancellation(self._release(task, seconds))
             else:
-                await work.do()
+                await execution.run_stages()
         except LeaseLostError:
-            _log.warning("run %s was taken over by another worker", task.run.run_id)
+            _log.warning("lease lost, run taken over by another worker: run %s", task.run.run_id)
         except asyncio.CancelledError:
-            await to_its_end(self._give_back(task))
+            await finish_despite_cancellation(self._release(task))
             raise
-        except Exception as error:  # noqa: BLE001 - extractors are others' code: whatever they raise is a failure
-            await self._fail(task, work.stage, error)
+        except Exception as error:  # noqa: BLE001 - an extractor is users' code: any error of it is a failure
+            await self._fail(task, execution.stage, error)
 
-    async def _give_back(self, task: Task, seconds: float = 0) -> None:
+    async def _release(self, task: Task, seconds: float = 0) -> None:
+        """Release a run. If that fails, another worker takes it over when the lease ends."""
         try:
             await self._database.write(partial(runs.give_back, self._database.queue, task, seconds))
         except (LeaseLostError, StorageError):
-            _log.info("run %s could not be given back, and is taken over later", task.run.run_id)
+            _log.info("run not released, its lease must end first: run %s", task.run.run_id)
 
     async def _fail(self, task: Task, stage: Stage, error: Exception) -> None:
         again_in = self._options.again_in(task.run.attempts + 1, error)
@@ -123,59 +138,60 @@ class Runner:
         failure = Failure(
             stage,
             self._extractor.model,
-            _told(error),
+            _describe_error(error),
             known.raw_response,
             again_in,
             known.prompt_tokens,
             known.completion_tokens,
         )
-        _log.warning("run %s: no answer in stage %s (%s)", task.run.run_id, stage, type(error).__name__)
+        _log.warning("stage failed: run %s, stage %s (%s)", task.run.run_id, stage, type(error).__name__)
         fail = partial(runs.fail, self._database.queue, task, failure, column_now())
         try:
-            await _patiently(task, partial(self._database.write, fail))
+            await _retry_until_available(task, partial(self._database.write, fail))
         except LeaseLostError:
-            _log.warning("run %s was taken over by another worker", task.run.run_id)
+            _log.warning("lease lost, run taken over by another worker: run %s", task.run.run_id)
         finally:
             await self._meter.spent(task.run.tenant, failure.prompt_tokens + failure.completion_tokens)
 
 
-def _told(error: Exception) -> str:
-    """The cause of a failure; what others' code says about it may quote contents, and is not told."""
+def _describe_error(error: Exception) -> str:
+    """The cause of a failure. The message of a foreign error is left out, since it may quote contents."""
     if isinstance(error, ExtractionError):
         reason = str(error)
     else:
-        of_database = isinstance(error, StorageError)
-        reason = "the answer cannot be stored" if of_database else "the extractor raised it"
+        is_storage = isinstance(error, StorageError)
+        reason = "the answer cannot be stored" if is_storage else "the extractor raised it"
     return f"{type(error).__name__}: {reason}"[:_LONGEST_ERROR]
 
 
-async def _patiently(task: Task, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What a call of the database gives, be it that this takes long: no model is asked twice for that.
+async def _retry_until_available(task: Task, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Call the database, again and again while it is unavailable: giving up would repeat a model call.
 
-    A refusal of what was to be written is an error at once, for it would be refused again.
+    A plain `StorageError` means that the database refused the data. It is raised at once, since a retry would
+    be refused too.
     """
     pause = _FIRST_PAUSE
     while True:
         try:
-            return await to_its_end(call())
+            return await finish_despite_cancellation(call())
         except StorageError as error:
             if type(error) is StorageError:
                 raise
-            _log.warning("run %s: the database does not answer (%s)", task.run.run_id, type(error).__name__)
+            _log.warning("database unavailable: run %s (%s)", task.run.run_id, type(error).__name__)
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 async def _guarded(call: Awaitable[T]) -> T:
-    """What a call of an extractor gives; it may not end the thread it runs in."""
+    """The result of a call of an extractor, which must not end the thread of the workers."""
     try:
         return await call
     except (SystemExit, KeyboardInterrupt) as error:
         raise ExtractionError(f"the extractor raised {type(error).__name__}") from error
 
 
-class _Work:
-    """One run, as far as it has come."""
+class _Execution:
+    """The execution of one run, with the stages that are finished."""
 
     def __init__(
         self,
@@ -183,7 +199,7 @@ class _Work:
         extractor: Extractor,
         task: Task,
         lease_seconds: float,
-        meter: Metered,
+        meter: GuardedMeter,
     ) -> None:
         self.stage: Stage = "modification"
         self._database = database
@@ -194,17 +210,17 @@ class _Work:
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
-        self._kept: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
+        self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
-    async def do(self) -> None:
-        """The stages that are not finished, in their order."""
+    async def run_stages(self) -> None:
+        """Execute the stages that are not finished, in order."""
         stages: dict[Stage, Callable[[], Coroutine[Any, Any, None]]] = {
             "modification": self._modification,
             "update": self._update,
             "mind": self._mind,
         }
         for self.stage in STAGES:
-            if self.stage not in self._kept:
+            if self.stage not in self._finished:
                 await stages[self.stage]()
             if self._is_cancelled:
                 raise asyncio.CancelledError
@@ -212,69 +228,69 @@ class _Work:
     async def _modification(self) -> None:
         answer = Answer(Modification("", ()))
         if self._excerpt.messages:  # they may have been erased
-            answer = await self._held(self._extractor.modification(self._excerpt))
-        found = replace(answer.value, candidates=one_fact_each(answer.value.candidates))
-        await self._keep(answer, msgspec.to_builtins(found))
+            answer = await self._under_lease(self._extractor.modification(self._excerpt))
+        found = replace(answer.value, candidates=split_facts(answer.value.candidates))
+        await self._store(answer, msgspec.to_builtins(found))
 
     async def _update(self) -> None:
         candidates = self._candidates()
         known = await self._known(candidates)
         answer = Answer(Update(()))
         if candidates:
-            answer = await self._held(self._extractor.update(self._excerpt, candidates, known))
+            answer = await self._under_lease(self._extractor.update(self._excerpt, candidates, known))
         known = await self._with_evidence(known, answer.value.decisions)
-        changes = self._settled(candidates, answer.value.decisions, known)
-        told = msgspec.to_builtins(answer.value)
-        await self._keep(answer, {**told, "profile_updated": bool(changes.added)}, changes)
-        self._known_now = known_after(known, changes, self._task.run.memory_id)
+        changes = self._consolidate(candidates, answer.value.decisions, known)
+        result = msgspec.to_builtins(answer.value)
+        await self._store(answer, {**result, "profile_updated": bool(changes.added)}, changes)
+        self._known_now = apply_changes(known, changes, self._task.run.memory_id)
 
     async def _mind(self) -> None:
         known = self._known_now
-        if known is None:  # the stage before was done by another
+        if known is None:  # the stage before was executed in an earlier attempt
             known = await self._known(self._candidates())
         answer = Answer(Mind("", None, ()))
         if self._excerpt.messages:
-            answer = await self._held(self._extractor.mind(self._excerpt, known))
-        await to_its_end(self._keep_mind(answer), _LONGEST_PAUSE)
+            answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
+        await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
 
-    async def _keep_mind(self, answer: Answer[Mind]) -> None:
-        found = replace(answer.value, candidates=one_fact_each(answer.value.candidates))
-        changes = self._settled(found.candidates, (), await self._known(found.candidates))
-        await self._keep(answer, msgspec.to_builtins(found), changes, is_last=True)
+    async def _store_mind(self, answer: Answer[Mind]) -> None:
+        found = replace(answer.value, candidates=split_facts(answer.value.candidates))
+        changes = self._consolidate(found.candidates, (), await self._known(found.candidates))
+        await self._store(answer, msgspec.to_builtins(found), changes, is_last=True)
 
-    def _settled(
+    def _consolidate(
         self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
     ) -> Changes:
         said_at = {message.message_id: message.created_at for message in self._task.messages}
-        return settle(self._task.run.conversation_id, candidates, decisions, known, said_at)
+        return consolidate(self._task.run.conversation_id, candidates, decisions, known, said_at)
 
     def _candidates(self) -> Sequence[Candidate]:
-        """What the first stage has found."""
-        return msgspec.convert(self._kept["modification"].result, Modification).candidates
+        """The candidates that the first stage has found."""
+        return msgspec.convert(self._finished["modification"].result, Modification).candidates
 
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
-        """What is known about the same matters."""
+        """The stored entries about the same matters."""
         texts = [candidate.text for candidate in candidates]
         slots = {candidate.slot for candidate in candidates if candidate.slot}
         related = partial(self._database.related, self._task.run.memory_id, texts, slots)
-        return await _patiently(self._task, related)
+        return await _retry_until_available(self._task, related)
 
     async def _with_evidence(self, known: list[Entry], decisions: Sequence[Decision]) -> list[Entry]:
-        """The same entries, with their evidence where facts of one may have to be kept apart."""
+        """The same entries, with evidence for those that may be superseded in part and have to be split."""
         targets = {
             each for decision in decisions if decision.action == "supersede" for each in decision.targets
         }
         split = [entry for entry in known if entry.content_id in targets and len(facts_of(entry.text)) > 1]
         if not split:
             return known
-        cited = await _patiently(self._task, partial(self._database.with_evidence, split))
+        cited = await _retry_until_available(self._task, partial(self._database.with_evidence, split))
         by_id = {entry.content_id: entry for entry in cited}
         return [by_id.get(entry.content_id, entry) for entry in known]
 
-    async def _keep(
+    async def _store(
         self, answer: Answer[Any], result: Any, changes: Changes | None = None, is_last: bool = False
     ) -> None:
-        """Keep the stage, together with what it changes, and for the last one with the end of the run."""
+        """Store the stage and its changes in one transaction, and the end of the run with the last stage."""
         kept = StageRecord(
             self.stage,
             self._extractor.model,
@@ -284,27 +300,27 @@ class _Work:
             answer.usage.prompt_tokens,
             answer.usage.completion_tokens,
         )
-        self._kept[self.stage] = kept
-        keep = partial(self._keeping, kept, changes or Changes(), is_last)
+        self._finished[self.stage] = kept
+        store = partial(self._stage_script, kept, changes or Changes(), is_last)
         try:
-            await _patiently(self._task, partial(self._database.write, keep))
+            await _retry_until_available(self._task, partial(self._database.write, store))
         finally:
             await self._meter.spent(self._task.run.tenant, kept.prompt_tokens + kept.completion_tokens)
 
-    def _keeping(self, kept: StageRecord, changes: Changes, is_last: bool) -> Script[None]:
+    def _stage_script(self, kept: StageRecord, changes: Changes, is_last: bool) -> Script[None]:
         task, run, queue, now = self._task, self._task.run, self._database.queue, kept.finished_at
         yield from runs.extend(queue, task, self._lease_seconds)
         if not (yield from runs.store_stage(task, kept)):
-            return  # a try before this one has done it, and was cut off before it heard so
+            return  # an earlier try has committed, and its connection was lost before the confirmation
         changes = yield from self._still_possible(changes)
         yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
         if is_last:
-            result = pipeline_result(self._kept, len(task.messages))
-            left_out = describe_left_out(self._kept.values())
-            yield from runs.finish(queue, task, kept.model, result, merged, now, left_out)
+            result = pipeline_result(self._finished, len(task.messages))
+            left_out = describe_left_out(self._finished.values())
+            yield from runs.finish(queue, task, kept.model, result, merge_results, now, left_out)
 
     def _still_possible(self, changes: Changes) -> Script[Changes]:
-        """The changes without what people have deleted or changed while the model thought."""
+        """The changes that still apply: people may have deleted or changed entries during the model call."""
         depends = {
             each for entry in changes.added for each in (entry.superseded_by, entry.remains_of) if each
         }
@@ -325,28 +341,32 @@ class _Work:
             tuple(pair for pair in changes.superseded if pair[1] in there),
         )
 
-    async def _held(self, call: Awaitable[T]) -> T:
-        """What a call gives. The lease is held for as long as it takes, and the call ends with the lease."""
-        asked = asyncio.ensure_future(_guarded(call))
+    async def _under_lease(self, call: Awaitable[T]) -> T:
+        """The result of a model call. The lease is extended meanwhile, and losing it cancels the call.
+
+        If this worker is cancelled when the result is there already, the result is returned and stored, and
+        the run stops after that.
+        """
+        result = asyncio.ensure_future(_guarded(call))
         try:
-            while not (await asyncio.wait({asked}, timeout=self._lease_seconds / 3))[0]:
+            while not (await asyncio.wait({result}, timeout=self._lease_seconds / 3))[0]:
                 await self._extend()
-            if asked.cancelled():  # not by us
+            if result.cancelled():  # by the extractor itself, not by this worker
                 raise ExtractionError("the extractor was cancelled")
-            return asked.result()
+            return result.result()
         except asyncio.CancelledError:
-            if not asked.done() or asked.cancelled() or asked.exception() is not None:
+            if not result.done() or result.cancelled() or result.exception() is not None:
                 raise
-            self._is_cancelled = True  # which is heeded when the answer that came with it is kept
-            return asked.result()
+            self._is_cancelled = True
+            return result.result()
         finally:
-            asked.cancel()
+            result.cancel()
 
     async def _extend(self) -> None:
-        """Hold the lease. Where that fails the call goes on: the lease is checked before anything is kept."""
+        """Extend the lease. A database error is logged only: each write checks the lease again."""
         extend = partial(runs.extend, self._database.queue, self._task, self._lease_seconds, alone=True)
         try:
             await self._database.write(extend)
         except StorageError as error:
             run_id = self._task.run.run_id
-            _log.warning("run %s: the lease could not be extended (%s)", run_id, type(error).__name__)
+            _log.warning("lease not extended: run %s (%s)", run_id, type(error).__name__)

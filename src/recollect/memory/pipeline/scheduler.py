@@ -1,4 +1,7 @@
-"""Making the runs of conversations that have been quiet for long enough, or that are closed."""
+"""Creates the runs of conversations: at once, when a conversation is closed, or after a quiet period.
+
+Lock order, as in every transaction on runs: the queue row, then the memory, then the conversation.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,67 +13,66 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.quiet_period import Due
 
 _AT_ONCE = 50  # conversations
-_LAST = 2**62  # no message has an index as high
+_MOST_MESSAGES = 100  # of one run
+_MOST_CHARACTERS = 40_000  # of the messages of one run
+_LAST = 2**62  # higher than the index of any message
 
 
-class QuietConversations:
-    """Those of one tenant, or of all."""
+class RunScheduler:
+    """Creates the runs of conversations whose quiet period has ended, of one tenant or of all."""
 
     def __init__(self, database: MemoryDatabase, tenant: str | None) -> None:
         self._database = database
         self._tenant = tenant
 
     async def step(self) -> int:
-        """Make the runs of some conversations whose time has come; returns of how many."""
+        """Create the runs of some due conversations; returns the number of conversations."""
         queries = self._database.quiet
         made = 0
         for due in queries.due_anywhere if self._tenant is None else queries.due:
             for each in await self._database.fetch(due, (self._tenant, _AT_ONCE), quiet_period.due_from):
-                made += await self._database.write(partial(learn_if_due, self._database, each, column_now()))
+                create = partial(create_runs_if_due, self._database, each, column_now())
+                made += await self._database.write(create)
         return made
 
 
 # --- transactions ---
 
 
-def learn_if_due(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
-    """Make the runs of a conversation whose time has come; `False` if another has, or it goes on."""
-    return (yield from _learn(database, owner, now, database.quiet.lock_if_due))
+def create_runs_if_due(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
+    """Create the runs of a due conversation; `False` if another worker has, or a new message came."""
+    return (yield from _lock_and_create(database, owner, now, database.quiet.lock_if_due))
 
 
 def close(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
-    """Close a conversation, and make the runs of what waits; `False` if it is not there any more."""
-    is_there = yield from _learn(database, owner, now, database.quiet.lock)
-    if is_there:
+    """Close a conversation and create the runs of its remaining messages; `False` if it no longer exists."""
+    exists = yield from _lock_and_create(database, owner, now, database.quiet.lock)
+    if exists:
         yield Statement(quiet_period.CLOSE, (owner.conversation_id, now))
-    return is_there
+    return exists
 
 
-def _learn(database: MemoryDatabase, owner: Due, now: str, hold: str) -> Script[bool]:
+def _lock_and_create(database: MemoryDatabase, owner: Due, now: str, hold: str) -> Script[bool]:
     enqueue, memory_id = database.queue.enqueue, owner.memory_id
     if not (yield from removal.lock_queue(database.removal, enqueue, owner.tenant, memory_id)):
         return False
     rows = yield Statement(hold, (owner.conversation_id, owner.tenant))
     if rows and rows[0][0] is not None:
-        yield from make_runs(database, owner, rows[0][0], now)
+        yield from create_runs(database, owner, rows[0][0], now)
     yield Statement(database.queue.forget_if_done, (owner.memory_id,))
     return bool(rows)
 
 
-def make_runs(database: MemoryDatabase, owner: Due, first: int, now: str) -> Script[None]:
-    """Make runs for all messages from one on. The queue must be held."""
-    said = yield Statement(conversations.READ_MESSAGES, (owner.conversation_id, first, _LAST))
-    spans = spans_of(conversations.messages_from(said))
+def create_runs(database: MemoryDatabase, owner: Due, first: int, now: str) -> Script[None]:
+    """Create runs for all messages from index `first` on. The caller holds the lock on the queue row."""
+    rows = yield Statement(conversations.READ_MESSAGES, (owner.conversation_id, first, _LAST))
+    spans = spans_of(conversations.messages_from(rows))
     yield from runs.enqueue(database.queue, owner.tenant, owner.memory_id, owner.conversation_id, spans, now)
     yield Statement(quiet_period.ALL_IN_RUNS, (owner.conversation_id,))
 
 
-_MOST_MESSAGES = 100
-_MOST_CHARACTERS = 40_000
-
-
 def spans_of(messages: Sequence[Message]) -> list[tuple[int, int]]:
-    """The first and the last index of each run over these messages."""
+    """The first and the last message index of each run, such that a model can read the messages at once."""
     spans: list[tuple[int, int]] = []
     size = 0
     for message in messages:

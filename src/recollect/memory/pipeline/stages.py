@@ -1,10 +1,10 @@
-"""The three stages of the pipeline: what they are given, what they answer, and who can do them.
+"""The three stages of the pipeline: their inputs, their results, and the protocol of an extractor.
 
-1. *modification*: what in these messages is new or changed, as candidates;
-2. *update*: for each candidate, whether it is added, takes the place of what is known, or adds nothing;
-3. *mind*: what the user seems to think, feel and want.
+1. *modification*: finds what is new or changed in the messages, as candidates;
+2. *update*: decides for each candidate whether it is added, supersedes known entries, or adds nothing;
+3. *mind*: finds what the user seems to think, feel and want.
 
-All of these are values that stand in JSON as they are, for a finished stage is kept and never done again.
+All values convert to JSON without loss, because a finished stage is stored and never repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ from ..entry import ContentType, Entry
 Stage = Literal["modification", "update", "mind"]
 STAGES: tuple[Stage, ...] = ("modification", "update", "mind")
 MOST_EVIDENCE = 3
-"""Messages that an entry cites at most."""
+"""The most messages that an entry cites."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """The messages that a run takes in, with some that were said before them, for what they refer to."""
+    """The messages of a run, with some earlier ones that they may refer to."""
 
     agent_id: str
     user_id: str
@@ -32,65 +32,65 @@ class Excerpt:
     before: tuple[Message, ...] = field(default=(), repr=False)
 
     def is_users(self, message: Message) -> bool:
-        """Whether the user said it. Only these messages tell facts about the user."""
+        """Whether the user said it. Only these messages are evidence of facts about the user."""
         return message.is_from(self.user_id)
 
     def is_others(self, message: Message) -> bool:
-        """Whether a tool or another participant said it, who is neither the user nor the assistant."""
+        """Whether a tool or a participant other than the user and the assistant said it."""
         return message.role in ("user", "tool") and not self.is_users(message)
 
     def role_of(self, message: Message) -> str:
-        """The role as a model reads it: `participant` for a user message under another name."""
+        """The role in the prompt: `participant` for a user message under another name."""
         return "participant" if message.role == "user" and not self.is_users(message) else message.role
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that could be worth knowing."""
+    """A statement that could become an entry."""
 
     content_type: ContentType
     text: str = field(repr=False)
     evidence: tuple[str, ...]
-    """Ids of the messages that say so, the best first, at most `MOST_EVIDENCE`."""
+    """The ids of the messages that say so, the best first, at most `MOST_EVIDENCE`."""
     confidence: float = 1.0
     valid_from: str | None = None
-    """Since when, or on which date: `2024-05-07`, `2024-05` or `2024`."""
+    """The date since when it holds, or on which it happened: `2024-05-07`, `2024-05` or `2024`."""
     valid_to: str | None = None
     slot: str | None = None
-    """What it says something about, where but one thing can hold at a time, such as `home` or `job`."""
+    """The attribute it is about, if that has one value at a time, such as `home` or `job`."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class Modification:
-    """The answer of the first stage."""
+    """The result of the first stage."""
 
     text: str = field(repr=False)
-    """What is new, in words."""
+    """The news in words."""
     candidates: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of a candidate."""
+    """What to do with a candidate."""
 
     candidate: int
-    """Its place among the candidates."""
+    """Its index among the candidates."""
     action: Literal["add", "supersede", "none"]
     targets: tuple[str, ...] = ()
-    """Ids of entries: those whose place it takes, or, with `none`, the one that says so already."""
+    """The ids of the entries that it supersedes, or, with `none`, of the entry that says so already."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """The answer of the second stage. A candidate that no decision names is added."""
+    """The result of the second stage. A candidate without a decision is added."""
 
     decisions: tuple[Decision, ...]
 
 
 @dataclass(frozen=True)
 class Mind:
-    """The answer of the third stage."""
+    """The result of the third stage."""
 
     insights: str = field(repr=False)
     confidence_score: float | None
@@ -99,13 +99,13 @@ class Mind:
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens of a call of a model."""
+    """The tokens of a model call."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        """As `llm_usage` tells it."""
+        """The `llm_usage` of a `pipeline_result`."""
         total = self.prompt_tokens + self.completion_tokens
         return {
             "prompt_tokens": self.prompt_tokens,
@@ -116,35 +116,35 @@ class Usage:
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """What a stage came to, and what the model said word for word."""
+    """The result of a stage, with the literal response of the model."""
 
     value: T
     raw_response: str = field(default="", repr=False)
     usage: Usage = Usage()
     data: Mapping[str, Any] = field(default_factory=dict)
-    """How it came about, such as the version of a prompt; kept with the stage."""
+    """Details that are stored with the stage, such as the version of the prompt."""
 
 
 class Extractor(Protocol):
-    """Whoever does the three stages. It raises `ExtractionError` where there is no answer."""
+    """Executes the three stages. A stage without a result raises an `ExtractionError`."""
 
     model: str
-    """What it is, as `llm_model` tells it."""
+    """Its name, as in `llm_model` of a `pipeline_result`."""
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
-        """What is new or changed in the messages; no more than the messages say."""
+        """Find what is new or changed in the messages, and no more than they say."""
         ...
 
     async def update(
         self, excerpt: Excerpt, candidates: Sequence[Candidate], known: Sequence[Entry]
     ) -> Answer[Update]:
-        """What becomes of each candidate, given what is known of the same matters."""
+        """Decide about each candidate, given the known entries about the same matters."""
         ...
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
-        """What the user seems to think, feel and want, as candidates of type `mind`."""
+        """Find what the user seems to think, feel and want, as candidates of type `mind`."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...

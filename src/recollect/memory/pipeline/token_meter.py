@@ -1,47 +1,47 @@
-"""What models cost, told to whoever counts it, and whether they may be asked."""
+"""The token meter: limits the calls of models per tenant, and counts their tokens."""
 
 import logging
 from typing import Protocol
 
 _log = logging.getLogger("recollect.memory")
 
-_AFTER_FAULT = 5.0  # seconds until a meter that failed is asked again
-_LONGEST_WAIT = 3600.0  # seconds: whoever may go on earlier than was said is not kept for longer
+_AFTER_FAULT = 5.0  # seconds until a meter that failed is called again
+_LONGEST_WAIT = 3600.0  # seconds: after that the meter is called again, since its limit may have been raised
 
 
 class TokenMeter(Protocol):
-    """Counts the tokens of each tenant, and says when one has had enough."""
+    """Counts the tokens of each tenant, and says how long a tenant must wait for the next call."""
 
     async def wait(self, tenant: str) -> float:
-        """For how many seconds no model is to be asked for this tenant; 0 if one may be."""
+        """The seconds for which no model may be called for this tenant; 0 if one may be called now."""
         ...
 
     async def spent(self, tenant: str, tokens: int) -> None:
-        """A call for this tenant has cost so many tokens, whether it came to something or not."""
+        """Count the tokens of a call for this tenant, whether it succeeded or not."""
         ...
 
 
-class Metered:
-    """A meter as runs use it, be there one or not; one that fails ends no run."""
+class GuardedMeter:
+    """A meter as runs use it: optional, and its errors never end a run."""
 
     def __init__(self, meter: TokenMeter | None) -> None:
         self._meter = meter
 
     async def wait(self, tenant: str) -> float:
-        """For how many seconds no model is to be asked; also while the meter does not answer."""
+        """The seconds for which no model may be called. A meter that fails allows no call for a while."""
         if self._meter is None:
             return 0.0
         try:
             return min(await self._meter.wait(tenant), _LONGEST_WAIT)
-        except Exception as error:  # noqa: BLE001 - a meter is others' code: whatever it raises, the run stays
-            _log.warning("the meter of tokens does not answer (%s)", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - a meter is users' code, and the run must go on
+            _log.warning("token meter unavailable (%s)", type(error).__name__)
             return _AFTER_FAULT
 
     async def spent(self, tenant: str, tokens: int) -> None:
-        """Tell of the tokens of a call, if there were any."""
+        """Count the tokens of a call, if there were any."""
         if self._meter is None or not tokens:
             return
         try:
             await self._meter.spent(tenant, tokens)
-        except Exception as error:  # noqa: BLE001 - what was learned is kept, whether it is counted or not
-            _log.warning("%d tokens could not be counted (%s)", tokens, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the result of the run is stored, counted or not
+            _log.warning("tokens not counted (%s): %d", type(error).__name__, tokens)

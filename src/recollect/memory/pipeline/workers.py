@@ -1,4 +1,4 @@
-"""Workers: they take runs as these become due, in this process, beside whatever else it does."""
+"""Workers: they claim due runs and execute them in this process, in an event loop of their own thread."""
 
 import asyncio
 import logging
@@ -11,31 +11,32 @@ from ...errors import StorageError
 from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
-from .embedding_backfill import Embedding
+from .embedding_backfill import EmbeddingBackfill
 from .runner import Runner
-from .scheduler import QuietConversations
+from .scheduler import RunScheduler
 
 _log = logging.getLogger("recollect.memory")
-_SHORTEST_WAIT = 0.01  # seconds: what is due may be held by a transaction of another for a moment
-_LONGEST_WAIT = 1.0  # until the queue is looked at again: other processes add to it unseen
+_SHORTEST_WAIT = 0.01  # seconds: a due row may be locked by another transaction for a moment
+_LONGEST_WAIT = 1.0  # until the next poll: other processes add to the queue without a notification
 _AFTER_FAULT = 1.0
-_PATIENCE = 5.0  # until one who was asked to end is asked again
+_PATIENCE = 5.0  # until a worker that has not ended is cancelled again
 
 
 class Workers:
-    """Some workers on one database, in a loop of their own.
+    """Workers on one database, in an event loop of their own.
 
-    One more gives vectors to what has none, and one makes the runs of conversations that have gone quiet.
+    `count` workers execute runs. One more embeds pending texts, and one creates the runs of conversations
+    that have been quiet for long enough.
     """
 
     def __init__(
-        self, database: MemoryDatabase, runner: Runner, count: int, embedding: Embedding | None = None
+        self, database: MemoryDatabase, runner: Runner, count: int, backfill: EmbeddingBackfill | None = None
     ) -> None:
         self._database = database
         self._runner = runner
         self._count = count
-        self._embedding = embedding
-        self._quiet = QuietConversations(database, runner.tenant)
+        self._backfill = backfill
+        self._scheduler = RunScheduler(database, runner.tenant)
         self._starting = threading.Lock()
         self._loop = BackgroundLoop("recollect-memory-workers")
         self._wake = asyncio.Event()
@@ -43,41 +44,41 @@ class Workers:
 
     @property
     def is_running(self) -> bool:
-        """Whether they are at work, or wait for some."""
+        """Whether the workers run, busy or idle."""
         return self._loop.is_running
 
     def start(self) -> None:
-        """Begin to work, or look for work now if they have begun."""
+        """Start the workers, or make them poll for work now if they run."""
         if not self._count:
             return
         with self._starting:
             if self._loop.is_running:
                 self._loop.call_soon(self._wake.set)
             else:
-                self._wake = asyncio.Event()  # of that loop: after a fork it is another
+                self._wake = asyncio.Event()  # belongs to the new loop: after a fork there is another one
                 self._loop.submit(self._begin())
 
     def stop(self) -> None:
-        """End the work. What is being done is given back, so that others can take it at once."""
+        """Stop the workers. Runs in progress are released, so other workers can claim them at once."""
         if self._loop.is_running:
             self._loop.run(self._end())
         self._loop.stop()
 
     async def _begin(self) -> None:
-        duties = [*[self._do_run] * self._count, self._learn_from_quiet]
-        duties += [self._embed] if self._embedding else []
+        duties = [*[self._execute_run] * self._count, self._create_runs]
+        duties += [self._embed] if self._backfill else []
         self._tasks = [asyncio.create_task(self._work(duty)) for duty in duties]
 
     async def _end(self) -> None:
-        """End the workers before their loop: it would also end what they do to give runs back."""
+        """End the workers before their loop stops, because a stopping loop would also cancel the releases."""
         left = set(self._tasks)
         while left:
             for task in left:
                 task.cancel()
-            _, left = await asyncio.wait(left, timeout=_PATIENCE)  # some code swallows a cancellation
+            _, left = await asyncio.wait(left, timeout=_PATIENCE)  # an extractor may swallow a cancellation
 
     async def _work(self, duty: Callable[[], Awaitable[bool]]) -> None:
-        """Do a duty for as long as there is something to do, and wait until there is again."""
+        """Repeat a duty while it finds work, then wait for more. An error never ends a worker."""
         while True:
             try:
                 self._wake.clear()
@@ -86,28 +87,28 @@ class Workers:
             except StorageError as error:
                 _log.warning("worker waits for the database (%s)", type(error).__name__)
                 await asyncio.sleep(_AFTER_FAULT)
-            except Exception as error:  # noqa: BLE001 - nobody else is told, and a worker must not end
-                _log.error("a worker met what it should not: %s", _where(error))
+            except Exception as error:  # noqa: BLE001 - no caller waits for the error, and a worker must not end
+                _log.error("worker failed unexpectedly: %s", _locate(error))
                 await asyncio.sleep(_AFTER_FAULT)
 
-    async def _do_run(self) -> bool:
-        task = await self._runner.take(str(uuid.uuid4()))
+    async def _execute_run(self) -> bool:
+        task = await self._runner.claim(str(uuid.uuid4()))
         if task is not None:
-            await self._runner.do(task)
-            self._wake.set()  # what was learned has no vectors yet
+            await self._runner.execute(task)
+            self._wake.set()  # the new entries need vectors
         return task is not None
 
-    async def _learn_from_quiet(self) -> bool:
-        made = await self._quiet.step()
+    async def _create_runs(self) -> bool:
+        made = await self._scheduler.step()
         if made:
-            self._wake.set()  # there is something to do
+            self._wake.set()  # new runs are due
         return made > 0
 
     async def _embed(self) -> bool:
-        return self._embedding is not None and await self._embedding.step() > 0
+        return self._backfill is not None and await self._backfill.step() > 0
 
     async def _wait(self) -> None:
-        """Until something is due, or somebody says so."""
+        """Wait until work is due or `start` is called."""
         tenant = self._runner.tenant
         query = self._database.runs.seconds_to_next(tenant)
         due = await self._database.fetch(query, (tenant,), _seconds_from)
@@ -119,8 +120,8 @@ class Workers:
             return
 
 
-def _where(error: Exception) -> str:
-    """What an error is and where it was raised; not what it says, for that may quote contents."""
+def _locate(error: Exception) -> str:
+    """The type of an error and the line that raised it. The message is left out: it may quote contents."""
     frames = traceback.extract_tb(error.__traceback__)
     return (
         f"{type(error).__name__} at {frames[-1].filename}:{frames[-1].lineno}"

@@ -24,7 +24,7 @@ from ..database.access import MemoryDatabase
 from ..database.corruption import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
 from ..entry import CONTENT_TYPES, check_type
-from ..times import tell_time
+from ..times import format_time
 from .ownership import DataOwner, UserData, find_user_data
 from .personal_data import SessionTables
 from .records import exported_columns, select, to_records, to_whole_record
@@ -203,7 +203,7 @@ def _utc(stored: object) -> str | None:
         time = stored if isinstance(stored, datetime) else datetime.fromisoformat(str(stored))
     except ValueError:
         return str(stored)
-    return tell_time(time.replace(tzinfo=UTC))
+    return format_time(time.replace(tzinfo=UTC))
 
 
 async def _export_logs(database: MemoryDatabase, found: UserData) -> AsyncIterator[Record]:
@@ -241,5 +241,5 @@ def _as_json(value: ConversationEvent | ConversationSummary) -> dict[str, Any]:
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
-        return tell_time(value)
+        return format_time(value)
     return list(value) if isinstance(value, tuple) else value

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ConflictError, ImportFormatError
+from ...models.values import MOST_TOKENS
 from ...sql.columns import text_from_column, time_to_column
 from ...sql.description import Table
 from ...sql.scripts import Script, Statement, insert, run_all
@@ -23,7 +24,6 @@ from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMOR
 from ..entry import CONTENT_TYPES
 from ..memory import Memory
 from ..pipeline.stages import STAGES as STAGE_NAMES
-from ..run import MOST_TOKENS
 from ..times import latest_allowed
 from .records import LARGEST, to_row
 

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import InvalidTypeError, InvalidValueError
 from ...sql.scripts import Script, Statement
 from ..database.schema import KEYS
-from ..times import tell_time
+from ..times import format_time
 
 _MAKE_KEY = f"INSERT INTO {KEYS.name} (tenant, secret) VALUES (?1, ?2) ON CONFLICT (tenant) DO NOTHING"
 _READ_KEY = f"SELECT secret FROM {KEYS.name} WHERE tenant = ?1"
@@ -28,7 +28,7 @@ class Receipt:
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt as a JSON object."""
-        return {"erased_at": tell_time(self.erased_at), "counts": self.counts, "subject": self.subject}
+        return {"erased_at": format_time(self.erased_at), "counts": self.counts, "subject": self.subject}
 
 
 def subject_of(user_id: str, key: bytes | str) -> str:

@@ -12,7 +12,7 @@ from ..content_parts import attachments_to_column
 from ..database.corruption import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
 from ..entry import check_type
 from ..metadata import metadata_to_column, read_metadata
-from ..times import read_date, read_time, tell_time
+from ..times import format_time, read_date, read_time
 
 _INTERNAL = {
     "tenant",
@@ -67,14 +67,14 @@ def to_whole_record(table: Table, row: Row) -> dict[str, Any]:
 
 
 def _empty(column: Column) -> Any:
-    return tell_time(UNKNOWN_TIME) if column.kind == "time" else None
+    return format_time(UNKNOWN_TIME) if column.kind == "time" else None
 
 
 def _to_json(column: Column, value: Any) -> Any:
     if value is None:
         return None
     if column.kind == "time":
-        return tell_time(stored_time(value))
+        return format_time(stored_time(value))
     if column.kind == "json":
         return json_from_column(value) if column.name == "attachments" else stored_object(value)
     if column.name == "content_type":

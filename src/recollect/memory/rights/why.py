@@ -11,7 +11,7 @@ from ..database.access import MemoryDatabase
 from ..database.corruption import or_none, readable, stored_text, stored_time
 from ..database.schema import CONTENTS, EVIDENCE, MESSAGES, RUNS
 from ..entry import EDITED, EDITED_BY, Entry, by_succession
-from ..times import tell_time
+from ..times import format_time
 
 _QUOTES = (
     "SELECT said.conversation_id, said.message_id, said.role, said.content, said.created_at, cited.source,"
@@ -51,7 +51,7 @@ class Quote:
 
     def to_dict(self) -> dict[str, Any]:
         """The quote as a JSON object."""
-        return {**vars(self), "created_at": tell_time(self.created_at)}
+        return {**vars(self), "created_at": format_time(self.created_at)}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Origin:
 
     def to_dict(self) -> dict[str, Any]:
         """The origin as a JSON object."""
-        return {**vars(self), "finished_at": self.finished_at and tell_time(self.finished_at)}
+        return {**vars(self), "finished_at": self.finished_at and format_time(self.finished_at)}
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Edit:
 
     def to_dict(self) -> dict[str, Any]:
         """The edit as a JSON object."""
-        return {**vars(self), "edited_at": tell_time(self.edited_at)}
+        return {**vars(self), "edited_at": format_time(self.edited_at)}
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ Pure functions over a corpus in memory: `understand` reads a question, `rank` an
 
 from .corpus import Corpus
 from .documents import Document
-from .lookup import Findings, find
+from .lookup import SearchResult, find
 from .query import Query, understand, without_names
 from .ranking import Hit, SessionHit, Weights, rank, rank_sessions
 
 __all__ = [
     "Corpus",
     "Document",
-    "Findings",
     "Hit",
     "Query",
+    "SearchResult",
     "SessionHit",
     "Weights",
     "find",

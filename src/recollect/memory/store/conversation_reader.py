@@ -1,4 +1,4 @@
-"""Reading conversations: one with all that was said, or many without."""
+"""Reads conversations: one with its messages, or pages of conversations without them."""
 
 import json
 import uuid
@@ -12,22 +12,28 @@ from ...sql.columns import check_id
 from ...sql.scripts import Row
 from ..conversation import Conversation, Message, summarize_words
 from ..database import conversations, memories, pages
+from ..database.access import MemoryDatabase
 from ..database.conversations import ConversationRow
 from ..database.corruption import Page, fill_page, page_from
 from ..database.pages import Edge
 from ..hits import ConversationsFound
-from ..times import tell_time
-from .lookup import Part, check_owners
+from ..times import format_time
+from .lookup import MemoryLookup, check_owners
 
-_LAST = 2**62  # no message has an index as high
+_LAST = 2**62  # higher than the index of any message
 _LONGEST_WORDS = 1000
 
 
-class Reading(Part):
-    """Conversations as they are stored."""
+class ConversationReader:
+    """Reads the conversations of one tenant."""
+
+    def __init__(self, database: MemoryDatabase, lookup: MemoryLookup) -> None:
+        self._database = database
+        self._lookup = lookup
+        self._tenant = lookup.tenant
 
     async def get_conversation(self, conversation_id: str) -> Conversation | None:
-        """A conversation with its messages; `None` if there is none."""
+        """A conversation with its messages; `None` if it does not exist."""
         row = await self._conversation(conversation_id)
         if row is None:
             return None
@@ -37,7 +43,7 @@ class Reading(Part):
         return row.with_messages(said)
 
     async def get_conversation_outline(self, conversation_id: str) -> dict[str, Any] | None:
-        """What is told about a conversation without its messages; `None` if there is none."""
+        """A conversation without its messages, as in `list_conversations`; `None` if it does not exist."""
         row = await self._conversation(conversation_id)
         return None if row is None else (await self._outlines([row]))[0]
 
@@ -50,16 +56,16 @@ class Reading(Part):
         before: str | None = None,
         limit: int = 50,
     ) -> list[dict[str, Any]]:
-        """A page of what is told about conversations without their messages, the newest first.
+        """A page of conversations without their messages, the newest first.
 
-        Without `agent_id` and `user_id` they are those of the whole tenant. `before` is the `position` of the
-        last on the page before, which may have been erased since.
+        Without `agent_id` and `user_id`, the page covers the whole tenant. `before` is the `position` of the
+        last conversation on the previous page. That conversation may have been erased since.
         """
         edge, most = pages.parse_position(before), check_limit(limit) or 0
         session = None if session_id is None else check_id("session_id", session_id)
         scope = self._tenant
         if check_owners(agent_id, user_id):
-            memory = await self._owned(str(agent_id), str(user_id))
+            memory = await self._lookup.find(str(agent_id), str(user_id))
             if memory is None:
                 return []
             scope = memory.memory_id
@@ -86,18 +92,19 @@ class Reading(Part):
         limit: int = 50,
         look_through: int = pages.MAX_CONVERSATIONS,
     ) -> ConversationsFound:
-        """A page of the conversations that hold some words, or are of one user or one agent, newest first.
+        """A page of the conversations that contain some words, or belong to a user or an agent, newest first.
 
-        Words are found as they stand in what was said and in the names of who said it; an id that was made
-        here finds its conversation. A page looks through so many conversations at most: it may not be full,
-        or be empty, and have a `position` to go on from all the same.
+        `words` match literally in the messages and in the names of their speakers. An id that the store
+        generated finds its conversation. A page scans at most `look_through` conversations. It may therefore
+        be short or empty and still have a `position` to continue from.
         """
         if words is not None and len(words) > _LONGEST_WORDS:
             raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
         edge, most = pages.parse_position(before), check_limit(limit) or 0
         scope, key = self._scope(agent_id, user_id)
         wanted = pages.ConversationSearch(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
-        named = await self._named(words, wanted) if words is not None and _is_made_id(words) else None
+        is_id = words is not None and _is_generated_id(words)
+        named = await self._find_by_id(words, wanted) if words is not None and is_id else None
         if named is not None:
             return ConversationsFound(await self._outlines([named]) if edge is None else [], None)
         sql, parameters = pages.statement_for(self._database.dialect, wanted, most + 1)
@@ -112,9 +119,10 @@ class Reading(Part):
     async def list_messages(
         self, conversation_id: str, *, after: int | None = None, around: str | None = None, limit: int = 100
     ) -> list[Message] | None:
-        """A page of a conversation's messages, from after a `message_index` on; `None` if there is none.
+        """A page of a conversation's messages after a `message_index`; `None` if there is no conversation.
 
-        With `around`, the id of a message, that stands in its middle; without such a message it is empty.
+        With `around`, the id of a message, the page is centred on that message. It is empty if the
+        conversation has no such message.
         """
         if after is not None and (isinstance(after, bool) or not isinstance(after, int)):
             raise InvalidTypeError(f"after must be a whole number, not {type(after).__name__}")
@@ -122,7 +130,7 @@ class Reading(Part):
             return None
         most = check_limit(limit) or 0
         if around is not None:
-            after = await self._half_a_page_before(conversation_id, around, most)
+            after = await self._index_before_page_around(conversation_id, around, most)
         first = 0 if after is None else min(max(after, -1), _LAST) + 1
 
         decode = partial(page_from, conversations.messages_from, conversations.index_after)
@@ -133,13 +141,13 @@ class Reading(Part):
 
         return await fill_page(fetch, first, most)
 
-    async def _half_a_page_before(self, conversation_id: str, message_id: str, limit: int) -> int:
+    async def _index_before_page_around(self, conversation_id: str, message_id: str, limit: int) -> int:
         key = (conversation_id, json.dumps([check_id("around", message_id)]))
         found = await self._database.fetch(self._database.messages_by_id, key, conversations.messages_from)
         return found[0].message_index - (limit - 1) // 2 - 1 if found else _LAST
 
     def _scope(self, agent_id: str | None, user_id: str | None) -> tuple[pages.Scope, str]:
-        """Within what conversations of an agent, of a user, or of both are looked for."""
+        """The scope of a search for conversations of an agent, a user, or both, and its key."""
         agent = None if agent_id is None else check_id("agent_id", agent_id)
         user = None if user_id is None else check_id("user_id", user_id)
         if user is None:
@@ -148,8 +156,8 @@ class Reading(Part):
             return "user", memories.user_key(self._tenant, user)
         return "owner", memories.owner_key(self._tenant, agent, user)
 
-    async def _named(self, words: str, wanted: pages.ConversationSearch) -> ConversationRow | None:
-        """The conversation of this very id, if it is among those that are looked for."""
+    async def _find_by_id(self, words: str, wanted: pages.ConversationSearch) -> ConversationRow | None:
+        """The conversation whose id is `words`, if it matches the other conditions."""
         row = await self._conversation(check_id("words", words))
         if row is None:
             return None
@@ -166,7 +174,7 @@ class Reading(Part):
         return await self._database.fetch(conversations.READ, owned, conversations.row_from)
 
     async def _outlines(self, rows: Sequence[ConversationRow]) -> list[dict[str, Any]]:
-        """Conversations, told by their first words, which are read together."""
+        """The outlines of conversations. Message counts and first words are read in two queries for all."""
         if not rows:
             return []
         ids, queries = (json.dumps([row.conversation_id for row in rows]),), self._database.outlines
@@ -178,20 +186,20 @@ class Reading(Part):
 
 
 def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, Any]:
-    told = row.with_messages(()).to_dict()
-    del told["messages"], told["conversation_data"]
+    fields = row.with_messages(()).to_dict()
+    del fields["messages"], fields["conversation_data"]
     return {
-        **told,
+        **fields,
         "turn_count": count,
         "summary": summarize_words(count, words),
-        "updated_at": tell_time(row.changed),
-        "closed_at": row.closed and tell_time(row.closed),
+        "updated_at": format_time(row.changed),
+        "closed_at": row.closed and format_time(row.closed),
         "position": pages.format_position(row),
     }
 
 
-def _is_made_id(words: str) -> bool:
-    """Whether it is an id that we would make: any other may be a word that is looked for."""
+def _is_generated_id(words: str) -> bool:
+    """Whether the words are an id as the store generates them. Any other id may be a word to search."""
     try:
         return str(uuid.UUID(words)) == words
     except ValueError:

@@ -1,12 +1,16 @@
-"""Recording conversations, and going on with them."""
+"""Records conversations, appends to them, closes them and changes their settings.
 
-import math
-from collections.abc import Mapping, Sequence
+Messages are stored first and learned from afterwards. A conversation and the run that learns from it are
+written in one transaction, so a recorded conversation always has its run. Recording is idempotent: the ids
+of conversations and messages are the idempotency keys.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from ...errors import ConflictError, InvalidTypeError, InvalidValueError
+from ...errors import ConflictError, InvalidValueError
 from ...sql.columns import check_id
 from ...sql.scripts import Script, Statement
 from ..conversation import (
@@ -24,15 +28,24 @@ from ..database import conversations, memories, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
-from ..pipeline.scheduler import close, make_runs, spans_of
+from ..pipeline.scheduler import close, create_runs, spans_of
 from ..times import check_said, now
-from .conversation_reader import Reading
+from .conversation_reader import ConversationReader
+from .lookup import check_seconds
 
 _NO_CONVERSATION = "there is no conversation with this conversation_id"
 
 
-class Recording(Reading):
-    """Conversations: what was said is stored first, and learned from afterwards."""
+class ConversationWriter:
+    """Writes the conversations of one tenant. `on_work` is called when a run may have become due."""
+
+    def __init__(
+        self, database: MemoryDatabase, tenant: str, reader: ConversationReader, on_work: Callable[[], None]
+    ) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._reader = reader
+        self._on_work = on_work
 
     async def record_conversation(
         self,
@@ -46,12 +59,13 @@ class Recording(Reading):
         created_at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Conversation:
-        """Store a conversation. When this returns it is safe, and a run that learns from it is due.
+        """Store a conversation. When this returns, it is durable, and a run that learns from it is due.
 
-        The same conversation under the same id a second time changes nothing; another one under an id that
-        is taken is a `ConflictError`. Where agent and user have no memory yet, a `memory_id` names the memory
-        that is made for them. Where they have one, any other id is a `ConflictError`, and so is the id of
-        another's memory. A time more than 5 minutes ahead of the clock is a `ValueError`.
+        Recording the same conversation again under the same `conversation_id` changes nothing. A different
+        conversation under an id in use is a `ConflictError`. If the agent and user have no memory yet,
+        `memory_id` is the id of the memory that is created for them. If they have one, any other id is a
+        `ConflictError`, and so is the id of a memory that belongs to someone else. A time more than 5 minutes
+        ahead of the clock is a `ValueError`.
         """
         conversation = Conversation(
             agent_id,
@@ -70,7 +84,7 @@ class Recording(Reading):
         record = partial(_record, self._database, self._tenant, conversation, column_now())
         conversation.memory_id, is_new = await self._database.write(record)
         self._on_work()
-        stored = None if is_new else await self.get_conversation(conversation.conversation_id)
+        stored = None if is_new else await self._reader.get_conversation(conversation.conversation_id)
         return stored or conversation
 
     async def open_conversation(
@@ -84,17 +98,17 @@ class Recording(Reading):
         memory_injection: bool | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Conversation:
-        """Begin a conversation in which nothing has been said yet.
+        """Open a conversation that has no messages yet.
 
-        One that this agent and user have under the same id is given as it is; one of others is a
-        `ConflictError`.
+        If this agent and user already have a conversation under this id, it is returned unchanged. A
+        conversation of someone else under this id is a `ConflictError`.
         """
         made = Conversation(agent_id, user_id, (), session_id, conversation_id, metadata=metadata)
         settings = (strategy_to_column(memory_strategy), injection_to_column(memory_injection))
         await self._database.write(partial(_open, self._database, self._tenant, made, settings, column_now()))
-        stored = await self.get_conversation(made.conversation_id)
+        stored = await self._reader.get_conversation(made.conversation_id)
         if stored is None:
-            raise ConflictError("the conversation was erased as soon as it was opened")
+            raise ConflictError("the conversation was erased while it was being opened")
         return stored
 
     async def append_messages(
@@ -105,12 +119,12 @@ class Recording(Reading):
         learn_after: float | None = None,
         even_if_closed: bool = False,
     ) -> list[Message]:
-        """Go on with a conversation. A further run takes the messages that none has had.
+        """Append messages to a conversation. A further run learns from the messages that no run has read.
 
-        With `learn_after` that run is made when nothing has been added for so many seconds, a day at most, or
-        when the conversation is closed. The same messages under the same ids a second time change nothing;
-        others under ids that are taken are a `ConflictError`, and so is a conversation that is closed, unless
-        `even_if_closed`: for an answer to what was said before.
+        With `learn_after`, that run is created after so many seconds without a new message (a day at most),
+        or when the conversation is closed. Appending the same messages again under the same ids changes
+        nothing. Different messages under ids in use are a `ConflictError`. So is a closed conversation,
+        unless `even_if_closed` is set, which allows the reply to a message from before the close.
         """
         check_id("conversation_id", conversation_id)
         read = read_messages(messages, now())
@@ -125,18 +139,18 @@ class Recording(Reading):
         return placed
 
     async def close_conversation(self, conversation_id: str) -> Conversation | None:
-        """Have nothing added any more, and what is left learned at once; `None` if there is none.
+        """Close a conversation to new messages and learn from the rest at once; `None` if it does not exist.
 
-        Closing twice is harmless.
+        Closing it again has no effect.
         """
         key = (check_id("conversation_id", conversation_id), self._tenant)
         if not await self._database.write(partial(_close, self._database, key, column_now())):
             return None
         self._on_work()
-        return await self.get_conversation(conversation_id)
+        return await self._reader.get_conversation(conversation_id)
 
     async def get_conversation_settings(self, conversation_id: str) -> ConversationSettings | None:
-        """The settings of a conversation; `None` if there is none."""
+        """The settings of a conversation; `None` if it does not exist."""
         key = (check_id("conversation_id", conversation_id), self._tenant)
         return await self._database.fetch(conversations.READ_SETTINGS, key, conversations.settings_from)
 
@@ -149,9 +163,9 @@ class Recording(Reading):
         provider_conversation_id: str | Unchanged | None = UNCHANGED,
         version: int | None = None,
     ) -> ConversationSettings | None:
-        """Change the settings that are given, where `None` clears one; `None` if there is no conversation.
+        """Change the given settings and return all of them; `None` if the conversation does not exist.
 
-        Where a `version` is given that is not theirs any more, this is a `ConflictError`.
+        `None` clears a setting. A `version` that is no longer current is a `ConflictError`.
         """
         check_id("conversation_id", conversation_id)
         changes: dict[str, str | None] = {}
@@ -167,18 +181,9 @@ class Recording(Reading):
 
 
 def _check_messages(messages: Sequence[Message]) -> None:
-    """Nothing can have been said in the future: such a message would win over all that is said later."""
+    """Reject messages from the future: such a message would win over everything said later."""
     for message in messages:
         check_said(f"created_at of message {message.message_index}", message.created_at)
-
-
-def check_seconds(name: str, given: object) -> float:
-    """A number of seconds from 0 on."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        raise InvalidTypeError(f"{name} must be a number of seconds, not {type(given).__name__}")
-    if not (math.isfinite(given) and given >= 0):
-        raise InvalidValueError(f"{name} must be 0 or more seconds, and it is {given:g}")
-    return float(given)
 
 
 # --- transactions ---
@@ -187,7 +192,7 @@ def check_seconds(name: str, given: object) -> float:
 def _record(
     database: MemoryDatabase, tenant: str, conversation: Conversation, now: str
 ) -> Script[tuple[str, bool]]:
-    """Returns the memory's id, and whether the conversation was not there before."""
+    """The id of the memory, and whether the conversation is new."""
     memory = yield from _memory_of(database, tenant, conversation, now)
     yield from runs.lock_queue(database.queue, tenant, memory)
     is_new = yield from conversations.add(tenant, conversation, memory, now)
@@ -198,9 +203,9 @@ def _record(
 
 
 def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
-    """The memory of the conversation's agent and user, made if there is none, under the id that is named.
+    """The id of the memory of the conversation's agent and user, which is created if they have none.
 
-    The error is the same for an id of another agent, user or tenant.
+    The error for a `memory_id` of another agent, user or tenant is the same, so it reveals nothing of them.
     """
     named = conversation.memory_id
     made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, named)
@@ -225,6 +230,11 @@ def _append(
     now: str,
     even_if_closed: bool,
 ) -> Script[list[Message]]:
+    """Append messages. Lock order: the queue row, then the memory, then the conversation.
+
+    A worker that ends a run takes the locks in the same order, so the two cannot wait for each other. With
+    `learn_after` no run is created here, and the queue row is not needed.
+    """
     owner = yield from _owner(key)
     if owner is None:
         raise ConflictError(_NO_CONVERSATION)
@@ -241,7 +251,7 @@ def _append(
     )
     if learn_after is None:
         first = placed[0].message_index if waiting is None else waiting
-        yield from make_runs(database, owner, first, now)
+        yield from create_runs(database, owner, first, now)
     return placed
 
 
@@ -251,6 +261,6 @@ def _close(database: MemoryDatabase, key: tuple[str, str], now: str) -> Script[b
 
 
 def _owner(key: tuple[str, str]) -> Script[Due | None]:
-    """A conversation of a tenant, with whose memory it is of."""
+    """A conversation of a tenant with the id of its memory; `None` if the tenant has no such conversation."""
     rows = yield Statement(quiet_period.OWNER, key)
     return Due(*rows[0]) if rows else None

@@ -1,4 +1,8 @@
-"""What can be searched of a memory, held ready: read once, and brought up to date when something changes."""
+"""A cache of the corpora of memories. A corpus is read once and refreshed when its memory changes.
+
+Each memory row has two stamps, which change with its entries and with its turns. A corpus is current if its
+stamp equals the stored one. A refresh reads only the documents whose mark has changed.
+"""
 
 import asyncio
 import json
@@ -22,20 +26,20 @@ from ..search.corpus import Corpus
 from ..search.documents import Document
 from ..texts.similarity import gist_of
 from ..times import start_of
+from .lookup import NO_LIMIT
 
 Kind = Literal["entry", "turn"]
 Key = tuple[Kind, tuple[str, ...]]
-"""A corpus is known by its kind and by the memories whose documents it holds."""
+"""The key of a corpus: its kind, and the ids of the memories whose documents it contains."""
 Stamp = frozenset[tuple[str, int]]
-"""The ids of memories, each with a number that changes with its entries, or with its turns."""
+"""The ids of memories, each with the number that changes with its entries, or with its turns."""
 T = TypeVar("T")
 
-_EVERYTHING = 2**62  # rows: no limit at all
-_MOST_BYTES = 512 * 2**20  # that all corpora take which are held
-_MOST_HELD = 10_000  # corpora, be they ever so small
-_MANY = 500  # documents: to make more at once would hold up the event loop
-_DOCUMENT = 1500  # bytes, about, without its vector
-# What a document is known again by: another mark means that it has changed, or has another vector.
+_MOST_BYTES = 512 * 2**20  # of all cached corpora
+_MOST_CORPORA = 10_000  # however small they are
+_MANY = 500  # documents: building more at once would block the event loop for too long
+_DOCUMENT = 1500  # bytes of a document without its vector, about
+# The mark of a document. A different mark means that the document has changed or has another vector.
 _ENTRY_MARKS = (
     "SELECT content_id, text_key || coalesce(vector_model, '')"
     f" FROM {CONTENTS.name} WHERE memory_id = ?1 AND retired_at IS NULL ORDER BY position"
@@ -47,22 +51,26 @@ _TURN_MARKS = (
 
 
 @dataclass
-class Held:
-    """A corpus, with what it was made from."""
+class CachedCorpus:
+    """A corpus, with the stamp and the marks that it was built from."""
 
     corpus: Corpus = field(default_factory=Corpus)
     stamp: Stamp | None = None
-    """The stamps of the memories whose documents it holds."""
+    """The stamps of its memories; `None` until it is read."""
     marks: dict[str, str] = field(default_factory=dict)
+    """The marks of its documents, by their ids."""
     size: int = 0
-    """About how many bytes it takes."""
+    """Its approximate size in bytes."""
     refreshing: Future[None] | None = None
-    """What whoever needs it waits for, while another brings it up to date."""
+    """The refresh in progress, for which other callers wait."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held by whoever reads or changes the corpus."""
+    """Held while the corpus is read or changed, since a corpus is not thread-safe."""
 
     async def use(self, work: Callable[[], T], in_thread: bool = False) -> T:
-        """The outcome of some work on the corpus; the event loop waits neither for others nor for much."""
+        """Run some work on the corpus under its lock, and return its result.
+
+        The work runs in a thread if the lock is taken or `in_thread` is set, so the event loop never blocks.
+        """
         if not in_thread and self.lock.acquire(blocking=False):
             try:
                 return work()
@@ -75,8 +83,11 @@ class Held:
             return work()
 
 
-class Corpora:
-    """The corpora of the memories that were searched last."""
+class CorpusCache:
+    """The corpora of the memories that were searched last, up to `most` bytes in all.
+
+    Only vectors of `model` are loaded. All tenants of a store share the cache: keys are ids of memories.
+    """
 
     def __init__(self, database: MemoryDatabase, model: str | None, most: int = _MOST_BYTES) -> None:
         self._database = database
@@ -84,22 +95,22 @@ class Corpora:
         self._most = most
         self._size = 0
         self._vectors = Vectors(database)
-        self._held: OrderedDict[Key, Held] = OrderedDict()
-        self._changing = threading.Lock()
+        self._cached: OrderedDict[Key, CachedCorpus] = OrderedDict()
+        self._lock = threading.Lock()
         self._stamps = (
             f"SELECT memory_id, entries_stamp, turns_stamp FROM {MEMORIES.name}"
             f" WHERE memory_id IN {database.dialect.each.format('?1')}"
         )
         each = database.dialect.each.format("?2")
-        # An entry stands where its first evidence does: what was said beside that speaks for it, too.
+        # An entry takes the position of its first evidence, so the messages beside that count for it too.
         self._entries = (
-            "SELECT held.content_id, content_type, content_text, learned_at, valid_from,"
+            "SELECT entry.content_id, content_type, content_text, learned_at, valid_from,"
             " said.conversation_id, said.message_index"
-            f" FROM {CONTENTS.name} AS held"
-            f" LEFT JOIN {EVIDENCE.name} AS cited ON cited.content_id = held.content_id"
+            f" FROM {CONTENTS.name} AS entry"
+            f" LEFT JOIN {EVIDENCE.name} AS cited ON cited.content_id = entry.content_id"
             f" LEFT JOIN {MESSAGES.name} AS said ON said.conversation_id = cited.conversation_id"
             " AND said.message_id = cited.message_id"
-            f" WHERE held.memory_id = ?1 AND held.content_id IN {each} ORDER BY held.position,"
+            f" WHERE entry.memory_id = ?1 AND entry.content_id IN {each} ORDER BY entry.position,"
             " said.created_at, said.conversation_id, said.message_index"
         )
         self._turns = (
@@ -108,82 +119,85 @@ class Corpora:
             " ORDER BY conversation_id, message_index"
         )
 
-    async def get(self, kind: Kind, *memory_ids: str) -> Held:
-        """The corpus of the entries or turns of some memories, as they are now."""
+    async def get(self, kind: Kind, *memory_ids: str) -> CachedCorpus:
+        """The current corpus of the entries or turns of some memories."""
         key = (kind, tuple(sorted(memory_ids)))
-        held = self._take(key)
+        cached = self._take(key)
         while True:
             stamp = await self._stamp(key)
-            if held.stamp == stamp or await self._refresh_or_wait(key, held, stamp):
-                return held
+            if cached.stamp == stamp or await self._refresh_or_wait(key, cached, stamp):
+                return cached
 
     async def _stamp(self, key: Key) -> Stamp:
         kind, memory_ids = key
         rows = await self._database.fetch(self._stamps, (json.dumps(memory_ids),), list[Row])
         return frozenset((row[0], row[1 if kind == "entry" else 2]) for row in rows)
 
-    async def _refresh_or_wait(self, key: Key, held: Held, stamp: Stamp) -> bool:
-        """Bring a corpus up to date, or wait for whoever does so already; `False` if only that."""
-        with self._changing:
-            others, mine = held.refreshing, Future[None]()
-            held.refreshing = others or mine
+    async def _refresh_or_wait(self, key: Key, cached: CachedCorpus, stamp: Stamp) -> bool:
+        """Refresh a corpus, or wait for the refresh in progress; `True` if this call has refreshed it.
+
+        After a wait, the caller compares the stamps again: that refresh may have begun before the change.
+        """
+        with self._lock:
+            others, mine = cached.refreshing, Future[None]()
+            cached.refreshing = others or mine
         if others is not None:
             await asyncio.wait({asyncio.wrap_future(others)})
             return False
         try:
-            await self._refresh(key, held, stamp)
+            await self._refresh(key, cached, stamp)
             return True
         finally:
-            with self._changing:
-                held.refreshing = None
+            with self._lock:
+                cached.refreshing = None
             mine.set_result(None)
 
-    async def as_of(self, time: datetime, *memory_ids: str) -> Held:
-        """The entries that were told at a time; these are read anew each time."""
+    async def as_of(self, time: datetime, *memory_ids: str) -> CachedCorpus:
+        """A corpus of the entries that were current at a time. It is read anew for each call."""
         documents: list[Document] = []
         for memory_id in memory_ids:
-            key = (memory_id, -1, time_to_column(time), _EVERYTHING)
+            key = (memory_id, -1, time_to_column(time), NO_LIMIT)
             found = await self._database.fetch(entries.READ_AS_OF, key, entries.entries_from)
             ids = {entry.content_id for _, entry in found}
             documents += await self._documents("entry", memory_id, ids) if ids else []
-        return Held(await asyncio.to_thread(Corpus, documents))
+        return CachedCorpus(await asyncio.to_thread(Corpus, documents))
 
     def forget(self, memory_id: str) -> None:
-        """Let go of what is held of a memory."""
+        """Drop everything that is cached of a memory."""
         self._vectors.forget(memory_id)
-        with self._changing:
-            for key in [key for key in self._held if memory_id in key[1]]:
-                self._size -= self._held.pop(key).size
+        with self._lock:
+            for key in [key for key in self._cached if memory_id in key[1]]:
+                self._size -= self._cached.pop(key).size
 
-    def _take(self, key: Key) -> Held:
-        """A corpus, as the one that was used last; those used longest ago go where all take too much."""
-        with self._changing:
-            held = self._held.setdefault(key, Held())
-            self._held.move_to_end(key)
-            while len(self._held) > 1 and (self._size > self._most or len(self._held) > _MOST_HELD):
-                self._size -= self._held.popitem(last=False)[1].size
-        return held
+    def _take(self, key: Key) -> CachedCorpus:
+        """The cached corpus of a key, marked as used last. The least recently used ones are evicted."""
+        with self._lock:
+            cached = self._cached.setdefault(key, CachedCorpus())
+            self._cached.move_to_end(key)
+            while len(self._cached) > 1 and (self._size > self._most or len(self._cached) > _MOST_CORPORA):
+                self._size -= self._cached.popitem(last=False)[1].size
+        return cached
 
-    def _measure(self, key: Key, held: Held) -> None:
-        with self._changing:
-            size = len(held.corpus) * (_DOCUMENT + 4 * (held.corpus.dimensions or 0))
-            if self._held.get(key) is held:
-                self._size += size - held.size
-                held.size = size
+    def _measure(self, key: Key, cached: CachedCorpus) -> None:
+        with self._lock:
+            size = len(cached.corpus) * (_DOCUMENT + 4 * (cached.corpus.dimensions or 0))
+            if self._cached.get(key) is cached:
+                self._size += size - cached.size
+                cached.size = size
 
-    async def _refresh(self, key: Key, held: Held, stamp: Stamp) -> None:
+    async def _refresh(self, key: Key, cached: CachedCorpus, stamp: Stamp) -> None:
         kind, memory_ids = key
         marks: dict[str, str] = {}
         changed: set[str] = set()
         documents: list[Document] = []
         for memory_id in memory_ids:
             its = await self._marks(kind, memory_id)
-            new = await _out_of_the_way(len(its), partial(_changed, held.marks, its))
+            new = await _run_off_loop(len(its), partial(_changed_ids, cached.marks, its))
             documents += await self._documents(kind, memory_id, new) if new else []
             marks |= its
             changed |= new
-        await asyncio.to_thread(_bring_up_to_date, held, stamp, marks, changed, documents)
-        self._measure(key, held)
+        await asyncio.to_thread(_apply_changes, cached, stamp, marks, changed, documents)
+        self._measure(key, cached)
 
     async def _marks(self, kind: Kind, memory_id: str) -> dict[str, str]:
         if kind == "entry":
@@ -193,29 +207,29 @@ class Corpora:
     async def _documents(self, kind: Kind, memory_id: str, wanted: Collection[str]) -> list[Document]:
         vectors = await self._vectors_of(kind, memory_id, wanted)
         sql, decode = (self._entries, _entry_from) if kind == "entry" else (self._turns, _turn_from)
-        asked = await _out_of_the_way(len(wanted), partial(_asked_for, kind, wanted))
-        rows = await self._database.fetch(sql, (memory_id, asked), list)
-        return await _out_of_the_way(len(rows), partial(_documents_from, rows, decode, vectors, wanted))
+        ids = await _run_off_loop(len(wanted), partial(_query_ids, kind, wanted))
+        rows = await self._database.fetch(sql, (memory_id, ids), list)
+        return await _run_off_loop(len(rows), partial(_documents_from, rows, decode, vectors, wanted))
 
     async def _vectors_of(self, kind: Kind, memory_id: str, wanted: Collection[str]) -> Mapping[str, Any]:
-        """The vectors that can be compared: those of the embedder's own model alone."""
+        """The vectors of documents. Only vectors of the embedder's own model can be compared."""
         if self._model is None:
             return {}
         ids = sorted(wanted) if len(wanted) < 1000 else None
         return await self._vectors.read(kind, memory_id, model=self._model, ids=ids)
 
 
-async def _out_of_the_way(count: int, work: Callable[[], T]) -> T:
-    """The outcome of work on so many things: in a thread where it would hold up the event loop."""
+async def _run_off_loop(count: int, work: Callable[[], T]) -> T:
+    """Run work on `count` items and return its result, in a thread if it would block the event loop."""
     return await asyncio.to_thread(work) if count > _MANY else work()
 
 
-def _changed(known: Mapping[str, str], marks: Mapping[str, str]) -> set[str]:
+def _changed_ids(known: Mapping[str, str], marks: Mapping[str, str]) -> set[str]:
     return {key for key, mark in marks.items() if known.get(key) != mark}
 
 
-def _asked_for(kind: Kind, wanted: Collection[str]) -> str:
-    """What the query for documents is given: their ids, or those of the conversations that hold them."""
+def _query_ids(kind: Kind, wanted: Collection[str]) -> str:
+    """The ids that the query for documents takes: of the entries, or of the conversations of the turns."""
     return json.dumps(sorted(wanted if kind == "entry" else {turn_of(key)[0] for key in wanted}))
 
 
@@ -227,22 +241,25 @@ def _documents_from(
 ) -> list[Document]:
     documents: dict[str, Document] = {}
     table, key = (CONTENTS, (0,)) if decode is _entry_from else (MESSAGES, (1,))
-    # Of several rows for an entry the first counts, which is that of its first evidence.
+    # An entry has a row for each piece of evidence. The first row counts, which has its first evidence.
     for document in readable(table.name, rows, partial(decode, vectors), key):
         documents.setdefault(document.id, document)
     return [document for key, document in documents.items() if key in wanted]
 
 
-def _bring_up_to_date(
-    held: Held, stamp: Stamp, marks: dict[str, str], changed: set[str], documents: list[Document]
+def _apply_changes(
+    cached: CachedCorpus, stamp: Stamp, marks: dict[str, str], changed: set[str], documents: list[Document]
 ) -> None:
-    """All at once, with the stamp: who comes later with what is older leaves it to be done again."""
-    with held.lock:
-        # Whatever is there and should not be, also where a refresh before this one was cut off.
-        surplus = {document.id for document in held.corpus.documents} - marks.keys()
-        held.corpus.remove(surplus | changed)
-        held.corpus.add(documents)
-        held.marks, held.stamp = marks, stamp
+    """Change the documents and the stamp together, under the lock.
+
+    An older refresh that ends after a newer one leaves its older stamp, so the next search refreshes again.
+    """
+    with cached.lock:
+        # Everything beyond the marks, which includes the documents of an earlier refresh that was cut off.
+        surplus = {document.id for document in cached.corpus.documents} - marks.keys()
+        cached.corpus.remove(surplus | changed)
+        cached.corpus.add(documents)
+        cached.marks, cached.stamp = marks, stamp
 
 
 def _entry_marks_from(rows: list[Row]) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""Rights over the data: why, export, import, erasure."""
+"""The rights of people over their data: explanation, export, import and erasure."""
 
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from ...sessions.settings import check_limit
 from ...sql.columns import check_id, time_to_column
 from ...sql.scripts import MakeScript, Row
 from ..database import conversations
-from ..database.access import column_now
+from ..database.access import MemoryDatabase, column_now
 from ..database.removal import ConcurrentChangeError
 from ..rights import erasure
 from ..rights.erasure import ErasureRequest, ErasureResult
@@ -28,25 +28,39 @@ from ..rights.why import Why, explain
 from ..search.embedders import CachedEmbedder, Embedder
 from ..texts import terms
 from ..times import now, read_time
-from .corpus_cache import Corpora
-from .lookup import Part
+from .corpus_cache import CorpusCache
 
-_TRIES = 100  # of an erasure that others overtake
-_LONGEST_PAUSE = 0.05  # seconds
+_TRIES = 100  # of an erasure that concurrent writers overtake
+_LONGEST_PAUSE = 0.05  # seconds between two tries
 
 
-class Rights(Part):
-    """What people may ask about their data, and have done with it."""
+class DataRights:
+    """Explains, exports, imports and erases the data of one tenant.
 
-    _corpora: Corpora
-    _embedder: Embedder | None
+    `on_work` is called when a run may have become due. The caches, `corpora` and that of the `embedder`, are
+    cleared of erased texts.
+    """
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        tenant: str,
+        corpora: CorpusCache,
+        embedder: Embedder | None,
+        on_work: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._corpora = corpora
+        self._embedder = embedder
+        self._on_work = on_work
 
     async def why(self, content_id: str) -> Why | None:
-        """Why something is known: the messages that say so, quoted, and its history; `None` if it is not."""
+        """Why an entry is known: the messages that say so, and its history; `None` if there is no entry."""
         return await explain(self._database, self._tenant, check_id("content_id", content_id))
 
     async def export_user(self, user_id: str, *, agent_id: str | None = None) -> dict[str, Any]:
-        """Everything about a user as JSON, with all agents or with one."""
+        """Everything stored about a user as JSON, with all agents or with one."""
         lines = self.export_user_lines(user_id, agent_id=agent_id)
         exported = {**await anext(lines), **{kind: [] for kind in KINDS}}
         async for line in lines:
@@ -56,9 +70,9 @@ class Rights(Part):
     async def export_user_lines(
         self, user_id: str, *, agent_id: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """Everything about a user, thing by thing: what `export_user_to` writes, for whoever takes it slowly.
+        """Everything stored about a user, one record at a time: the lines that `export_user_to` writes.
 
-        The first tells whose data it is; each other has the `kind` and the `data` of one thing.
+        The first record names the user. Each further one has the `kind` and the `data` of one thing.
         """
         whose = self._whose(user_id, agent_id)
         yield {"format": FORMAT, "user_id": user_id, "agent_id": agent_id}
@@ -68,10 +82,10 @@ class Rights(Part):
     async def export_user_to(
         self, path_or_file: str | Path | IO[str], user_id: str, *, agent_id: str | None = None
     ) -> int:
-        """Write everything about a user as JSON Lines, a page at a time; returns how many lines.
+        """Write everything stored about a user as JSON Lines, a page at a time; returns the number of lines.
 
-        The first line tells whose data it is; each other has the `kind` and the `data` of one thing. A file
-        appears whole or not at all, with mode 0600.
+        The first line names the user. Each further line has the `kind` and the `data` of one thing. A file
+        appears complete or not at all, with mode 0600.
         """
         if not isinstance(path_or_file, str | Path):
             return await self._write_lines(path_or_file, user_id, agent_id)
@@ -82,10 +96,10 @@ class Rights(Part):
             return await self._write_lines(file, user_id, agent_id)
 
     async def import_user(self, exported: Mapping[str, Any]) -> dict[str, int]:
-        """Bring memories, entries with evidence, conversations and runs back; returns how many of each.
+        """Import memories, entries with evidence, conversations and runs; returns the number of each.
 
-        Nothing is learned again. All of it is written or nothing: an `ImportFormatError` says what is wrong
-        with the export, and a `ConflictError` that some of it is here already.
+        Nothing is learned again. Either all of it is written or nothing. An `ImportFormatError` says what is
+        wrong with the export. A `ConflictError` means that some of it is stored already.
         """
         reading = parse_export(exported, self._tenant, column_now())
         counts = await self._database.write(partial(write_export, self._database, reading))
@@ -95,10 +109,11 @@ class Rights(Part):
     async def erase_user(
         self, user_id: str, *, agent_id: str | None = None, key: bytes | str | None = None
     ) -> Receipt:
-        """Erase all that is stored about a user, with all agents or with one.
+        """Erase everything stored about a user, with all agents or with one.
 
-        That is their memories, conversations, runs, and their sessions, events and summaries in this
-        database. A run that is being done writes nothing more. `vacuum` then clears the files.
+        This covers their memories, conversations and runs, and their sessions, events and summaries in this
+        database. A run in progress loses its lease and writes nothing more. Call `vacuum` afterwards to
+        remove the erased data from the files.
         """
         _check_key(key)
         whose = self._whose(user_id, agent_id)
@@ -113,9 +128,10 @@ class Rights(Part):
         )
 
     async def erase_conversations_before(self, time: datetime | str, *, limit: int = 100) -> int:
-        """Erase conversations that nothing was added to since a time, the oldest first; returns how many.
+        """Erase conversations without a message since a time, the oldest first; returns the number erased.
 
-        At most `limit` of them go, each as by `erase_conversation`. One that goes on meanwhile stays.
+        At most `limit` conversations are erased, each as by `erase_conversation`. A conversation that gets a
+        message meanwhile stays.
         """
         until = read_time("time", time)
         if until is None:
@@ -132,7 +148,7 @@ class Rights(Part):
     async def erase_message(
         self, conversation_id: str, message_id: str, *, key: bytes | str | None = None
     ) -> Receipt:
-        """Erase a message and everything that was learned from it. What it had superseded comes back."""
+        """Erase a message and everything that was learned from it. Entries superseded by those come back."""
         _check_key(key)
         check_id("conversation_id", conversation_id)
         part = ErasureRequest(self._tenant, conversation_id, check_id("message_id", message_id))
@@ -141,17 +157,17 @@ class Rights(Part):
         return await self._erase(erase, key)
 
     async def delete_memory(self, memory_id: str, *, key: bytes | str | None = None) -> Receipt:
-        """Delete what a memory holds, for good. Conversations stay, and are not learned from again."""
+        """Delete all entries of a memory, for good. Its conversations stay and are not learned from again."""
         _check_key(key)
         check_id("memory_id", memory_id)
         delete = partial(erasure.delete_memory, self._database, self._tenant, memory_id, column_now())
         return await self._erase(delete, key)
 
     async def vacuum(self, *, full: bool = False) -> None:
-        """Leave nothing of what was erased in the files of the database.
+        """Remove erased data from the files of the database.
 
-        SQLite writes its file anew. PostgreSQL lets the space be used again; `full` has it write the tables
-        anew too, and nobody can use them meanwhile.
+        SQLite rewrites its file. PostgreSQL frees the space for reuse. With `full`, it also rewrites the
+        tables, which locks them meanwhile.
         """
         await vacuum(self._database, full)
 
@@ -162,11 +178,11 @@ class Rights(Part):
 
     async def _erase(self, erase: MakeScript[ErasureResult], key: bytes | str | None) -> Receipt:
         erased = await self._write(erase)
-        self._on_work()  # a run that was interrupted is due again
+        self._on_work()  # the erasure may have interrupted a run, which is then due again
         return await self._receipt(erased, key)
 
     async def _write(self, erase: MakeScript[ErasureResult]) -> ErasureResult:
-        """Erase, after others who were about to do something with the same."""
+        """Run an erasure, again after a random pause for as long as a concurrent writer overtakes it."""
         for attempt in range(1, _TRIES):
             try:
                 return await self._database.write(erase)
@@ -175,7 +191,7 @@ class Rights(Part):
         return await self._database.write(erase)
 
     async def receipt_subject(self, user_id: str, *, key: bytes | str | None = None) -> str:
-        """What the receipts of a user name as their subject, to find out whose data one was about."""
+        """The subject that the receipts of a user carry, to find out whose data a receipt is about."""
         _check_key(key)
         return subject_of(check_id("user_id", user_id), key or await self._receipt_key())
 
@@ -183,7 +199,7 @@ class Rights(Part):
         return await self._database.write(partial(receipt_key, self._tenant))
 
     async def _receipt(self, erased: ErasureResult, key: bytes | str | None) -> Receipt:
-        """The receipt, after all that this process holds of what is gone has been let go of."""
+        """Clear the caches of this process of the erased texts, then write the receipt."""
         for memory_id in erased.memory_ids:
             self._corpora.forget(memory_id)
         if isinstance(self._embedder, CachedEmbedder):

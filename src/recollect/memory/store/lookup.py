@@ -1,51 +1,48 @@
-"""What the parts of a store share: the database, and whose data it is."""
+"""Lookups that several parts of a store share: the memories of a tenant, and checks of arguments."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 
-from ...errors import InvalidValueError
+from ...errors import InvalidTypeError, InvalidValueError
 from ...sql.columns import check_id
 from ..conversation import check_key
 from ..database import memories
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
 
-_NO_LIMIT = 2**62  # rows
+NO_LIMIT = 2**62
+"""A row limit that no table reaches."""
 
 
-class Part:
-    """Works on the data of one tenant; `on_work` is called when there is something to learn from."""
+class MemoryLookup:
+    """Finds the memories of one tenant, without their entries."""
 
-    def __init__(self, database: MemoryDatabase, tenant: str, on_work: Callable[[], None]) -> None:
+    def __init__(self, database: MemoryDatabase, tenant: str) -> None:
         self._database = database
-        self._tenant = tenant
-        self._on_work = on_work
+        self.tenant = tenant
 
-    @property
-    def tenant(self) -> str:
-        """Whose data it is."""
-        return self._tenant
-
-    async def _owned(self, agent_id: str, user_id: str) -> MemoryRow | None:
-        """The memory of an agent and a user, without its entries."""
-        key = memories.owner_key(self._tenant, agent_id, user_id)
+    async def find(self, agent_id: str, user_id: str) -> MemoryRow | None:
+        """The memory of an agent and a user; `None` if they have none."""
+        key = memories.owner_key(self.tenant, check_id("agent_id", agent_id), check_id("user_id", user_id))
         return await self._database.fetch(memories.FIND, (key,), memories.first_row)
 
-    async def _memories_of(self, agent_id: str | None, user_id: str) -> Sequence[MemoryRow]:
-        """The memory of an agent and a user, or those of all agents of a user, without their entries."""
-        user = check_id("user_id", user_id)
+    async def find_all(self, agent_id: str | None, user_id: str) -> Sequence[MemoryRow]:
+        """The memory of an agent and a user; without an `agent_id`, those of all agents of the user."""
+        check_id("user_id", user_id)
         if agent_id is not None:
-            owned = await self._owned(check_id("agent_id", agent_id), user)
-            return () if owned is None else (owned,)
-        page = (memories.user_key(self._tenant, user), "", _NO_LIMIT)
+            found = await self.find(agent_id, user_id)
+            return () if found is None else (found,)
+        page = (memories.user_key(self.tenant, user_id), "", NO_LIMIT)
         return await self._database.fetch(memories.LIST_OF_USER, page, memories.rows_from)
 
-    async def _by_id(self, memory_id: str) -> MemoryRow | None:
+    async def find_by_id(self, memory_id: str) -> MemoryRow | None:
+        """The memory with this id; `None` if the tenant has none."""
         check_key("memory_id", memory_id)
-        return await self._database.fetch(memories.READ, (memory_id, self._tenant), memories.first_row)
+        return await self._database.fetch(memories.READ, (memory_id, self.tenant), memories.first_row)
 
 
 def check_owners(agent_id: object, user_id: object) -> bool:
-    """Whether an agent and a user are named; one without the other is a `ValueError`."""
+    """Whether both an agent and a user are given. One without the other is an `InvalidValueError`."""
     if (agent_id is None) != (user_id is None):
         raise InvalidValueError("agent_id and user_id must be given both, or neither")
     if agent_id is None:
@@ -53,6 +50,15 @@ def check_owners(agent_id: object, user_id: object) -> bool:
     return bool(check_id("agent_id", agent_id) and check_id("user_id", user_id))
 
 
-def check_after(given: object) -> str:
-    """The id that a page comes after; without one it is the first."""
-    return "" if given is None else check_id("after", given)
+def check_after(after: object) -> str:
+    """The id that a page starts after; the empty string for the first page."""
+    return "" if after is None else check_id("after", after)
+
+
+def check_seconds(name: str, given: object) -> float:
+    """A finite number of seconds, 0 or more."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise InvalidTypeError(f"{name} must be a number of seconds, not {type(given).__name__}")
+    if not (math.isfinite(given) and given >= 0):
+        raise InvalidValueError(f"{name} must be 0 or more seconds, and it is {given:g}")
+    return float(given)

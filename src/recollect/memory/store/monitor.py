@@ -8,7 +8,7 @@ from ...sql.description import tenants_in
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..database.access import MemoryDatabase
 from ..database.schema import CONVERSATIONS, QUEUE, RUNS
-from ..pipeline.embedding_backfill import Embedding
+from ..pipeline.embedding_backfill import EmbeddingBackfill
 
 _FILLER_BYTES = 64  # about the size of one row of the space probe
 _RUNS_BY_STATUS = LongQuery(f"SELECT status, count(*) FROM {RUNS.name} GROUP BY status")
@@ -19,9 +19,9 @@ _TENANTS = tenants_in(CONVERSATIONS)
 class StoreMonitor:
     """Reads figures about a store's database and embedder. Every method that queries may raise its errors."""
 
-    def __init__(self, database: MemoryDatabase, embedding: Embedding | None) -> None:
+    def __init__(self, database: MemoryDatabase, backfill: EmbeddingBackfill | None) -> None:
         self._database = database
-        self._embedding = embedding
+        self._backfill = backfill
 
     # --- database ---
 
@@ -82,17 +82,17 @@ class StoreMonitor:
     @property
     def embedder_failures(self) -> int:
         """How often the embedder of this process has failed."""
-        return 0 if self._embedding is None else self._embedding.failures
+        return 0 if self._backfill is None else self._backfill.failures
 
     @property
     def unusable_texts(self) -> int:
         """How many texts the embedder of this process cannot embed."""
-        return 0 if self._embedding is None else self._embedding.unusable
+        return 0 if self._backfill is None else self._backfill.unusable
 
     @property
     def is_embedder_failing(self) -> bool:
         """Whether the embedder's last call in this process failed."""
-        return self._embedding is not None and self._embedding.last_error is not None
+        return self._backfill is not None and self._backfill.last_error is not None
 
 
 def _allocate(size: int) -> Script[None]:

@@ -1,11 +1,12 @@
-"""Runs: how far the learning has come, and what went wrong."""
+"""Runs and the progress of learning: reading runs, retrying them, their cost, coverage, and waiting."""
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
+from time import monotonic
 from typing import cast
 
 from ...errors import ConflictError, InvalidValueError
@@ -24,30 +25,38 @@ from ..database.corruption import (
     stored_text,
     stored_time,
 )
+from ..database.memories import MemoryRow
 from ..database.pages import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import RunRow, StageRecord
 from ..database.schema import FAILURES, RUNS
+from ..pipeline.embedding_backfill import EmbeddingBackfill
 from ..pipeline.results import count_left_out
 from ..pipeline.stages import STAGES
 from ..run import Coverage, Days, Run, RunFailure, RunStage, RunStatus, Spent, SpentBy, spent_from
-from .lookup import Part, check_after
+from .lookup import MemoryLookup, check_after, check_seconds
 
-_SHORTEST_LOOK = 0.005  # seconds between two looks at whether all is done
-_LONGEST_LOOK = 0.1
 _ORDER: dict[str, int] = {stage: place for place, stage in enumerate(STAGES)}
+# Seconds between two polls. Other processes may do the work, so nothing here is notified of its end.
+_SHORTEST_POLL_OF_RUNS = 0.005
+_LONGEST_POLL_OF_RUNS = 0.1
+_SHORTEST_POLL_OF_MEMORY = 0.02
+_LONGEST_POLL_OF_MEMORY = 0.25
+_POLL_OF_VECTORS = 0.02
 
 
-class Working(Part):
-    """The runs of a tenant."""
+class RunRepository:
+    """The runs of one tenant. `on_work` is called when a run has become due."""
 
-    _counted_tenant: str | None
-    """Whose work is counted and waited for; `None` for everybody's."""
+    def __init__(self, database: MemoryDatabase, tenant: str, on_work: Callable[[], None]) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._on_work = on_work
 
     async def get_run(self, run_id: str) -> Run | None:
-        """A run with its finished stages and its failures; `None` if there is none."""
+        """A run with its finished stages and its failures; `None` if it does not exist."""
         key = (check_id("run_id", run_id), self._tenant)
-        found = await self._whole(await self._database.fetch(runs.READ, key, _runs_from))
+        found = await self._with_details(await self._database.fetch(runs.READ, key, _runs_from))
         return found[0] if found else None
 
     async def list_runs(
@@ -57,7 +66,7 @@ class Working(Part):
         after: str | None = None,
         limit: int = 50,
     ) -> list[Run]:
-        """A page of runs, in the order of their ids; `after` is the last id on the page before."""
+        """A page of runs, in the order of their ids; `after` is the last id on the previous page."""
         _check_status(status)
         queries, edge, most = self._database.runs, check_after(after), check_limit(limit) or 0
         sql = queries.listed(status)
@@ -70,7 +79,7 @@ class Working(Part):
             decode = partial(page_from, _runs_from, itemgetter(0))
             return await self._database.fetch(sql, (*key, edge, limit), decode)
 
-        return await self._whole(await fill_page(fetch, edge, most))
+        return await self._with_details(await fill_page(fetch, edge, most))
 
     async def list_newest_runs(
         self,
@@ -79,7 +88,7 @@ class Working(Part):
         before: str | None = None,
         limit: int = 50,
     ) -> list[Run]:
-        """A page of runs, the newest first; `before` is the `position` of the last on the page before."""
+        """A page of runs, newest first; `before` is the `position` of the last run on the previous page."""
         _check_status(status)
         edge, most = pages.parse_position(before), check_limit(limit) or 0
         whose = () if conversation_id is None else (check_id("conversation_id", conversation_id),)
@@ -89,68 +98,27 @@ class Working(Part):
             page = (self._tenant, *whose, *(edge or ()), limit)
             return await self._database.fetch(sql, page, partial(page_from, _runs_from, _newest_edge))
 
-        return await self._whole(await fill_page(fetch, edge, most))
+        return await self._with_details(await fill_page(fetch, edge, most))
 
     async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
-        """What learning has cost, by day and by model or agent, at most so many of them."""
+        """The tokens that learning has cost, by day and by model or agent, `limit` rows at most."""
         page = (self._tenant, *days.bounds, check_limit(limit))
         return await self._database.fetch(spent_by_day(self._database.dialect, by), page, spent_from)
 
     async def list_runs_of(self, conversation_id: str) -> list[Run]:
-        """The runs over a conversation, in their order."""
+        """The runs of a conversation, in their order."""
         key = (check_id("conversation_id", conversation_id), self._tenant)
-        return await self._whole(await self._database.fetch(runs.OF_CONVERSATION, key, _runs_from))
+        return await self._with_details(await self._database.fetch(runs.OF_CONVERSATION, key, _runs_from))
 
     async def retry_run(self, run_id: str) -> None:
-        """Have a failed run tried again, from the stage at which it failed."""
+        """Retry a failed run from the stage at which it failed. Any other run is a `ConflictError`."""
         check_id("run_id", run_id)
         if not await self._database.write(partial(_reopen, self._database, self._tenant, run_id)):
             raise ConflictError("there is no failed run with this run_id")
         self._on_work()
 
-    async def coverage(self, agent_id: str | None = None, user_id: str | None = None) -> Coverage:
-        """How many conversations are remembered, pending, failed, and remembered in part.
-
-        They are those of all, of one user, of one agent, or of one agent and user.
-
-        One that has not been quiet for long enough is pending.
-        """
-        if user_id is not None or agent_id is not None:
-            return await self._coverage_of(agent_id, user_id)
-        tenant = self._counted_tenant
-        counting = self._database.runs.coverage(tenant)
-        return await self._database.fetch(counting, (tenant,), _coverage_from)
-
-    async def _coverage_of(self, agent_id: str | None, user_id: str | None) -> Coverage:
-        agent = None if agent_id is None else check_id("agent_id", agent_id)
-        user = None if user_id is None else check_id("user_id", user_id)
-        condition = "agent_id = ?1 AND tenant = ?2"
-        key: tuple[object, ...] = (agent, self._tenant)
-        if user is not None:
-            found_by = "user_key" if agent is None else "owner_key"
-            name = memories.user_key(self._tenant, user)
-            if agent is not None:
-                name = memories.owner_key(self._tenant, agent, user)
-            condition, key = f"{found_by} = ?1", (name,)
-        return await self._database.fetch(self._database.runs.coverage_of(condition), key, _coverage_from)
-
-    async def drain(self, timeout: float | None = None) -> Coverage:
-        """Wait until nothing is pending; a `TimeoutError` if that takes longer than `timeout` seconds.
-
-        Conversations that are to be quiet for a while first are not waited for.
-        """
-        self._on_work()
-        tenant = self._counted_tenant
-        open_now = self._database.runs.any_open(tenant)
-        async with asyncio.timeout(timeout):
-            wait = _SHORTEST_LOOK
-            while await self._database.fetch(open_now, (tenant,), bool):
-                await asyncio.sleep(wait)
-                wait = min(wait * 1.5, _LONGEST_LOOK)
-        return await self.coverage()
-
-    async def _whole(self, found: Sequence[Run]) -> list[Run]:
-        """Runs with their stages and failures, which are read together."""
+    async def _with_details(self, found: Sequence[Run]) -> list[Run]:
+        """The runs with their stages and failures, which are read in two queries for all runs."""
         if not found:
             return []
         ids = (json.dumps([run.run_id for run in found]),)
@@ -166,11 +134,124 @@ class Working(Part):
         ]
 
 
+class LearningProgress:
+    """Counts, and waits for, the work of one tenant, or of all tenants if `counted_tenant` is `None`.
+
+    `on_work` wakes the workers. `waits_for_vectors` says whether workers of this process make vectors.
+    """
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        lookup: MemoryLookup,
+        counted_tenant: str | None,
+        backfill: EmbeddingBackfill | None,
+        on_work: Callable[[], None],
+        *,
+        waits_for_vectors: bool,
+    ) -> None:
+        self._database = database
+        self._lookup = lookup
+        self._tenant = lookup.tenant
+        self._counted_tenant = counted_tenant
+        self._backfill = backfill
+        self._on_work = on_work
+        self._waits_for_vectors = waits_for_vectors
+
+    async def coverage(self, agent_id: str | None = None, user_id: str | None = None) -> Coverage:
+        """The number of conversations that are remembered, pending, failed, and remembered in part.
+
+        Count all of them, or those of one user, of one agent, or of one agent and user. A conversation that
+        has not been quiet for long enough is pending.
+        """
+        if user_id is not None or agent_id is not None:
+            return await self._coverage_of(agent_id, user_id)
+        tenant = self._counted_tenant
+        return await self._database.fetch(self._database.runs.coverage(tenant), (tenant,), _coverage_from)
+
+    async def _coverage_of(self, agent_id: str | None, user_id: str | None) -> Coverage:
+        agent = None if agent_id is None else check_id("agent_id", agent_id)
+        user = None if user_id is None else check_id("user_id", user_id)
+        condition = "agent_id = ?1 AND tenant = ?2"
+        key: tuple[object, ...] = (agent, self._tenant)
+        if user is not None and agent is None:
+            condition, key = "user_key = ?1", (memories.user_key(self._tenant, user),)
+        elif user is not None and agent is not None:
+            condition, key = "owner_key = ?1", (memories.owner_key(self._tenant, agent, user),)
+        return await self._database.fetch(self._database.runs.coverage_of(condition), key, _coverage_from)
+
+    async def drain(self, timeout: float | None = None) -> Coverage:
+        """Wait until nothing is pending, neither runs nor vectors, and return the coverage.
+
+        Vectors are not waited for while the embedder fails. Conversations that must be quiet first are not
+        waited for. A `TimeoutError` if it takes longer than `timeout` seconds.
+        """
+        async with asyncio.timeout(timeout):
+            coverage = await self._drain_runs()
+            while await self._has_to_embed():  # noqa: ASYNC110 - other processes may make the vectors
+                await asyncio.sleep(_POLL_OF_VECTORS)
+        return coverage
+
+    async def _drain_runs(self) -> Coverage:
+        self._on_work()
+        tenant = self._counted_tenant
+        any_open = self._database.runs.any_open(tenant)
+        wait = _SHORTEST_POLL_OF_RUNS
+        while await self._database.fetch(any_open, (tenant,), bool):
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, _LONGEST_POLL_OF_RUNS)
+        return await self.coverage()
+
+    async def wait_until_learned(self, agent_id: str | None, user_id: str, *, timeout: float = 30.0) -> bool:
+        """Wait until all recorded messages of an agent and a user are learned from and have vectors.
+
+        Without an `agent_id`, it waits for all agents of the user. The result is `False` if it takes longer
+        than `timeout` seconds. Failed runs, and conversations that must be quiet first, are not waited for.
+        """
+        waited = await self._lookup.find_all(agent_id, user_id)
+        ends = monotonic() + check_seconds("timeout", timeout)
+        wait = _SHORTEST_POLL_OF_MEMORY
+        while await self._is_pending_in(waited):
+            self._on_work()
+            if monotonic() >= ends:
+                return False
+            await asyncio.sleep(min(wait, max(ends - monotonic(), 0)))
+            wait = min(wait * 1.5, _LONGEST_POLL_OF_MEMORY)
+        return True
+
+    async def embed_pending(self) -> int:
+        """Embed all texts that have no vector, here and now; returns the number of vectors made.
+
+        Workers do this on their own.
+        """
+        count = 0
+        while self._backfill is not None and (some := await self._backfill.step()):
+            count += some
+        return count
+
+    async def _is_pending_in(self, waited: Sequence[MemoryRow]) -> bool:
+        open_now = self._database.runs.open_in_memory
+        for memory in waited:
+            key = (memory.memory_id,)
+            if await self._database.fetch(open_now, key, lambda rows: bool(rows[0][0])):
+                return True
+            if self._backfill is not None and await self._backfill.is_pending_in(memory.memory_id):
+                return True
+        return False
+
+    async def _has_to_embed(self) -> bool:
+        """Whether workers of this process still have vectors to make. A failing embedder has none to make."""
+        backfill = self._backfill
+        if not self._waits_for_vectors or backfill is None or backfill.last_error is not None:
+            return False
+        return await backfill.is_pending(self._counted_tenant)
+
+
 # --- transactions ---
 
 
 def _reopen(database: MemoryDatabase, tenant: str, run_id: str) -> Script[bool]:
-    """Let a failed run be tried again; the queue comes first, as for everybody."""
+    """Make a failed run due again. Lock order: the queue row first, as in every transaction."""
     memory_id = yield from runs.memory_of_failed(tenant, run_id)
     if memory_id is None or not (
         yield from removal.lock_queue(database.removal, database.queue.enqueue, tenant, memory_id)
@@ -179,7 +260,7 @@ def _reopen(database: MemoryDatabase, tenant: str, run_id: str) -> Script[bool]:
     return (yield from runs.reopen(database.queue, tenant, run_id, memory_id))
 
 
-# --- what callers give, and rows ---
+# --- arguments and rows ---
 
 
 def _check_status(status: object) -> None:
@@ -188,7 +269,7 @@ def _check_status(status: object) -> None:
 
 
 def _runs_from(rows: list[Row]) -> list[Run]:
-    """The runs that rows hold, without corrupt ones, and as yet without their stages and failures."""
+    """The runs of rows, without their stages and failures. Corrupt rows are skipped."""
     return readable(RUNS.name, rows, lambda row: _run(RunRow(*row)))
 
 
@@ -217,10 +298,10 @@ def _run(row: RunRow) -> Run:
 
 def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:
     kept = sorted(runs.stages_from(run_id, rows), key=lambda stage: _ORDER.get(stage.stage, len(STAGES)))
-    return tuple(_told(stage) for stage in kept)
+    return tuple(map(_stage_from, kept))
 
 
-def _told(kept: StageRecord) -> RunStage:
+def _stage_from(kept: StageRecord) -> RunStage:
     finished = time_from_column(kept.finished_at)
     tokens = (kept.prompt_tokens, kept.completion_tokens)
     return RunStage(kept.stage, kept.model, finished, *tokens, count_left_out(kept))
@@ -232,8 +313,8 @@ def _failures_from(run_id: str, rows: list[Row]) -> tuple[RunFailure, ...]:
 
 def _failure_from(row: Row) -> RunFailure:
     _, attempt, stage, at, error, raw, *tokens = row
-    told = (stored_time(at), stored_text(error), stored_text(raw))
-    return RunFailure(attempt, stage, *told, *map(stored_count, tokens))
+    details = (stored_time(at), stored_text(error), stored_text(raw))
+    return RunFailure(attempt, stage, *details, *map(stored_count, tokens))
 
 
 def _coverage_from(rows: list[Row]) -> Coverage:

@@ -1,4 +1,4 @@
-"""Searching what is known and what was said, and recalling it for a model."""
+"""Searches the entries and messages of a user, and builds recall blocks for prompts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,40 +14,53 @@ from ...sql.columns import check_id
 from ...strategies.summaries import inject_memory
 from ..conversation import Message
 from ..database import conversations
+from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_of
 from ..entry import ContentType, check_type
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
 from ..search import Corpus, Document, Hit, rank
 from ..search.embedders import Embedder
-from ..search.lookup import Asked, Findings, ask, left_out
-from ..times import now, read_bound, read_time, tell_day
-from .corpus_cache import Corpora, Held
-from .lookup import Part
+from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
+from ..times import format_date, now, read_bound, read_time
+from .corpus_cache import CachedCorpus, CorpusCache
+from .lookup import MemoryLookup
 
 Keep: TypeAlias = Callable[[Document], bool]
 
 _PENDING = "{} of the user's conversations are still to be learned from: their entries are not found yet"
-_RESTING = "found by words alone: the embedder did not answer a moment ago"
-_REST = 5.0  # seconds for which an embedder is not asked after it failed
-_MANY = 5000  # documents: to rank more than these would hold up the event loop
+_PAUSED = "found by words alone: the embedder did not answer a moment ago"
+_PAUSE = 5.0  # seconds for which the embedder is not called after a failure
+_MANY = 5000  # documents: ranking more than these would block the event loop for too long
 _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
 
 
 @dataclass
-class Rest:
-    """Until when an embedder that has just failed is left alone, for all who would ask it."""
+class EmbedderPause:
+    """The time until which a failed embedder is not called. All tenants of a store share it."""
 
     until: float = 0.0
+    """In seconds of the monotonic clock."""
 
 
-class Searching(Part):
-    """Search within what one agent or all agents know about one user, and what was said to them."""
+class MemorySearcher:
+    """Searches the memories of one tenant: of one user, with one agent or with all."""
 
-    _corpora: Corpora
-    _embedder: Embedder | None
-    _rest: Rest
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        lookup: MemoryLookup,
+        corpora: CorpusCache,
+        embedder: Embedder | None,
+        pause: EmbedderPause,
+    ) -> None:
+        self._database = database
+        self._lookup = lookup
+        self._tenant = lookup.tenant
+        self._corpora = corpora
+        self._embedder = embedder
+        self._pause = pause
 
     async def search_memories(
         self,
@@ -63,8 +76,8 @@ class Searching(Part):
     ) -> MemorySearch:
         """The entries that answer a question best, each with its evidence and the parts of its score.
 
-        Without an `agent_id` they are those of all agents of the user, ranked together. `since` and `until`
-        bound the time at which things happened or were learned. `as_of` searches what was known at a time.
+        Without an `agent_id`, the entries of all agents of the user are ranked together. `since` and `until`
+        limit the time at which things happened or were learned. `as_of` searches what was known at a time.
         """
         if content_type is not None:
             check_type(content_type)
@@ -76,8 +89,8 @@ class Searching(Part):
         def keep(document: Document) -> bool:
             return content_type in (None, document.kind) and is_within(document)
 
-        held = await self._held_as_of(searched, as_of)
-        found = await self._found(query, held, limit, keep)
+        cached = await self._entry_corpus(searched, as_of)
+        found = await self._rank(query, cached, limit, keep)
         pending = () if as_of is not None else await self._pending_in(searched)
         return MemorySearch(await self._entries_of(found.hits, searched), (*pending, *found.warnings))
 
@@ -94,7 +107,7 @@ class Searching(Part):
     ) -> TurnSearch:
         """The messages that answer a question best, each with the parts of its score.
 
-        Without an `agent_id` they are those of all agents of the user, ranked together.
+        Without an `agent_id`, the messages to all agents of the user are ranked together.
         """
         is_within = _within(since, until)
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
@@ -105,8 +118,8 @@ class Searching(Part):
         def keep(document: Document) -> bool:
             return is_within(document) and (wanted is None or document.session in wanted)
 
-        held = await self._corpora.get("turn", *_ids_of(searched))
-        found = await self._found(query, held, limit, keep)
+        cached = await self._corpora.get("turn", *_ids_of(searched))
+        found = await self._rank(query, cached, limit, keep)
         return TurnSearch(await self._turns_of(found.hits), found.warnings)
 
     async def recall(
@@ -118,10 +131,10 @@ class Searching(Part):
         budget: int = 1000,
         tokenizer: Tokenizer | None = None,
     ) -> Recalled:
-        """What is remembered about a question, as a block of at most `budget` tokens for a prompt.
+        """The entries and messages about a question, as a block of at most `budget` tokens for a prompt.
 
-        Without an `agent_id` it is what all agents of the user remember. The block marks what it holds as
-        data and not as instructions. It is empty where nothing is found.
+        Without an `agent_id`, it covers all agents of the user. The block marks its contents as data, not
+        instructions. It is empty if nothing is found.
         """
         known = await self.search_memories(query, agent_id, user_id, limit=_RECALLED_ENTRIES)
         said = await self.search_conversations(query, agent_id, user_id, limit=_RECALLED_TURNS)
@@ -133,15 +146,15 @@ class Searching(Part):
     async def _memories_to_search(
         self, query: str, agent_id: str | None, user_id: str, limit: int
     ) -> Sequence[MemoryRow]:
-        """The memories that a search is about: of an agent and a user, or of all agents of a user."""
+        """The memories to search: of an agent and a user, or of all agents of the user."""
         if not isinstance(query, str):
             raise InvalidTypeError(f"query must be a string, not {type(query).__name__}")
         if check_limit(limit) is None:
             raise InvalidTypeError("limit must be a whole number")
-        return await self._memories_of(agent_id, user_id)
+        return await self._lookup.find_all(agent_id, user_id)
 
     async def _pending_in(self, searched: Sequence[MemoryRow]) -> tuple[str, ...]:
-        """A warning if conversations of these memories are still to be learned from."""
+        """A warning if these memories have conversations that are still to be learned from."""
         sql = self._database.runs.to_learn_in_memory
         counts = [
             await self._database.fetch(sql, (memory.memory_id,), lambda rows: int(rows[0][0]))
@@ -149,50 +162,52 @@ class Searching(Part):
         ]
         return (_PENDING.format(sum(counts)),) if any(counts) else ()
 
-    async def _held_as_of(self, searched: Sequence[MemoryRow], as_of: datetime | str | None) -> Held:
-        """The entries that are told now, or those that were told at a time."""
+    async def _entry_corpus(
+        self, searched: Sequence[MemoryRow], as_of: datetime | str | None
+    ) -> CachedCorpus:
+        """The corpus of the current entries, or of those that were current at a time."""
         time = read_time("as_of", as_of)
         if time is None:
             return await self._corpora.get("entry", *_ids_of(searched))
         return await self._corpora.as_of(time, *_ids_of(searched))
 
-    async def _found(self, query: str, held: Held, limit: int, keep: Keep) -> Findings:
-        """The best documents; where the embedder does not answer, found by words alone."""
-        speakers, count, without = await held.use(partial(_outline, held.corpus, self._embedder))
+    async def _rank(self, query: str, cached: CachedCorpus, limit: int, keep: Keep) -> SearchResult:
+        """The best documents. If the embedder does not answer, they are found by words alone."""
+        speakers, count, without = await cached.use(partial(_outline, cached.corpus, self._embedder))
         if not count:
-            return Findings(())
-        asked = await self._asked(query, speakers)
-        hits = await held.use(
-            lambda: rank(asked.query, held.corpus, asked.vector, limit=limit, keep=keep),
+            return SearchResult(())
+        prepared = await self._prepare(query, speakers)
+        hits = await cached.use(
+            lambda: rank(prepared.query, cached.corpus, prepared.vector, limit=limit, keep=keep),
             in_thread=count > _MANY,
         )
-        warnings = asked.warnings + (without if asked.vector is not None else ())
-        return Findings(tuple(hits), warnings)
+        warnings = prepared.warnings + (without if prepared.vector is not None else ())
+        return SearchResult(tuple(hits), warnings)
 
-    async def _asked(self, query: str, speakers: Sequence[str]) -> Asked:
-        """A question with its vector. An embedder that has just failed is not waited for again."""
-        today, rests = now().date(), monotonic() < self._rest.until
-        asked = await ask(query, speakers, None if rests else self._embedder, today=today)
-        if rests and self._embedder is not None:
-            return replace(asked, warnings=(_RESTING,))
-        if asked.warnings:
-            self._rest.until = monotonic() + _REST
-        return asked
+    async def _prepare(self, query: str, speakers: Sequence[str]) -> PreparedQuery:
+        """A query with its vector. The embedder is not called again for some seconds after a failure."""
+        today, is_paused = now().date(), monotonic() < self._pause.until
+        prepared = await prepare_query(query, speakers, None if is_paused else self._embedder, today=today)
+        if is_paused and self._embedder is not None:
+            return replace(prepared, warnings=(_PAUSED,))
+        if prepared.warnings:
+            self._pause.until = monotonic() + _PAUSE
+        return prepared
 
     async def _entries_of(self, hits: Sequence[Hit], searched: Sequence[MemoryRow]) -> tuple[MemoryHit, ...]:
         found = await self._database.entries_by_id(self._tenant, [hit.id for hit in hits])
         agents = {memory.memory_id: memory.agent_id for memory in searched}
-        told = ((hit, found[hit.id]) for hit in hits if hit.id in found)
+        matched = ((hit, found[hit.id]) for hit in hits if hit.id in found)
         return tuple(
-            MemoryHit(entry, hit.score, hit.parts, agents.get(entry.memory_id, "")) for hit, entry in told
+            MemoryHit(entry, hit.score, hit.parts, agents.get(entry.memory_id, "")) for hit, entry in matched
         )
 
     async def _turns_of(self, hits: Sequence[Hit]) -> tuple[TurnHit, ...]:
         found = await self._database.turns_by_id(self._tenant, [turn_of(hit.id) for hit in hits])
-        told = ((hit, found[turn_of(hit.id)]) for hit in hits if turn_of(hit.id) in found)
+        matched = ((hit, found[turn_of(hit.id)]) for hit in hits if turn_of(hit.id) in found)
         return tuple(
             TurnHit(message, conversation_id, session_id, hit.score, hit.parts, agent_id)
-            for hit, (message, conversation_id, session_id, agent_id) in told
+            for hit, (message, conversation_id, session_id, agent_id) in matched
         )
 
     async def _conversations_of(self, searched: Sequence[MemoryRow], session_id: str) -> set[str]:
@@ -209,13 +224,13 @@ def _ids_of(searched: Sequence[MemoryRow]) -> list[str]:
 
 
 def _outline(corpus: Corpus, embedder: Embedder | None) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
-    """The speakers, the number of documents, and what is less than it could be."""
-    without = () if embedder is None else left_out(corpus, embedder)
+    """The speakers, the number of documents, and warnings about documents without a usable vector."""
+    without = () if embedder is None else warn_of_missing_vectors(corpus, embedder)
     return tuple(corpus.speakers), len(corpus), without
 
 
 def _within(since: datetime | str | None, until: datetime | str | None) -> Callable[[Document], bool]:
-    """Whether a document is of a time between two, each of which may be left out."""
+    """A test whether the time of a document lies between two bounds, each of which is optional."""
     first, last = read_bound("since", since, is_end=False), read_bound("until", until, is_end=True)
     if first is not None and last is not None and first > last:
         raise InvalidValueError("since must not be later than until")
@@ -230,5 +245,5 @@ def _within(since: datetime | str | None, until: datetime | str | None) -> Calla
 
 
 def _quoted(message: Message) -> str:
-    """What was said, with who said it and when."""
-    return f'{tell_day(message.created_at)}, {message.speaker}: "{message.content}"'
+    """A message as a line of the recall block, with its speaker and date."""
+    return f'{format_date(message.created_at)}, {message.speaker}: "{message.content}"'

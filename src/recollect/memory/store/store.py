@@ -1,52 +1,78 @@
 """Long-term memory as one object, for asynchronous code."""
 
-import asyncio
 import os
-import threading
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import wraps
 from pathlib import Path
-from time import monotonic
-from typing import Any, Literal, Self
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
 from ...errors import InvalidValueError
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
-from ..database.memories import MemoryRow
-from ..database.vectors import Vectors, model_of
-from ..pipeline.embedding_backfill import Embedding
-from ..pipeline.runner import Runner, RunOptions
+from ..pipeline.runner import RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
-from ..pipeline.workers import Workers
-from ..run import Coverage
-from ..search.embedders import CachedEmbedder, Embedder
+from ..search.embedders import Embedder
 from ..search.embedders.local import local_embedder
-from .conversation_writer import Recording, check_seconds
-from .corpus_cache import Corpora
-from .data_rights import Rights
-from .knowledge import Knowledge
+from .conversation_reader import ConversationReader
+from .conversation_writer import ConversationWriter
+from .data_rights import DataRights
+from .entries import EntryRepository
+from .memories import MemoryRepository
 from .monitor import StoreMonitor
-from .runs import Working
-from .search import Rest, Searching
+from .parts import StoreResources, TenantParts
+from .runs import LearningProgress, RunRepository
+from .search import MemorySearcher
 
-_LOOK = 0.02  # seconds between two looks at whether vectors are made
-_SHORTEST_LOOK = 0.02  # seconds between two looks at whether a memory has learned everything
-_LONGEST_LOOK = 0.25
+P = ParamSpec("P")
+T = TypeVar("T")
+PartT = TypeVar("PartT")
+
 _DEFAULT_FILE = "recollect.db"
 
 
-class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
-    """Records conversations, learns from them, and tells what is known about a user, and why.
+class _ForwardTo(Generic[PartT]):
+    """Derives methods of the store from those of a part: same name, signature and docstring."""
 
-    Give it a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL; else it is `RECOLLECT_URL`, or
-    `recollect.db` in the working folder. Learning is done by `workers` in this process, in a thread of their
-    own; with 0 it is left to others on the same database. Without an `extractor` it goes by rule, with no
-    model; one that is given stays the caller's. Search goes by words and, with an `embedder`, by meaning: the
-    local one needs no key and no download, and with `None` there is none. A store with another `tenant` sees
-    nothing of this one's. One for `all_tenants` gives a view of each by `for_tenant`; its workers do the work
-    of all, and `coverage`, `drain` and `embed_pending` are about all of them. A `meter` is asked before a
-    model is, and told what that has cost.
+    def __init__(self, part_of: Callable[[TenantParts], PartT]) -> None:
+        self._part_of = part_of
+
+    def __call__(
+        self, method: Callable[Concatenate[PartT, P], Coroutine[Any, Any, T]]
+    ) -> Callable[Concatenate["MemoryStore", P], Coroutine[Any, Any, T]]:
+        part_of = self._part_of
+
+        @wraps(method)
+        async def call(store: "MemoryStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await method(part_of(store._parts), *args, **kwargs)
+
+        return call
+
+
+_reader = _ForwardTo(lambda parts: parts.reader)
+_writer = _ForwardTo(lambda parts: parts.writer)
+_memories = _ForwardTo(lambda parts: parts.memories)
+_entries = _ForwardTo(lambda parts: parts.entries)
+_searcher = _ForwardTo(lambda parts: parts.searcher)
+_rights = _ForwardTo(lambda parts: parts.rights)
+_runs = _ForwardTo(lambda parts: parts.runs)
+_progress = _ForwardTo(lambda parts: parts.progress)
+
+
+class MemoryStore:
+    """Records conversations, learns from them, and says what is known about a user, and why.
+
+    Give it a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL database. The default is
+    `RECOLLECT_URL`, or else `recollect.db` in the working folder.
+
+    `workers` learn in a thread of this process; with 0, other processes on the same database learn. Without
+    an `extractor`, learning follows rules and needs no model. The store does not close an `extractor` that it
+    is given. Search matches words and, with an `embedder`, meaning. The local embedder needs no key and no
+    download; `None` turns it off. A `meter` is consulted before each run, and informed of the tokens spent.
+
+    A store sees only the data of its `tenant`. A store for `all_tenants` gives a view of each tenant by
+    `for_tenant`. Its workers do the work of all tenants, and `coverage`, `drain` and `embed_pending`
+    cover all of them.
     """
 
     def __init__(
@@ -71,124 +97,120 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
             create_tables=create_tables,
             engine_kwargs=engine_kwargs,
         )
-        self._extractor = extractor
-        self._embedder = _cached(local_embedder() if embedder == "local" else embedder)
-        self._embedding: Embedding | None = None
-        model = None
-        if self._embedder is not None:
-            model = model_of(self._embedder)
-            vectors = Vectors(database, tenant)
-            self._embedding = Embedding(vectors, self._embedder, all_tenants=all_tenants)
-        self._corpora = Corpora(database, model)
-        self._rest = Rest()
-        self._options = options or RunOptions()
-        self._meter = meter
-        self._counted_tenant = None if all_tenants else tenant
-        self._parent: MemoryStore | None = None
-        self._count = workers
-        self._starting = threading.Lock()
-        self._workers: Workers | None = None
-        super().__init__(database, tenant, self.start)
+        shared = StoreResources(
+            database,
+            local_embedder() if embedder == "local" else embedder,
+            extractor,
+            tenant=None if all_tenants else tenant,
+            default_tenant=tenant,
+            workers=workers,
+            options=options or RunOptions(),
+            meter=meter,
+        )
+        self._bind(shared, TenantParts(shared, tenant, shared.tenant))
 
-    def for_tenant(self, tenant: str) -> "MemoryStore":
-        """The same store as another tenant sees it: the same database, caches and workers.
+    def _bind(self, shared: StoreResources, parts: TenantParts) -> None:
+        self._shared = shared
+        self._parts = parts
+        self._database = shared.database
 
-        It is made in no time, and closing it closes nothing.
+    record_conversation = _writer(ConversationWriter.record_conversation)
+    open_conversation = _writer(ConversationWriter.open_conversation)
+    append_messages = _writer(ConversationWriter.append_messages)
+    close_conversation = _writer(ConversationWriter.close_conversation)
+    get_conversation = _reader(ConversationReader.get_conversation)
+    get_conversation_outline = _reader(ConversationReader.get_conversation_outline)
+    list_conversations = _reader(ConversationReader.list_conversations)
+    find_conversations = _reader(ConversationReader.find_conversations)
+    list_messages = _reader(ConversationReader.list_messages)
+    get_conversation_settings = _writer(ConversationWriter.get_conversation_settings)
+    change_conversation_settings = _writer(ConversationWriter.change_conversation_settings)
+
+    get_memory = _memories(MemoryRepository.get_memory)
+    get_memory_by_id = _memories(MemoryRepository.get_memory_by_id)
+    get_memory_outline = _memories(MemoryRepository.get_memory_outline)
+    list_memories = _memories(MemoryRepository.list_memories)
+    list_users = _memories(MemoryRepository.list_users)
+    save_memory = _memories(MemoryRepository.save_memory)
+
+    list_entries = _entries(EntryRepository.list_entries)
+    list_entries_of = _entries(EntryRepository.list_entries_of)
+    get_entry = _entries(EntryRepository.get_entry)
+    get_history = _entries(EntryRepository.get_history)
+    add_entry = _entries(EntryRepository.add_entry)
+    add_entry_unless_known = _entries(EntryRepository.add_entry_unless_known)
+    edit_entry = _entries(EntryRepository.edit_entry)
+    delete_entry = _entries(EntryRepository.delete_entry)
+
+    search_memories = _searcher(MemorySearcher.search_memories)
+    search_conversations = _searcher(MemorySearcher.search_conversations)
+    recall = _searcher(MemorySearcher.recall)
+
+    why = _rights(DataRights.why)
+    export_user = _rights(DataRights.export_user)
+    export_user_to = _rights(DataRights.export_user_to)
+    import_user = _rights(DataRights.import_user)
+    erase_user = _rights(DataRights.erase_user)
+    erase_conversation = _rights(DataRights.erase_conversation)
+    erase_conversations_before = _rights(DataRights.erase_conversations_before)
+    erase_message = _rights(DataRights.erase_message)
+    delete_memory = _rights(DataRights.delete_memory)
+    receipt_subject = _rights(DataRights.receipt_subject)
+    vacuum = _rights(DataRights.vacuum)
+
+    get_run = _runs(RunRepository.get_run)
+    list_runs = _runs(RunRepository.list_runs)
+    list_newest_runs = _runs(RunRepository.list_newest_runs)
+    spent_by_day = _runs(RunRepository.spent_by_day)
+    list_runs_of = _runs(RunRepository.list_runs_of)
+    retry_run = _runs(RunRepository.retry_run)
+
+    coverage = _progress(LearningProgress.coverage)
+    drain = _progress(LearningProgress.drain)
+    wait_until_learned = _progress(LearningProgress.wait_until_learned)
+    embed_pending = _progress(LearningProgress.embed_pending)
+
+    def export_user_lines(
+        self, user_id: str, *, agent_id: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Everything stored about a user, one record at a time: the lines that `export_user_to` writes.
+
+        The first record names the user. Each further one has the `kind` and the `data` of one thing.
         """
-        if self._parent is not None:
-            return self._parent.for_tenant(tenant)
-        if self._counted_tenant is not None:
-            raise InvalidValueError("for_tenant needs a store that was made with all_tenants=True")
-        view = copy(self)
-        view._tenant = view._counted_tenant = check_id("tenant", tenant)
-        view._parent = self
-        return view
+        return self._parts.rights.export_user_lines(user_id, agent_id=agent_id)
 
-    def start(self) -> None:
-        """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
-        if self._parent is not None:
-            self._parent.start()
-            return
-        with self._starting:
-            if self._workers is None:
-                extractor = self._extractor or _offline()
-                runner = Runner(self._database, extractor, self._options, self._counted_tenant, self._meter)
-                self._workers = Workers(self._database, runner, self._count, self._embedding)
-        self._workers.start()
+    @property
+    def tenant(self) -> str:
+        """The tenant whose data this store sees."""
+        return self._parts.tenant
 
     @property
     def monitor(self) -> StoreMonitor:
-        """The state of the store for metrics and health checks."""
-        return StoreMonitor(self._database, self._embedding)
+        """The state of the store for metrics and health checks, over all tenants."""
+        return StoreMonitor(self._shared.database, self._shared.backfill)
+
+    def for_tenant(self, tenant: str) -> "MemoryStore":
+        """A view of another tenant's data through the same database, caches and workers.
+
+        It is cheap to make, and closing it closes nothing. The store must have been made with
+        `all_tenants=True`, or this is a `ValueError`.
+        """
+        if self._shared.tenant is not None:
+            raise InvalidValueError("for_tenant needs a store that was made with all_tenants=True")
+        return _TenantView(self._shared, check_id("tenant", tenant))
+
+    def start(self) -> None:
+        """Start to learn from pending conversations, as recording one also does. Twice is harmless."""
+        self._shared.start()
 
     @property
     def is_learning(self) -> bool:
-        """Whether the workers of this store run; true also where it has none, and others learn."""
-        if self._parent is not None:
-            return self._parent.is_learning
-        return not self._count or (self._workers is not None and self._workers.is_running)
-
-    async def drain(self, timeout: float | None = None) -> Coverage:
-        """Wait until nothing is pending, neither runs nor vectors, as far as the embedder answers.
-
-        A `TimeoutError` if that takes longer than `timeout` seconds.
-        """
-        async with asyncio.timeout(timeout):
-            coverage = await super().drain()
-            while self._count and await self._has_to_embed():  # noqa: ASYNC110 - others may make them
-                await asyncio.sleep(_LOOK)
-        return coverage
-
-    async def wait_until_learned(self, agent_id: str | None, user_id: str, *, timeout: float = 30.0) -> bool:
-        """Wait until all that was recorded of an agent and a user is learned, and has vectors.
-
-        Without an `agent_id` it waits for all agents of the user.
-
-        `False` if that takes longer than `timeout` seconds. Runs that failed, and conversations that must be
-        quiet first, are not waited for.
-        """
-        waited = await self._memories_of(agent_id, user_id)
-        ends = monotonic() + check_seconds("timeout", timeout)
-        wait = _SHORTEST_LOOK
-        while await self._is_pending_in(waited):
-            self._on_work()
-            if monotonic() >= ends:
-                return False
-            await asyncio.sleep(min(wait, max(ends - monotonic(), 0)))
-            wait = min(wait * 1.5, _LONGEST_LOOK)
-        return True
-
-    async def _is_pending_in(self, waited: Sequence[MemoryRow]) -> bool:
-        open_now = self._database.runs.open_in_memory
-        for memory in waited:
-            key = (memory.memory_id,)
-            if await self._database.fetch(open_now, key, lambda rows: bool(rows[0][0])):
-                return True
-            if self._embedding is not None and await self._embedding.is_pending_in(memory.memory_id):
-                return True
-        return False
-
-    async def _has_to_embed(self) -> bool:
-        """Whether vectors are still to come from workers here; not so while the embedder fails."""
-        embedding = self._embedding
-        if embedding is None or embedding.last_error is not None:
-            return False
-        return await embedding.is_pending(self._counted_tenant)
-
-    async def embed_pending(self) -> int:
-        """Give vectors to all that has none, now and here, as workers do by themselves; returns how many."""
-        count = 0
-        while self._embedding is not None and (some := await self._embedding.step()):
-            count += some
-        return count
+        """Whether the workers run; true also for a store without workers, where other processes learn."""
+        return self._shared.is_learning
 
     async def aclose(self) -> None:
-        """End the work, and let go of the database. What is pending goes on when a store is opened again."""
-        if self._parent is not None:
-            return
-        if self._workers is not None:
-            await asyncio.to_thread(self._workers.stop)
-        await self._database.aclose()
+        """Stop the workers and close the database. Pending work continues when a store is opened again."""
+        await self._shared.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -197,19 +219,16 @@ class MemoryStore(Recording, Knowledge, Searching, Rights, Working):
         await self.aclose()
 
 
-def _cached(embedder: Embedder | None) -> Embedder | None:
-    """An embedder that is asked but once for the same text."""
-    if embedder is None or isinstance(embedder, CachedEmbedder):
-        return embedder
-    return CachedEmbedder(embedder)
+class _TenantView(MemoryStore):
+    """One tenant's view of a store. The store owns the resources, so closing the view closes nothing."""
+
+    def __init__(self, shared: StoreResources, tenant: str) -> None:
+        self._bind(shared, TenantParts(shared, tenant, tenant))
+
+    async def aclose(self) -> None:
+        """Do nothing: the store closes its resources."""
 
 
 def default_url() -> str:
-    """Where memory is, if nobody says."""
+    """The URL or path of the memory database if none is given: `RECOLLECT_URL`, or a file."""
     return os.environ.get("RECOLLECT_URL") or _DEFAULT_FILE
-
-
-def _offline() -> Extractor:
-    from ..offline import OfflineExtractor
-
-    return OfflineExtractor()

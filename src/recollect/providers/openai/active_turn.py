@@ -1,93 +1,83 @@
 """A turn while it runs: its state, its messages, and the parts that it works with."""
 
-import asyncio
-import contextlib
 import uuid
-from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
 
 from ...errors import InvalidTypeError, InvalidValueError
 from ...items import ModelUsage
-from ...memory.conversation import Message
-from ...memory.pipeline.token_meter import Metered
+from ...memory.conversation import ConversationSettings, Message
+from ...memory.pipeline.token_meter import GuardedMeter
 from ...sessions.events import EventLog
 from ...strategies.session import StrategySession
 from ...strategies.summaries import ConversationSummaryStore
+from ...strategies.summarizers.protocol import Summarizer
+from ...strategies.values import Strategy
 from ..values import ChatTurn
 from .database.record import TurnRecord
 from .database.turns import ChatTurns
 from .options import ChatOptions
 from .registry import AgentDescriptor
-from .runtime import AgentRuntime, Run
-from .sessions import ChatSession, ChatSessionManager, log_of
+from .runtime import AgentRun, AgentRuntime
+from .sessions import ChatSession, OpenAISQLAlchemySessionStore
+
+_MESSAGE_IDS = uuid.UUID("8f1d5a52-6f0c-4a55-9a3e-6d1f5f0c1c8e")
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What turns are made with."""
+    """The parts of a provider, all on one database."""
 
     runtime: AgentRuntime
-    sessions: ChatSessionManager
+    sessions: OpenAISQLAlchemySessionStore
     turns: ChatTurns
     events: EventLog
     summaries: ConversationSummaryStore
     options: ChatOptions
-    meter: Metered
+    meter: GuardedMeter
+    summarizer: Summarizer | None = None
 
-
-T = TypeVar("T")
+    def view(self, chat: ChatSession, strategy: Strategy | None) -> StrategySession:
+        """A session as a strategy shows it to the model. Its summaries are stored."""
+        return StrategySession(
+            chat.session, strategy, summarizer=self.summarizer, on_summary=self.summaries.on_summary
+        )
 
 
 @dataclass
-class UnderWay:
-    """A turn whose beginning is recorded; the rest comes as it goes on."""
+class ActiveTurn:
+    """The state of a turn that is recorded as running."""
 
     turn: ChatTurn
     descriptor: AgentDescriptor
+    settings: ConversationSettings
     record: TurnRecord
-    before: ModelUsage = field(default_factory=ModelUsage)
-    """What it had cost when it was tried before."""
-    session: StrategySession | None = None
-    run: Run | None = None
-    is_counted: bool = False
-    """Whether the meter has been told what it cost."""
-
-    @property
-    def log(self) -> ChatSession | None:
-        """The session itself, once there is one."""
-        return None if self.session is None else log_of(self.session)
+    earlier_usage: ModelUsage = field(default_factory=ModelUsage)
+    """The cost of earlier attempts."""
+    chat: ChatSession | None = None
+    """Set once the session is open."""
+    run: AgentRun | None = None
+    """Set once the model is asked."""
+    is_metered: bool = False
+    """Whether the token meter has counted this attempt."""
 
     @property
     def usage(self) -> ModelUsage:
-        """What it has cost so far, this time."""
+        """The cost of this attempt so far."""
         return ModelUsage() if self.run is None else self.run.usage
 
     @property
-    def counted(self) -> TurnRecord:
-        """The record, with what it has cost each time."""
-        return replace(self.record, usage=self.before + self.usage)
-
-
-async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Do something to its end, also where whoever waits for it is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([task])
-    return task.result()
-
-
-_IDS = uuid.UUID("8f1d5a52-6f0c-4a55-9a3e-6d1f5f0c1c8e")
+    def record_with_usage(self) -> TurnRecord:
+        """The record, with the cost of all attempts."""
+        return replace(self.record, usage=self.earlier_usage + self.usage)
 
 
 def message_id(turn_id: str, role: str) -> str:
-    """The id of a turn's message, always the same, so that nothing is written twice."""
-    return str(uuid.uuid5(_IDS, f"{turn_id}/{role}"))
+    """The id of a message of a turn. It is always the same, so no message is written twice."""
+    return str(uuid.uuid5(_MESSAGE_IDS, f"{turn_id}/{role}"))
 
 
 def check_message(message: object) -> None:
-    """Refuse what no model can be asked."""
+    """Raise an error for a message that cannot be sent to a model."""
     if not isinstance(message, str):
         raise InvalidTypeError(f"message must be text, not {type(message).__name__}")
     if not message.strip():
@@ -101,9 +91,9 @@ def check_message(message: object) -> None:
 async def append_message(
     turn: ChatTurn, role: str, text: str, quiet: float | None, *, even_if_closed: bool = False
 ) -> Message:
-    """Write a message of a turn into its conversation; one that is there already stays as it is."""
+    """Append a message of a turn to its conversation; if it exists already, it stays as it is."""
     message = {"role": role, "content": text, "message_id": message_id(turn.turn_id, role)}
-    placed = await turn.store.append_messages(
+    stored = await turn.store.append_messages(
         turn.conversation.conversation_id, [message], learn_after=quiet, even_if_closed=even_if_closed
     )
-    return placed[0]
+    return stored[0]

@@ -1,25 +1,26 @@
-"""What a run goes by: the strategy that counts, what is remembered, and what tools may ask."""
+"""The input of a run beside its history: the strategy, the injected memories, and the context of tools."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from ...memory.conversation import Message
-from ...memory.hits import Recalled, TurnHit, TurnSearch
-from ...memory.times import tell_day
+from ...memory.conversation import ConversationSettings, Message
+from ...memory.hits import Recalled, TurnSearch
+from ...memory.times import format_date
 from ...strategies.configuration import resolve_memory_injection, resolve_memory_strategy
-from ...strategies.summaries import ConversationSummaryStore, inject_memory
+from ...strategies.summaries import ConversationSummaryStore
+from ...strategies.summaries.injection import render_memory
 from ...strategies.values import Strategy
 from ..values import ChatTurn
 from .registry import AgentDescriptor
 
 ConversationSearch: TypeAlias = Callable[..., Awaitable[TurnSearch]]
-"""`await search(query, limit=10)`: what was said in conversations of this agent and user."""
+"""`await search(query, limit=10)` searches the conversations of this agent and user."""
 
 
 @dataclass(frozen=True)
 class ChatContext:
-    """What tools are given as the context of a run, beside what the model says to them."""
+    """The context of a run that the SDK passes to tools, beside the arguments from the model."""
 
     tenant: str
     agent_id: str
@@ -31,37 +32,34 @@ class ChatContext:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the conversation itself says about how it is shown and remembered."""
-
-    memory_strategy: Mapping[str, Any] | None = None
-    memory_injection: bool | None = None
-
-
-@dataclass(frozen=True)
 class RunContext:
-    """What is put before a model beside the history."""
+    """What a run gets beside the history."""
 
     context: ChatContext
     remembered: str
     """A block for the instructions, marked as data; empty where nothing is injected."""
     memories_used: int = 0
+    """How many entries and messages the block shows."""
 
     def instructions_for(self, descriptor: AgentDescriptor) -> str:
-        """What an agent is told: its own instructions, and then what is remembered."""
-        parts = (descriptor.instructions, self.remembered)
-        return "\n\n".join(part for part in parts if part)
+        """The instructions of an agent, followed by the block of memories."""
+        return "\n\n".join(filter(None, (descriptor.instructions, self.remembered)))
 
 
-def build_memory_strategy_config(turn: ChatTurn, said: Said, descriptor: AgentDescriptor) -> Strategy | None:
-    """The strategy of a turn: the request's, else the conversation's, else the agent's, whole."""
+def build_memory_strategy_config(
+    turn: ChatTurn, said: ConversationSettings, descriptor: AgentDescriptor
+) -> Strategy | None:
+    """The strategy of a turn: the request's, else the conversation's, else the agent's, whole.
+
+    `said` are the settings of the conversation. Raises a `ValueError` or `TypeError` for a bad strategy.
+    """
     return resolve_memory_strategy(
         turn.memory_strategy, said.memory_strategy, descriptor.memory_strategy_defaults
     )
 
 
-def is_injected(turn: ChatTurn, said: Said, descriptor: AgentDescriptor) -> bool:
-    """Whether the model is shown what is remembered, by the same order."""
+def is_injected(turn: ChatTurn, said: ConversationSettings, descriptor: AgentDescriptor) -> bool:
+    """Whether memories go into the instructions, by the same order of precedence."""
     return resolve_memory_injection(
         turn.memory_injection, said.memory_injection, descriptor.memory_injection_default
     )
@@ -69,7 +67,7 @@ def is_injected(turn: ChatTurn, said: Said, descriptor: AgentDescriptor) -> bool
 
 async def prepare_run_context(
     turn: ChatTurn,
-    said: Said,
+    said: ConversationSettings,
     descriptor: AgentDescriptor,
     *,
     session_id: str,
@@ -77,25 +75,26 @@ async def prepare_run_context(
     user_message_id: str,
     token_budget: int = 1000,
 ) -> RunContext:
-    """What is remembered about the message, if it is to be injected, and what tools may ask."""
+    """The context of a run: the tools' access to memory and, if injection is on, the block of memories.
+
+    `said` are the settings of the conversation.
+    """
     context = chat_context(turn, user_message_id)
     if not is_injected(turn, said, descriptor):
         return RunContext(context, "")
     summary = await summaries.newest(session_id)
-    text = None if summary is None else summary.text
     recalled = await context.recall(turn.message)
-    # What the model sees anyway need not be repeated; of what a strategy hides, it may be reminded.
-    seen_whole = build_memory_strategy_config(turn, said, descriptor) is None
-    hidden = turn.conversation.conversation_id if seen_whole else None
-    lines = [hit.entry.text for hit in recalled.entries]
-    lines += [_quoted(hit.message) for hit in _others(recalled.turns, hidden)]
-    remembered = inject_memory(None, summary=text, memories=lines, token_budget=token_budget)
-    alone = inject_memory(None, summary=text, token_budget=token_budget)
-    return RunContext(context, remembered, _memories_in(remembered) - _memories_in(alone))
+    # Without a strategy the model sees the whole conversation, so its messages are not repeated in the block.
+    sees_all = build_memory_strategy_config(turn, said, descriptor) is None
+    hidden = turn.conversation.conversation_id if sees_all else None
+    memories = [hit.entry.text for hit in recalled.entries]
+    memories += [_quote(hit.message) for hit in recalled.turns if hit.conversation_id != hidden]
+    block = render_memory(summary, memories, token_budget=token_budget)
+    return RunContext(context, block.text, block.memory_count)
 
 
 def chat_context(turn: ChatTurn, user_message_id: str) -> ChatContext:
-    """What tools may ask: always of the user who speaks, and never about the message they speak now."""
+    """The context of tools. It reads only the memory of this user, and leaves out the current message."""
     conversation = turn.conversation
     owner = (conversation.agent_id, conversation.user_id)
 
@@ -119,15 +118,6 @@ def chat_context(turn: ChatTurn, user_message_id: str) -> ChatContext:
     )
 
 
-def _others(hits: Sequence[TurnHit], conversation_id: str | None) -> list[TurnHit]:
-    return [hit for hit in hits if hit.conversation_id != conversation_id]
-
-
-def _quoted(message: Message) -> str:
-    """What was said, with who said it and when."""
-    return f'{tell_day(message.created_at)}, {message.role}: "{message.content}"'
-
-
-def _memories_in(block: str) -> int:
-    """How many memories a block shows: each begins a line, as nothing else in it does but a summary's own."""
-    return sum(line.startswith("> - ") for line in block.split("\n"))
+def _quote(message: Message) -> str:
+    """A message with its date and role."""
+    return f'{format_date(message.created_at)}, {message.role}: "{message.content}"'

@@ -5,41 +5,53 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ...memory.pipeline.token_meter import Metered, TokenMeter
+from ...memory.pipeline.token_meter import GuardedMeter, TokenMeter
 from ...sessions.events import EventLog
-from ...sql.database import Database, SQLStore
+from ...sql.database import SQLStore, open_on_engine
 from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.summarizers.protocol import Summarizer
 from ..errors import ChatFailedError, TurnRunningError
 from ..values import AgentInfo, ChatEvent, ChatReply, ChatTurn
 from .active_turn import Parts
 from .database.turns import ChatTurns
-from .inspection import Looking
+from .inspection import OpenAIChatInspector
 from .options import ChatOptions, read_options
 from .registry import AgentRegistry
-from .remote_conversations import Forgetting
+from .remote_conversations import RemoteConversations
 from .runtime import AgentRuntime, completed_event, failed_event, started_event
-from .sessions import ChatSessionManager, OpenAISQLAlchemySessionStore
-from .turn_runner import Tell, TurnRunner
+from .sessions import OpenAISQLAlchemySessionStore
+from .turn_outcome import TurnHistory
+from .turn_runner import Emit, TurnRunner
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-Answer: TypeAlias = "asyncio.Future[ChatReply]"
+S = TypeVar("S", bound=SQLStore)
+ReplyFuture: TypeAlias = asyncio.Future[ChatReply]
 
 
 class OpenAIAgentProvider:
-    """Runs agents in conversations: each turn in a task of its own, recorded, and one at a time in each."""
+    """Runs agents in conversations. Each turn is recorded, and a conversation runs one turn at a time.
+
+    A turn runs in a task of its own: it goes on if the caller stops waiting or disconnects.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._runner = TurnRunner(parts)
-        self._running: RunningTurns = RunningTurns()
-        self.looking = Looking(parts)
-        """What there is to see of chats."""
+        self._history = TurnHistory(parts.sessions, parts.turns)
+        self._remote = RemoteConversations(parts.runtime, parts.sessions, parts.turns, parts.options)
+        self._runner = TurnRunner(parts, self._history, self._remote)
+        self._running = RunningTurns()
+        self.inspector = OpenAIChatInspector(parts, self._history)
+        """Reads chats, and manages their branches."""
+
+    @property
+    def looking(self) -> OpenAIChatInspector:
+        """The earlier name of `inspector`."""
+        return self.inspector
 
     def agents(self) -> list[AgentInfo]:
-        """The agents that can be talked to."""
+        """The agents that users can chat with."""
         runtime = self._parts.runtime
         found = (runtime.registry.get(name) for name in runtime.registry.names())
         return [
@@ -48,124 +60,122 @@ class OpenAIAgentProvider:
         ]
 
     async def run(self, turn: ChatTurn) -> ChatReply:
-        """Run a turn and return its answer. A turn that was answered before is not run again.
+        """Run a turn and return its reply. A turn that is done returns its recorded reply.
 
-        Where there is no answer, that is a `ChatFailedError`; where another turn of the conversation takes
-        too long, a `ConversationBusyError`; where this very turn is running already, a `TurnRunningError`.
+        Raises a `ChatFailedError` if there is no answer, a `ConversationBusyError` if another turn of the
+        conversation takes too long, and a `TurnRunningError` if this turn is running already.
         """
-        reply = await self._known_or_released(turn)
+        reply = await self._find_reply(turn)
         if reply is not None:
             return reply
-        answer: Answer = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(_look_at)
-        self._set_off(turn, lambda _: None, answer)
-        return await asyncio.shield(answer)
+        result: ReplyFuture = asyncio.get_running_loop().create_future()
+        result.add_done_callback(_retrieve_error)
+        self._start(turn, lambda _: None, result)
+        return await asyncio.shield(result)
 
     async def stream(self, turn: ChatTurn) -> AsyncIterator[ChatEvent]:
-        """Run a turn and tell what happens, the last of it `turn.completed` or `turn.failed`.
+        """Run a turn and yield its events. The last one is `turn.completed` or `turn.failed`.
 
-        Whoever stops listening does not end the turn: it goes on, and its answer is in the conversation.
+        The turn goes on if the caller stops reading. Its answer is stored in the conversation.
         """
         try:
             events = await self.start(turn)
-        except Exception as error:  # noqa: BLE001 - a stream has begun: whatever it is, it is told there
+        except Exception as error:  # noqa: BLE001 - the caller reads errors as events
             yield failed_event(turn.turn_id, error)
             return
         async for event in events:
             yield event
 
     async def start(self, turn: ChatTurn) -> AsyncIterator[ChatEvent]:
-        """Begin a turn as `stream` does, and return what it then tells; what keeps it from that is raised.
+        """Start a turn and return its events. Raises an error if the turn cannot start.
 
-        A turn that was answered before is told again, and one that is running is a `TurnRunningError`.
+        A turn that is done yields the events of its recorded reply. A `TurnRunningError` is raised if it is
+        running already.
         """
-        reply = await self._known_or_released(turn)
+        reply = await self._find_reply(turn)
         events: asyncio.Queue[ChatEvent] = asyncio.Queue()
         if reply is None:
-            self._set_off(turn, events.put_nowait)
+            self._start(turn, events.put_nowait)
         else:
-            for event in _replayed(reply, turn):
+            for event in _recorded_events(reply, turn):
                 events.put_nowait(event)
-        return _until_the_end(events)
+        return _read_to_end(events)
 
     async def is_answered(self, turn: ChatTurn) -> bool:
-        """Whether a turn was run before, and has an answer; while it is running, a `TurnRunningError`."""
-        return await self._known(turn) is not None
+        """Whether a turn is done; raises a `TurnRunningError` while it runs."""
+        return await self._read_recorded(turn) is not None
 
     async def forget(self, conversation_ids: Iterable[str]) -> int:
-        """Delete at the provider the conversations that have an id there, and return how many it deleted.
+        """Delete the copies of conversations at the provider; returns how many it deleted.
 
-        To be asked before they are erased here, where those ids are kept. What the provider does not delete
-        is logged, and raises nothing.
+        Call this before you erase the conversations: erasing them erases their ids at the provider. A failure
+        is logged and not raised.
         """
-        return await Forgetting(self._parts).forget(conversation_ids)
+        return await self._remote.delete(conversation_ids)
 
     async def aclose(self, grace: float = 0.0) -> None:
-        """Wait for running turns, at most `grace` seconds; interrupt the rest, and let go of everything."""
+        """Wait at most `grace` seconds for running turns, interrupt the rest, and close everything."""
         await self._running.aclose(grace)
         parts = self._parts
         await parts.runtime.aclose()
         for store in (parts.turns, parts.events, parts.summaries):
             await store.aclose()
 
-    async def _known_or_released(self, turn: ChatTurn) -> ChatReply | None:
-        """As `_known`; the reservation of a turn that is not to be run is released."""
-        is_to_run = False
+    async def _find_reply(self, turn: ChatTurn) -> ChatReply | None:
+        """As `_read_recorded`. The reservation of a turn that will not run is released."""
+        will_run = False
         try:
-            reply = await self._known(turn)
-            is_to_run = reply is None
+            reply = await self._read_recorded(turn)
+            will_run = reply is None
         finally:
-            if not is_to_run:
+            if not will_run:
                 await _release(turn)
         return reply
 
-    async def _known(self, turn: ChatTurn) -> ChatReply | None:
-        """The recorded answer of a turn that was run before; `None` if it is to be run."""
+    async def _read_recorded(self, turn: ChatTurn) -> ChatReply | None:
+        """The recorded reply of a turn; `None` if the turn is to run."""
         record = await self._parts.turns.get(turn.turn_id)
         if record is None:
             return None
-        if record.status == "running" and not await self._was_left(turn):
+        if record.status == "running" and not await self._is_interrupted(turn):
             raise TurnRunningError
         if record.status != "done":
-            return None  # it failed, or whoever ran it is dead: the runner sees whether it can be run again
-        return await self._runner.settling.recorded(turn, record)
+            return None  # it failed or was interrupted: the runner decides whether it may run again
+        return await self._history.read_reply(turn, record)
 
-    async def _was_left(self, turn: ChatTurn) -> bool:
-        """Whether nobody holds the conversation any more."""
+    async def _is_interrupted(self, turn: ChatTurn) -> bool:
+        """Whether a turn that is recorded as running was left by a process that died."""
         return turn.turn_id not in self._running and await self._runner.is_free(turn)
 
-    def _set_off(self, turn: ChatTurn, tell: Tell, answer: "Answer | None" = None) -> None:
-        task = self._running.start(turn.turn_id, self._turn(turn, tell, answer))
+    def _start(self, turn: ChatTurn, emit: Emit, result: ReplyFuture | None = None) -> None:
+        task = self._running.start(turn.turn_id, self._run_task(turn, emit, result))
 
-        def look_at_end(ended: "asyncio.Task[None]") -> None:
-            if ended.cancelled():  # it may not even have begun: whoever waits must not wait for ever
-                _tell_failure(turn, tell, answer, ChatFailedError("interrupted"))
+        def on_end(ended: "asyncio.Task[None]") -> None:
+            # A task that is cancelled before its first step runs none of its code.
+            if ended.cancelled():
+                _report_failure(turn, emit, result, ChatFailedError("interrupted"))
 
-        task.add_done_callback(look_at_end)
+        task.add_done_callback(on_end)
 
-    async def _run(self, turn: ChatTurn, tell: Tell, afterwards: AsyncExitStack) -> ChatReply:
-        """Run a turn; its reservation is gone before anybody hears of its end, and sends the next turn."""
-        try:
-            return await self._runner.run(turn, tell, afterwards)
-        finally:
-            await _release(turn)
-
-    async def _turn(self, turn: ChatTurn, tell: Tell, answer: "Answer | None") -> None:
-        """Run a turn to its end, whatever that is, and hand that to whoever waits."""
+    async def _run_task(self, turn: ChatTurn, emit: Emit, result: ReplyFuture | None) -> None:
+        """Run a turn, and report its reply or its error to the caller."""
         async with AsyncExitStack() as afterwards:
             error: Exception
             try:
-                reply = await self._run(turn, tell, afterwards)
+                try:
+                    reply = await self._runner.run(turn, emit, afterwards)
+                finally:
+                    await _release(turn)  # before the caller sees the end, and may send the next turn
             except asyncio.CancelledError:
                 error = ChatFailedError("interrupted")
-            except Exception as raised:  # noqa: BLE001 - where the task ends; whoever waits gets it
+            except Exception as raised:  # noqa: BLE001 - the end of the task; the caller gets the error
                 error = raised
             else:
-                tell(completed_event(reply, turn.conversation.session_id))
-                if answer is not None:
-                    answer.set_result(reply)
+                emit(completed_event(reply, turn.conversation.session_id))
+                if result is not None:
+                    result.set_result(reply)
                 return
-            _tell_failure(turn, tell, answer, error)
+            _report_failure(turn, emit, result, error)
 
 
 async def _release(turn: ChatTurn) -> None:
@@ -173,19 +183,19 @@ async def _release(turn: ChatTurn) -> None:
         await turn.reservation.release()
 
 
-def _tell_failure(turn: ChatTurn, tell: Tell, answer: "Answer | None", error: Exception) -> None:
-    tell(failed_event(turn.turn_id, error))
-    if answer is not None and not answer.done():
-        answer.set_exception(error)
+def _report_failure(turn: ChatTurn, emit: Emit, result: ReplyFuture | None, error: Exception) -> None:
+    emit(failed_event(turn.turn_id, error))
+    if result is not None and not result.done():
+        result.set_exception(error)
 
 
-def _look_at(answer: "Answer") -> None:
-    """An error that nobody waits for any more is recorded, and need not be logged once more."""
-    if not answer.cancelled():
-        answer.exception()
+def _retrieve_error(result: ReplyFuture) -> None:
+    """Keep asyncio from logging an error that no caller waits for: the turn records it."""
+    if not result.cancelled():
+        result.exception()
 
 
-async def _until_the_end(events: "asyncio.Queue[ChatEvent]") -> AsyncIterator[ChatEvent]:
+async def _read_to_end(events: "asyncio.Queue[ChatEvent]") -> AsyncIterator[ChatEvent]:
     while True:
         event = await events.get()
         yield event
@@ -193,13 +203,51 @@ async def _until_the_end(events: "asyncio.Queue[ChatEvent]") -> AsyncIterator[Ch
             return
 
 
-def _replayed(reply: ChatReply, turn: ChatTurn) -> list[ChatEvent]:
-    """The events of an answer that was recorded."""
+def _recorded_events(reply: ChatReply, turn: ChatTurn) -> list[ChatEvent]:
     return [
         started_event(reply.turn_id, reply.conversation_id, reply.agent, reply.model),
         ChatEvent("text.delta", {"text": reply.text}),
         completed_event(reply, turn.conversation.session_id),
     ]
+
+
+class RunningTurns:
+    """The tasks of the turns that run in this process."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_closing = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __contains__(self, turn_id: str) -> bool:
+        return turn_id in self._tasks
+
+    def start(self, turn_id: str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run a turn as a task.
+
+        Raises a `TurnRunningError` if the turn is running, and a `ChatFailedError` after `aclose`.
+        """
+        if turn_id in self._tasks or self._is_closing:
+            work.close()
+            raise ChatFailedError("interrupted") if self._is_closing else TurnRunningError()
+        task = asyncio.create_task(work, name=f"chat turn {turn_id}")
+        self._tasks[turn_id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(turn_id, None))
+        return task
+
+    async def aclose(self, grace: float) -> None:
+        """Wait at most `grace` seconds for the running turns, then cancel the rest."""
+        self._is_closing = True
+        tasks = list(self._tasks.values())
+        if tasks and grace > 0:
+            await asyncio.wait(tasks, timeout=grace)
+        left = [task for task in tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
 
 
 def build_openai_provider(
@@ -214,88 +262,38 @@ def build_openai_provider(
     create_tables: bool = False,
     engine_kwargs: Mapping[str, Any] | None = None,
 ) -> OpenAIAgentProvider:
-    """A provider with all its parts around one engine: that of a URL or path, or an `engine` of SQLAlchemy.
+    """A provider with all its parts on one database: at a URL or path, or on an `engine` of SQLAlchemy.
 
-    `settings` are `ChatOptions`, or an object with attributes of their names. With no model in them, agents
-    that name none answer from memory alone. Nothing is connected to yet.
+    `settings` are `ChatOptions`, or an object with attributes of their names. Without a model in them, agents
+    that name no model answer from memory alone. This connects to nothing yet.
     """
-    place: dict[str, Any] = {"create_tables": create_tables, "engine_kwargs": engine_kwargs}
-    sessions = OpenAISQLAlchemySessionStore(url, engine=engine, **place)
+    database: dict[str, Any] = {"create_tables": create_tables, "engine_kwargs": engine_kwargs}
+    sessions = OpenAISQLAlchemySessionStore(url, engine=engine, **database)
     options = read_options(settings, quiet_seconds) if settings is not None else ChatOptions()
-    summaries = open_on(ConversationSummaryStore, url, engine, **place)
     runtime = AgentRuntime(registry or AgentRegistry(), options)
     runtime.warm_up()
     return OpenAIAgentProvider(
         Parts(
             runtime,
-            ChatSessionManager(sessions, summaries, summarizer),
-            open_on(ChatTurns, url, engine, **place),
-            open_on(EventLog, url, engine, **place),
-            summaries,
+            sessions,
+            _open_store(ChatTurns, url, engine, **database),
+            _open_store(EventLog, url, engine, **database),
+            _open_store(ConversationSummaryStore, url, engine, **database),
             options,
-            Metered(meter),
+            GuardedMeter(meter),
+            summarizer,
         )
     )
 
 
-class RunningTurns:
-    """Starts turns, and at the end waits for them."""
-
-    def __init__(self) -> None:
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._is_closing = False
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def __contains__(self, turn_id: str) -> bool:
-        return turn_id in self._tasks
-
-    def start(self, turn_id: str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Run a turn as a task; one that is running already, or comes too late, is refused."""
-        if turn_id in self._tasks or self._is_closing:
-            work.close()
-            raise ChatFailedError("interrupted") if self._is_closing else TurnRunningError()
-        task = asyncio.create_task(work, name=f"chat turn {turn_id}")
-        self._tasks[turn_id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(turn_id, None))
-        return task
-
-    async def aclose(self, grace: float) -> None:
-        """Wait for running turns, at most `grace` seconds; then interrupt those that are left."""
-        self._is_closing = True
-        tasks = list(self._tasks.values())
-        if tasks and grace > 0:
-            await asyncio.wait(tasks, timeout=grace)
-        left = [task for task in tasks if not task.done()]
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.wait(left)
-
-
-S = TypeVar("S", bound=SQLStore)
-
-
-def open_on(
+def _open_store(
     kind: type[S],
     url: str | None,
     engine: "AsyncEngine | None",
     create_tables: bool,
     engine_kwargs: Mapping[str, Any] | None,
 ) -> S:
-    """A store at a URL, whose engine all there share; or on an engine, which is never disposed of."""
-    if engine is None:
-        assert url is not None
-        return kind(url, create_tables=create_tables, engine_kwargs=engine_kwargs)
-    store = kind.__new__(kind)
-    store._database = _database_on(engine, create_tables)
-    return store
-
-
-def _database_on(engine: "AsyncEngine", create_tables: bool) -> Database:
-    from ...sessions.sqlalchemy import SQLAlchemySession
-
-    # A session on the engine has what runs scripts there, and what all know who use the engine.
-    running = SQLAlchemySession("shared", engine=engine, create_tables=create_tables)._engine
-    return Database(running, engine.dialect.name, lambda: None, lambda: None)
+    if engine is not None:
+        return kind(open_on_engine(engine, create_tables))
+    assert url is not None
+    return kind(url, create_tables=create_tables, engine_kwargs=engine_kwargs)

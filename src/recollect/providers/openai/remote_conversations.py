@@ -1,15 +1,14 @@
-"""Conversations at the provider, whose ids (`conv_…`) name a session there and here."""
+"""Conversations at the provider. Their ids (`conv_…`) also name the sessions here."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ExtractionError, ModelRefusedError
 from ...extras import require_extra
-from ...memory.extraction.faults import fault_of_status, seconds_to_wait, unavailable
+from ...models.errors import error_of_status, model_unavailable, retry_after_seconds
 from ..values import ChatTurn
-from .active_turn import Parts
 from .database.turns import ChatTurns
 from .options import ChatOptions
 from .runtime import OFFLINE, AgentRuntime
@@ -18,14 +17,17 @@ from .sessions import OpenAISQLAlchemySessionStore
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+_PARALLEL_DELETES = 8
+_DELETE_SECONDS = 10.0  # for all deletes together: an erasure waits for them
 
 
 class ConversationClient:
-    """Makes and deletes conversations at the provider. The client stays the caller's, and is never closed.
+    """Creates and deletes conversations at the provider. The client belongs to the caller, who closes it.
 
-    Where the provider does not answer, that is a `ModelUnavailableError`, and where it will not do what is
-    asked, a `ModelRefusedError`; the client's own error is the cause.
+    Raises a `ModelUnavailableError` if the provider does not answer, and a `ModelRefusedError` if it refuses
+    the request. The error of the client is the cause.
     """
 
     def __init__(self, client: "AsyncOpenAI") -> None:
@@ -33,112 +35,102 @@ class ConversationClient:
         self._sdk = require_extra("openai", "openai", "ConversationClient")
 
     async def create(self, metadata: Mapping[str, str] | None = None) -> str:
-        """Make a conversation with no items, and return its id. The provider is told the `metadata`."""
-        made = await self._asked(self._client.conversations.create(metadata=dict(metadata or {})))
-        return made.id
+        """Create an empty conversation and return its id. The provider stores the `metadata`."""
+        try:
+            created = await self._client.conversations.create(metadata=dict(metadata or {}))
+        except self._sdk.OpenAIError as error:
+            raise extraction_error(error) from error
+        return created.id
 
     async def delete(self, conversation_id: str) -> bool:
-        """Delete a conversation with all that is in it; `False` if there is none."""
+        """Delete a conversation with its items; `False` if it does not exist."""
         if not isinstance(conversation_id, str) or not conversation_id:
-            raise ValueError("conversation_id must be a string that is not empty")
+            raise ValueError("conversation_id must be a non-empty string")
         try:
             await self._client.conversations.delete(conversation_id)
         except self._sdk.NotFoundError:
             return False
         except self._sdk.OpenAIError as error:
-            raise fault_of(error) from error
+            raise extraction_error(error) from error
         return True
 
-    async def _asked(self, answer: Awaitable[T]) -> T:
-        try:
-            return await answer
-        except self._sdk.OpenAIError as error:
-            raise fault_of(error) from error
 
-
-def fault_of(error: Any) -> ExtractionError:
-    """What an error of the client means, in words that quote nothing of the provider's."""
+def extraction_error(error: Any) -> ExtractionError:
+    """The error of ours for an error of the client. Its message quotes nothing from the provider."""
     status = getattr(error, "status_code", None)
     if status is None:
-        return unavailable(f"there is no connection to the provider ({type(error).__name__})")
+        return model_unavailable(f"there is no connection to the provider ({type(error).__name__})")
     headers = getattr(getattr(error, "response", None), "headers", {})
-    return fault_of_status(status, retry_after=seconds_to_wait(headers))
+    return error_of_status(status, retry_after=retry_after_seconds(headers))
 
 
-logger = logging.getLogger(__name__)
-
-
-class SessionNames:
-    """Finds the session of a conversation, and has the provider name it, where that is wanted."""
+class RemoteConversations:
+    """The counterparts of our conversations at the provider."""
 
     def __init__(
         self,
         runtime: AgentRuntime,
-        store: OpenAISQLAlchemySessionStore,
+        sessions: OpenAISQLAlchemySessionStore,
         turns: ChatTurns,
         options: ChatOptions,
     ) -> None:
         self._runtime = runtime
-        self._store = store
+        self._sessions = sessions
         self._turns = turns
         self._options = options
 
-    async def session_id_of(self, turn: ChatTurn) -> str:
-        """The id of the session; whoever asks holds the conversation."""
+    async def find_session_id(self, turn: ChatTurn) -> str:
+        """The id of the session of a conversation: its id at the provider if it has one there, else our own.
+
+        Where the options ask for it, a conversation without a session is created at the provider first. The
+        caller holds the lock of the conversation.
+        """
         conversation_id = turn.conversation.conversation_id
-        place = await self._turns.place_of(conversation_id)
+        place = await self._turns.find_place(conversation_id)
         session_id = conversation_id if place is None else place.session_id
         is_wanted = self._options.provider_conversations and self._runtime.model_of(turn.agent) != OFFLINE
         if session_id != conversation_id or not is_wanted or await self._has_session(conversation_id):
             return session_id
-        return await self._named_by_provider(turn)
+        return await self._create(turn)
 
-    async def _has_session(self, conversation_id: str) -> bool:
-        async with self._store.open(conversation_id) as session:
-            return bool(await session.known())
+    async def delete(self, conversation_ids: Iterable[str]) -> int:
+        """Delete the counterparts of these conversations; returns how many the provider deleted.
 
-    async def _named_by_provider(self, turn: ChatTurn) -> str:
-        """A new conversation at the provider; where it gives none, the chat goes on under our own id."""
-        conversation_id = turn.conversation.conversation_id
-        try:
-            made = await ConversationClient(self._runtime.client()).create()
-        except ExtractionError as error:
-            logger.warning("the provider made no conversation (%s)", type(error).__name__)
-            return conversation_id
-        await turn.store.change_conversation_settings(conversation_id, provider_conversation_id=made)
-        return made
-
-
-_AT_ONCE = 8  # requests
-_LONGEST = 10.0  # seconds for all of them: whoever erases something waits for it
-
-
-class Forgetting:
-    """Has the provider delete conversations, as far as it does."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-
-    async def forget(self, conversation_ids: Iterable[str]) -> int:
-        """Delete at the provider those conversations that have an id there; returns how many are deleted."""
-        found = await self._parts.turns.provider_ids(list(conversation_ids))
+        A failure is logged and not raised.
+        """
+        found = await self._turns.provider_ids(list(conversation_ids))
         if not found:
             return 0
         try:
-            client = ConversationClient(self._parts.runtime.client())
+            client = ConversationClient(self._runtime.client())
         except ModelRefusedError:
-            logger.warning("%d conversations stay at the provider: there is no key for it", len(found))
+            logger.warning("provider conversations not deleted: no API key (%d conversations)", len(found))
             return 0
-        until = asyncio.get_running_loop().time() + _LONGEST
-        at_once = asyncio.Semaphore(_AT_ONCE)
-        return sum(await asyncio.gather(*(_delete(client, each, at_once, until) for each in sorted(found))))
+        deadline = asyncio.get_running_loop().time() + _DELETE_SECONDS
+        slots = asyncio.Semaphore(_PARALLEL_DELETES)
+        return sum(await asyncio.gather(*(_delete(client, each, slots, deadline) for each in sorted(found))))
 
+    async def _has_session(self, conversation_id: str) -> bool:
+        async with self._sessions.open(conversation_id) as session:
+            return bool((await session.get_metadata()).data)
 
-async def _delete(client: ConversationClient, name: str, at_once: asyncio.Semaphore, until: float) -> bool:
-    async with at_once:
+    async def _create(self, turn: ChatTurn) -> str:
+        """Create a conversation at the provider. If that fails, the chat uses our own id."""
+        conversation_id = turn.conversation.conversation_id
         try:
-            async with asyncio.timeout_at(until):
+            created = await ConversationClient(self._runtime.client()).create()
+        except ExtractionError as error:
+            logger.warning("provider conversation not created (%s)", type(error).__name__)
+            return conversation_id
+        await turn.store.change_conversation_settings(conversation_id, provider_conversation_id=created)
+        return created
+
+
+async def _delete(client: ConversationClient, name: str, slots: asyncio.Semaphore, deadline: float) -> bool:
+    async with slots:
+        try:
+            async with asyncio.timeout_at(deadline):
                 return await client.delete(name)
         except (ExtractionError, TimeoutError) as error:
-            logger.warning("the provider did not delete %s (%s)", name, type(error).__name__)
+            logger.warning("provider conversation not deleted: %s (%s)", name, type(error).__name__)
             return False

@@ -1,91 +1,95 @@
-"""One turn of a chat, from the message of the user to the answer, and what is left of it if it fails."""
+"""One turn of a chat, from the message of the user to the answer."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
+from typing import TypeAlias
 
 from ...errors import ConflictError
 from ...items import ModelUsage
-from ...memory.conversation import Message
+from ...memory.conversation import ConversationSettings, Message
 from ...memory.times import now
-from ..errors import ChatFailedError, ConversationBusyError, TurnLostError, code_of
+from ...strategies.session import StrategySession
+from ..errors import ChatFailedError, ConversationBusyError, TurnLostError, failure_code
 from ..values import ChatEvent, ChatReply, ChatTurn
-from .active_turn import Parts, UnderWay, append_message, check_message, message_id
-from .context import RunContext, Said, build_memory_strategy_config, is_injected, prepare_run_context
+from .active_turn import ActiveTurn, Parts, append_message, check_message, message_id
+from .context import build_memory_strategy_config, is_injected, prepare_run_context
 from .database.record import TurnRecord
 from .registry import AgentDescriptor
-from .remote_conversations import SessionNames
-from .runtime import Run, started_event
-from .sessions import alone_on, log_of, mirror_messages
-from .turn_outcome import Ending, Settling
+from .remote_conversations import RemoteConversations
+from .runtime import AgentRun, started_event
+from .sessions import mirror_messages
+from .turn_outcome import TurnFinisher, TurnHistory
 
 logger = logging.getLogger(__name__)
 
-Tell = Callable[[ChatEvent], None]
+Emit: TypeAlias = Callable[[ChatEvent], None]
 
 
 class TurnRunner:
-    """Runs turns, one at a time on each conversation."""
+    """Runs turns, one at a time in each conversation."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, history: TurnHistory, remote: RemoteConversations) -> None:
         self._parts = parts
-        self._names = SessionNames(parts.runtime, parts.sessions.store, parts.turns, parts.options)
-        self.settling = Settling(parts.sessions.store, parts.turns)
-        self._ending = Ending(parts, self.settling)
+        self._history = history
+        self._remote = remote
+        self._finisher = TurnFinisher(parts, history)
 
     async def is_free(self, turn: ChatTurn) -> bool:
-        """Whether nobody holds the conversation of a turn."""
+        """Whether no turn holds the lock of the conversation."""
         try:
-            async with self._alone(turn, timeout=0):
+            async with self._lock(turn, timeout=0):
                 return True
         except ConversationBusyError:
             return False
 
-    def _alone(self, turn: ChatTurn, timeout: float) -> AbstractAsyncContextManager[None]:
-        store, lease = self._parts.sessions.store, self._parts.options.lease_seconds
-        return alone_on(store, turn.conversation.conversation_id, timeout, lease)
+    async def run(self, turn: ChatTurn, emit: Emit, afterwards: AsyncExitStack) -> ChatReply:
+        """Run a turn and return its reply, or the recorded reply if the turn ran before.
 
-    async def run(self, turn: ChatTurn, tell: Tell, afterwards: AsyncExitStack) -> ChatReply:
-        """Run a turn and return its answer, or give the one that was recorded for this turn.
-
-        What need not be done before the answer is told, as waiting for a summary, is left to `afterwards`.
+        `emit` receives the events. Work that may follow the reply, such as waiting for a summary, goes to
+        `afterwards`.
         """
         descriptor = self._parts.runtime.registry.get(turn.agent)
         check_message(turn.message)
-        await self._parts.runtime.turnstile()  # of many that come at once, each is begun by itself
-        said = await self._said(turn)
-        build_memory_strategy_config(turn, said, descriptor)  # a bad one is refused before anything is done
-        is_injected(turn, said, descriptor)
-        async with self._alone(turn, self._parts.options.lock_seconds):
-            await self.settling.settle(turn.conversation)
-            earlier = await self._parts.turns.get(turn.turn_id)
-            if earlier is not None and not await self.settling.may_run_again(turn, earlier):
-                return await self.settling.recorded(turn, earlier)
-            going = await self._begin(turn, descriptor, earlier)
-            return await self._answered(going, said, tell, afterwards)
-
-    async def _said(self, turn: ChatTurn) -> Said:
+        await self._parts.runtime.turnstile()  # many turns at once begin one by one
         settings = await turn.store.get_conversation_settings(turn.conversation.conversation_id)
         if settings is None:
             raise ConflictError("there is no conversation with this conversation_id")
-        return Said(settings.memory_strategy, settings.memory_injection)
+        # Both raise an error for bad values, before anything is stored.
+        build_memory_strategy_config(turn, settings, descriptor)
+        is_injected(turn, settings, descriptor)
+        async with self._lock(turn, self._parts.options.lock_seconds):
+            await self._history.recover_interrupted(turn.conversation)
+            earlier = await self._parts.turns.get(turn.turn_id)
+            if earlier is not None and not await self._history.can_run_again(turn, earlier):
+                return await self._history.read_reply(turn, earlier)
+            active = await self._begin(turn, descriptor, settings, earlier)
+            return await self._answer(active, emit, afterwards)
+
+    def _lock(self, turn: ChatTurn, timeout: float) -> AbstractAsyncContextManager[None]:
+        lease = self._parts.options.lease_seconds
+        return self._parts.sessions.lock(turn.conversation.conversation_id, timeout, lease)
 
     async def _begin(
-        self, turn: ChatTurn, descriptor: AgentDescriptor, earlier: TurnRecord | None
-    ) -> UnderWay:
-        """Make the message durable, and record at once that the turn has begun."""
+        self,
+        turn: ChatTurn,
+        descriptor: AgentDescriptor,
+        settings: ConversationSettings,
+        earlier: TurnRecord | None,
+    ) -> ActiveTurn:
+        """Store the message of the user, and record the turn as running."""
         begun_at = now()
         question = await append_message(turn, "user", turn.message, self._parts.options.quiet_seconds)
         if earlier is None and question.created_at < begun_at:
-            # It was written by one who died before the turn was recorded.
-            await self.settling.check_newest(turn, question)
-        before = ModelUsage() if earlier is None else earlier.usage
-        record = replace(self._new_record(turn, question), usage=before)
+            # An attempt stored the question and died before it recorded the turn.
+            await self._history.require_newest(turn, question)
+        usage = ModelUsage() if earlier is None else earlier.usage
+        record = replace(self._new_record(turn, question), usage=usage)
         if not await self._parts.turns.begin(record):
             raise ConflictError("another turn has this turn_id")
-        return UnderWay(turn, descriptor, record, before)
+        return ActiveTurn(turn, descriptor, settings, record, usage)
 
     def _new_record(self, turn: ChatTurn, question: Message) -> TurnRecord:
         return TurnRecord(
@@ -103,79 +107,81 @@ class TurnRunner:
             question_index=question.message_index,
         )
 
-    async def _answered(
-        self, going: UnderWay, said: Said, tell: Tell, afterwards: AsyncExitStack
-    ) -> ChatReply:
-        record = going.record
-        tell(started_event(record.turn_id, record.conversation_id, record.agent, record.model))
+    async def _answer(self, active: ActiveTurn, emit: Emit, afterwards: AsyncExitStack) -> ChatReply:
+        """Run the agent and end the turn, as done or as failed."""
+        record = active.record
+        emit(started_event(record.turn_id, record.conversation_id, record.agent, record.model))
         try:
             async with asyncio.timeout(self._parts.options.timeout_seconds):
-                run = await self._run(going, await self._prepare(going, said, afterwards), tell)
-            return await self._ending.keep(going, run)
+                run = await self._run_agent(active, emit, afterwards)
+            return await self._finisher.complete(active, run)
         except asyncio.CancelledError:
-            reply = await self._ending.fail(going, "interrupted")
+            reply = await self._finisher.fail(active, "interrupted")
             if reply is None:
                 raise
         except Exception as error:
-            code = "interrupted" if isinstance(error, ConflictError) else code_of(error)
+            code = "interrupted" if isinstance(error, ConflictError) else failure_code(error)
             log_failure(record.turn_id, code, error)
-            reply = await self._ending.fail(going, code)
-            if reply is None and going.run is None and _is_refusal(error):
+            reply = await self._finisher.fail(active, code)
+            if reply is None and active.run is None and _is_refusal(error):
                 raise
             if reply is None:
                 raise ChatFailedError(code) from error
         return reply
 
-    async def _prepare(self, going: UnderWay, said: Said, afterwards: AsyncExitStack) -> RunContext:
-        """Bring the session up to the message, and find what is put before the model beside it."""
-        parts, turn = self._parts, going.turn
-        session_id = await self._names.session_id_of(turn)
-        strategy = build_memory_strategy_config(turn, said, going.descriptor)
-        session = await parts.sessions.acquire_session(turn.conversation, turn.tenant, session_id, strategy)
-        afterwards.push_async_callback(session.aclose)
-        going.session, log = session, log_of(session)
-        await mirror_messages(log, turn.store, parts.turns, turn.conversation.conversation_id)
-        await parts.events.project(log, turn.conversation.conversation_id)
-        await self._note_place(going)
-        log.write_only_while(parts.turns.is_running(turn.turn_id))
-        return await prepare_run_context(
-            turn,
-            said,
-            going.descriptor,
-            session_id=session_id,
-            summaries=parts.summaries,
-            user_message_id=going.record.user_message_id,
-            token_budget=parts.options.injection_tokens,
+    async def _run_agent(self, active: ActiveTurn, emit: Emit, afterwards: AsyncExitStack) -> AgentRun:
+        view = await self._open_view(active, afterwards)
+        context = await prepare_run_context(
+            active.turn,
+            active.settings,
+            active.descriptor,
+            session_id=view.session_id,
+            summaries=self._parts.summaries,
+            user_message_id=active.record.user_message_id,
+            token_budget=self._parts.options.injection_tokens,
         )
-
-    async def _note_place(self, going: UnderWay) -> None:
-        """Record where the items of the run begin, so that whoever finds them can undo them."""
-        assert going.log is not None
-        place = await going.log.place()
-        session_turn = (place.branch, place.last_turn)
-        going.record = replace(going.record, session_turn=session_turn, begins_after=place.last_id)
-        if not await self._parts.turns.change(going.record):
-            raise TurnLostError
-
-    async def _run(self, going: UnderWay, context: RunContext, tell: Tell) -> Run:
-        assert going.session is not None
         await self._parts.runtime.turnstile()
-        run = self._parts.runtime.start(going.descriptor, context, going.session)
-        going.run = run
+        active.run = run = self._parts.runtime.start(active.descriptor, context, view)
         async for event in run.events():
-            tell(event)
+            emit(event)
         if not run.text.strip():
             raise ChatFailedError("model_failed")
         return run
 
+    async def _open_view(self, active: ActiveTurn, afterwards: AsyncExitStack) -> StrategySession:
+        """Open the session, append the messages that it does not have, and record where the run begins.
+
+        The session refuses writes once the turn has ended: a run that lost its conversation to another
+        process, and does not know it yet, writes nothing.
+        """
+        parts, turn = self._parts, active.turn
+        conversation_id = turn.conversation.conversation_id
+        active.chat = chat = await parts.sessions.open_chat(
+            turn.conversation,
+            turn.tenant,
+            await self._remote.find_session_id(turn),
+            write_guard=parts.turns.require_running(turn.turn_id),
+        )
+        view = parts.view(chat, build_memory_strategy_config(turn, active.settings, active.descriptor))
+        afterwards.push_async_callback(view.aclose)
+        await mirror_messages(chat, turn.store, parts.turns, conversation_id)
+        await parts.events.project(chat.session, conversation_id)
+        place = await chat.read_place()
+        # The recovery of an interrupted turn removes the items after this place.
+        session_turn = (place.branch, place.last_turn)
+        active.record = replace(active.record, session_turn=session_turn, begins_after=place.last_id)
+        if not await parts.turns.change(active.record):
+            raise TurnLostError
+        return view
+
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether it says that the conversation cannot be chatted in, and not that a turn went wrong."""
+    """Whether an error refuses the conversation as a whole, and not this attempt."""
     return isinstance(error, ConflictError) and not isinstance(error, TurnLostError)
 
 
 def log_failure(turn_id: str, code: str, error: BaseException) -> None:
-    """Say that a turn failed, and where: what the error says may quote a user or a provider."""
+    """Log a failed turn with the place of the error. Its message may quote contents, so it is left out."""
     trace, place = error.__traceback__, "?"
     while trace is not None:
         place = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"

@@ -10,7 +10,7 @@ from fastapi import Query, Response
 
 from ...items import ModelUsage
 from ...memory.run import Days, Spent, SpentBy
-from ...memory.times import now, tell_time
+from ...memory.times import format_time, now
 from ..access.audit import AuditEntry
 from ..cursors import read_cursor
 from ..dependencies import Admin, Reader, ReadStore, ServiceDep, make_router
@@ -43,7 +43,7 @@ async def list_audit(
 
 def _tell_entry(entry: AuditEntry) -> dict[str, Any]:
     told = {name: getattr(entry, name) for name in schemas.AuditTold.model_fields}
-    return {**told, "at": tell_time(entry.at)}
+    return {**told, "at": format_time(entry.at)}
 
 
 @router.get(
@@ -88,8 +88,8 @@ async def list_usage(
     They are those of all users of the tenant. What was erased is not among them; a budget counts that too.
     """
     days, by = _days_of(query), query.by
-    looking = service.provider.looking
-    chats = await looking.spent_by_day(caller.tenant, days, by, _MOST_ROWS + 1)
+    inspector = service.provider.inspector
+    chats = await inspector.spent_by_day(caller.tenant, days, by, _MOST_ROWS + 1)
     learning = await store.spent_by_day(days, by, _MOST_ROWS + 1)
     if len(chats) + len(learning) > _MOST_ROWS:
         raise refused("query.since", "there is too much for one answer: ask for fewer days")

@@ -1,10 +1,11 @@
 """The branches of a chat."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Path, Request, Response
 
 from ...memory.conversation import Conversation
+from ...providers.protocol import ChatInspector
 from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
 from ..problems import Problem, refused_input
@@ -12,9 +13,6 @@ from ..schemas import branches as schemas
 from ..schemas.base import answer_json
 from ..schemas.problems import problems
 from .shared import ConversationId, allow_only, find_conversation, note_target, refused
-
-if TYPE_CHECKING:
-    from ...providers.openai.inspection import Looking
 
 router = make_router("conversations")
 
@@ -38,7 +36,7 @@ async def list_branches(conversation_id: ConversationId, store: ReadStore, servi
     """Every chat has the branch `main`."""
     conversation = await find_conversation(store, conversation_id)
     with refused_input():
-        branches = await service.provider.looking.branches_of(conversation)
+        branches = await service.provider.inspector.branches_of(conversation)
     return answer_json({"items": [_tell(branch) for branch in branches]})
 
 
@@ -63,18 +61,18 @@ async def create_branch(
     if body.name == _CURRENT:
         raise refused("body.name", f"must not be {_CURRENT!r}, which stands for the branch that is current")
     conversation = await find_conversation(store, conversation_id)
-    looking = service.provider.looking
+    inspector = service.provider.inspector
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(conversation.user_id)
         name = body.name or f"from-turn-{body.from_turn}-{ids('branch')[:8]}"
         with refused_input():
-            if ids.are_new or (name, body.from_turn) not in await _made(looking, conversation):
-                await looking.create_branch(conversation, body.from_turn, name)
+            if ids.are_new or (name, body.from_turn) not in await _made(inspector, conversation):
+                await inspector.create_branch(conversation, body.from_turn, name)
         return {"name": name}
 
     name = (await once(make))["name"]
-    branches = await looking.branches_of(conversation)
+    branches = await inspector.branches_of(conversation)
     told = next((_tell(branch) for branch in branches if branch["name"] == name), None)
     if told is None:
         raise Problem("not_found", "the branch has been deleted since")
@@ -99,7 +97,7 @@ async def switch_branch(
     note_target(request, "conversation", conversation_id)
     conversation = await find_conversation(store, conversation_id)
     with refused_input():
-        branch = await service.provider.looking.switch_branch(conversation, body.name)
+        branch = await service.provider.inspector.switch_branch(conversation, body.name)
     return answer_json(_tell(branch))
 
 
@@ -118,14 +116,14 @@ async def delete_branch(
     note_target(request, "conversation", conversation_id)
     conversation = await find_conversation(store, conversation_id)
     with refused_input():
-        if not await service.provider.looking.delete_branch(conversation, name):
+        if not await service.provider.inspector.delete_branch(conversation, name):
             raise Problem("not_found", "there is no branch of this name")
     return Response(status_code=204)
 
 
-async def _made(looking: "Looking", conversation: Conversation) -> set[tuple[str, int | None]]:
+async def _made(inspector: ChatInspector, conversation: Conversation) -> set[tuple[str, int | None]]:
     """The branches by name and turn: among them may be what an attempt before this one has made."""
-    return {(branch["name"], branch["from_turn"]) for branch in await looking.branches_of(conversation)}
+    return {(branch["name"], branch["from_turn"]) for branch in await inspector.branches_of(conversation)}
 
 
 def _tell(branch: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ...errors import ConflictError
 from ...memory.conversation import ConversationSettings
 from ...memory.run import Run
 from ...memory.store import MemoryStore
-from ...memory.times import tell_time
+from ...memory.times import format_time
 from ...sessions.events import ConversationEvent
 from ..cursors import read_cursor
 from ..dependencies import ReadStore, ServiceDep, WriteStore, make_router
@@ -56,7 +56,7 @@ async def list_events(
     after = _after_of(query)
     conversation = await find_conversation(store, conversation_id)
     with refused_input():
-        events = await service.provider.looking.events_of(conversation, after, limit + 1)
+        events = await service.provider.inspector.events_of(conversation, after, limit + 1)
     return answer_json(page_of(events, limit, "events", lambda event: event.sequence_number, _tell_event))
 
 
@@ -71,7 +71,7 @@ def _after_of(query: schemas.EventQuery) -> int | None:
 
 def _tell_event(event: ConversationEvent) -> dict[str, Any]:
     told = {name: getattr(event, name) for name in schemas.EventTold.model_fields}
-    times = {name: tell_time(told[name]) for name in ("created_at", "ingested_at")}
+    times = {name: format_time(told[name]) for name in ("created_at", "ingested_at")}
     return {**told, **times}
 
 
@@ -86,7 +86,7 @@ async def get_usage(conversation_id: ConversationId, store: ReadStore, service: 
     """Its tokens in all and turn by turn, and how each turn ended."""
     conversation = await find_conversation(store, conversation_id)
     with refused_input():
-        usage = await service.provider.looking.usage_of(conversation)
+        usage = await service.provider.inspector.usage_of(conversation)
     return answer_json({"conversation_id": conversation_id, **usage})
 
 
@@ -200,7 +200,7 @@ async def view_conversation(
         settings = found(await store.get_conversation_settings(conversation_id), "conversation")
     # A stored strategy that cannot be used is no mistake of the caller.
     with nullcontext() if tried is None else refused_input():
-        items = await service.provider.looking.view_of(conversation, tried)
+        items = await service.provider.inspector.view_of(conversation, tried)
     told = {
         "conversation_id": conversation_id,
         "memory_strategy": settings.memory_strategy if tried is None else tried,

@@ -10,7 +10,7 @@ from ...items import Item, decode_item
 from ...sql.scripts import MakeScript, Row, Script, T
 from ...text_checks import check_text
 from ..protocol import Items
-from ..sql.session import report_corrupt
+from ..sql.rows import report_corrupt
 from .branches import BranchingSession, as_text, check_branch, check_turn
 from .turns import UserTurn, describe_turns, matching_turns, pattern_for
 from .usage import COUNTS, RunProgress, TurnUsage, mark_run, store_or_log
@@ -44,9 +44,13 @@ class AdvancedSession(BranchingSession):
 
         `at_turn` gives them as they were at the end of that turn. The Runner passes its context as `wrapper`.
         """
+        await self.begin_run(wrapper)
+        return await super().get_items(limit, branch_id, at_turn=at_turn)
+
+    async def begin_run(self, wrapper: Any) -> None:
+        """Record that a run has begun, so that its usage can be stored. `wrapper` is the Runner's context."""
         if getattr(wrapper, "usage", None) is not None:
             mark_run(wrapper)
-        return await super().get_items(limit, branch_id, at_turn=at_turn)
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
         """Append a batch to the current branch, whole or not at all.

@@ -9,6 +9,9 @@ from ...sql.scripts import MakeScript, Row, Script, Statement, T
 from .scripts import Place
 from .session import AdvancedSession
 
+_LAST_ITEM = 'SELECT coalesce(max(id), 0) FROM "{}" WHERE session_id = ?1'
+_ITEMS_AFTER = 'SELECT id, message_data FROM "{}" WHERE session_id = ?1 AND id > ?2 ORDER BY id'
+
 
 class SessionTransaction:
     """The steps of a transaction on one session. Each step is a script, and `run` runs a script of steps.
@@ -18,6 +21,7 @@ class SessionTransaction:
 
     def __init__(self, session: AdvancedSession) -> None:
         self._session = session
+        self._table = session._queries.tables.messages
 
     async def run(self, make_script: MakeScript[T]) -> T:
         """Run a script as one transaction."""
@@ -36,6 +40,15 @@ class SessionTransaction:
     def append(self, encoded: list[str]) -> Script[None]:
         """Append items that are encoded as JSON to the current branch."""
         return self._session._append(encoded)
+
+    def last_item_id(self) -> Script[int]:
+        """The id of the newest item of all branches; 0 if there is none."""
+        ((item_id,),) = yield Statement(_LAST_ITEM.format(self._table), (self._session.session_id,))
+        return int(item_id)
+
+    def items_after(self, position: int) -> Script[list[Row]]:
+        """The ids and stored texts of the items of all branches after a position, oldest first."""
+        return (yield Statement(_ITEMS_AFTER.format(self._table), (self._session.session_id, position)))
 
     def current_branch(self) -> Script[str]:
         """The name of the current branch."""

@@ -5,12 +5,12 @@ Each function below has the name of a method of the wrapped session. It does wit
 with envelopes.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ...cancellation import finish_despite_cancellation
 from ...errors import WrongKeyError
 from ...items import Item
 from ..advanced.branches import BranchDiff
@@ -176,8 +176,12 @@ async def _take_or_put_back(reader: Reader, stored: Item, context: dict[str, Any
     try:
         return _item_in(reader, stored)
     except WrongKeyError:
-        await asyncio.shield(asyncio.ensure_future(reader.wrapped.add_items([stored], **context)))
+        await finish_despite_cancellation(_put_back(reader, stored, context))
         raise
+
+
+async def _put_back(reader: Reader, stored: Item, context: dict[str, Any]) -> None:
+    await reader.wrapped.add_items([stored], **context)
 
 
 def _item_in(reader: Reader, stored: Item) -> Item | None:

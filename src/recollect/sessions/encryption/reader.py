@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import InvalidItemError, ScanLimitError, WrongKeyError
 from ...items import Item, encode_items
-from ...sql.garbage import collector_held_off
+from ...sql.garbage import pause_garbage_collection
 from ..protocol import Items, Session
 from .ciphers import STAMP_BYTES, stamp_of
 from .vault import BLOCK, SHUT, Opened, Vault, is_envelope
@@ -147,7 +147,7 @@ class Reader:
         blocks = [stored[start : start + BLOCK] for start in range(0, len(stored), BLOCK)][::-1]
         del stored
         patience = _Patience()
-        with collector_held_off():
+        with pause_garbage_collection():
             while blocks:
                 readout.add(await self._open_block(blocks.pop()), since)
                 await patience.rest()
@@ -196,7 +196,7 @@ class Reader:
 
     def open_all(self, stored: list[Item]) -> Opened:
         """As `open`, within a call that may not wait, and with what has expired."""
-        with collector_held_off():
+        with pause_garbage_collection():
             opened = self.vault.open(stored)
         if not any(opened.ciphers) and any(map(is_envelope, stored)):
             raise WrongKeyError(self._session_id, "no key opens any of its items")

@@ -52,7 +52,7 @@ class RedisCatalog:
         """A page of sessions, in no order. One that comes or goes meanwhile may be listed, twice, or not."""
         if not check_limit(limit):
             raise ValueError("limit must be at least 1")
-        wire = await self._connections.wire()
+        wire = self._connections.wire()
         place, keys = self._decode_cursor(cursor)
         found: dict[str, SessionInfo] = {}
         while len(found) <= limit and (keys or place is not None):
@@ -69,7 +69,7 @@ class RedisCatalog:
         """Delete sessions not updated for so long; returns how many."""
         if not math.isfinite(seconds) or seconds < 0:
             raise ValueError(f"seconds must be 0 or more, and it is {seconds}")
-        wire = await self._connections.wire()
+        wire = self._connections.wire()
         deleted = 0
         place: bytes | None = b""
         while place is not None:

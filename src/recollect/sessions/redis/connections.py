@@ -9,11 +9,11 @@ import inspect
 import os
 import threading
 import time
-import warnings
 import weakref
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
+from ...event_loops import Lifetime, PerLoop
 from ...extras import require_extra
 from .wire import ClusterWire, ServerWire, Wire
 
@@ -29,8 +29,8 @@ class Source(Protocol):
 
     is_cluster: bool
 
-    def open(self) -> tuple[Wire, bool]:
-        """A wire for the running event loop, and whether it is ours to close."""
+    def open(self) -> Wire:
+        """Open a wire for the running event loop. `is_ours` says whether we must close it."""
         ...
 
 
@@ -51,11 +51,11 @@ class URLSource:
         self._server = _name_of(self._options, self.is_cluster)
         self._check_options()
 
-    def open(self) -> tuple[Wire, bool]:
-        """A wire for the running event loop."""
+    def open(self) -> Wire:
+        """Open a wire for the running event loop."""
         if self.is_cluster:
-            return ClusterWire(self._make_cluster(), self._server, self._patience), True
-        return ServerWire(self._make_pool(), self._server, self._patience), True
+            return ClusterWire(self._make_cluster(), self._server, self._patience)
+        return ServerWire(self._make_pool(), self._server, self._patience)
 
     def _check_options(self) -> None:
         """Make what calls will make, without connecting: options that nobody knows come out here."""
@@ -113,14 +113,15 @@ class ClientSource:
         self.client = client
         self._home: weakref.ref[asyncio.AbstractEventLoop] | None = None
 
-    def open(self) -> tuple[Wire, bool]:
-        """The client, in the event loop that comes first; in others a copy."""
+    def open(self) -> Wire:
+        """Open a wire on the client itself in the first event loop, and on a copy in every other loop."""
         loop = asyncio.get_running_loop()
         if self._home is None:
             self._home = weakref.ref(loop)
         at_home = self._home() is loop
-        make = self._wire_to_cluster if self.is_cluster else self._wire_to_server
-        return make(at_home), not at_home
+        wire = self._wire_to_cluster(at_home) if self.is_cluster else self._wire_to_server(at_home)
+        wire.is_ours = not at_home
+        return wire
 
     def _wire_to_server(self, at_home: bool) -> Wire:
         pool = self.client.connection_pool
@@ -208,9 +209,8 @@ class Connections:
 
     def __init__(self, source: Source) -> None:
         self.is_cluster = source.is_cluster
-        self._source = source
         self._handles = 0
-        self._wires: dict[asyncio.AbstractEventLoop, tuple[Wire, _Lifetime | None]] = {}
+        self._wires = PerLoop(source.open, _close)
         self._idle_since = 0.0
         self._winding_down: set[asyncio.AbstractEventLoop] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -221,34 +221,22 @@ class Connections:
             self._handles += 1
 
     def release(self) -> None:
-        """Count one session less; after the last, the connections are closed if no other comes soon."""
+        """Count one session less. After the last, the connections are closed unless another comes soon."""
         with _lock:
             self._handles -= 1
             self._idle_since = time.monotonic()
-            loops = [] if self._handles else [loop for loop in self._wires if loop not in self._winding_down]
+            unused = [] if self._handles else self._wires.loops
+            loops = [loop for loop in unused if loop not in self._winding_down]
             self._winding_down.update(loops)
         for loop in loops:
             try:
                 loop.call_soon_threadsafe(self._close_if_unused, loop)
-            except RuntimeError:  # it closed without a word
+            except RuntimeError:  # the loop was closed without ending its generators
                 self._forget(loop)
 
-    async def wire(self) -> Wire:
-        """The way to the server from the running event loop."""
-        loop = asyncio.get_running_loop()
-        found = self._wires.get(loop)
-        return await self._open(loop) if found is None else found[0]
-
-    async def _open(self, loop: asyncio.AbstractEventLoop) -> Wire:
-        with _lock:
-            for other in [other for other in self._wires if other.is_closed()]:
-                self._forget(other)
-            wire, is_ours = self._source.open()
-            lifetime = _Lifetime(wire, lambda: self._forget(loop, wire)) if is_ours else None
-            self._wires[loop] = (wire, lifetime)
-        if lifetime is not None:
-            await _begin(lifetime.lasting, loop)
-        return wire
+    def wire(self) -> Wire:
+        """The wire of the running event loop."""
+        return self._wires.get()
 
     def _close_if_unused(self, loop: asyncio.AbstractEventLoop) -> None:
         too_early = self._idle_since + _LINGER - time.monotonic()
@@ -259,85 +247,24 @@ class Connections:
         if not self._handles:
             lifetime = self._forget(loop)
             if lifetime is not None:
-                closing = loop.create_task(lifetime.end())
+                closing = loop.create_task(lifetime.aclose())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
 
-    def _forget(self, loop: asyncio.AbstractEventLoop, wire: Wire | None = None) -> "_Lifetime | None":
-        """Let go of the wire of a loop, unless it is not this one: a new one may be in use by now."""
+    def _forget(self, loop: asyncio.AbstractEventLoop) -> Lifetime | None:
         with _lock:
-            if wire is not None and self._wires.get(loop, (None,))[0] is not wire:
-                return None
             self._winding_down.discard(loop)
-            return self._wires.pop(loop, (None, None))[1]
-
-    def forget_wires(self) -> None:
-        """Leave the connections to the process that this one was forked from."""
-        _inherited.append(self._wires)
-        self._wires = {}
-        self._winding_down = set()
+            return self._wires.forget(loop)
 
 
-class _Lifetime:
-    """Lasts until we end it, or the event loop does: it ends all generators before it closes.
-
-    Both may happen at once. The wire is closed by whoever comes first, in a task that both wait for, so that
-    nobody meets a generator that another is just ending.
-    """
-
-    def __init__(self, wire: Wire, forget: Callable[[], object]) -> None:
-        self._wire = wire
-        self._forget = forget
-        self._closing: asyncio.Task[None] | None = None
-        self._is_ending = False
-        self.lasting = self._last()
-
-    async def _last(self) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            self._is_ending = True
-            self._forget()
-            await self._close()
-
-    async def end(self) -> None:
-        """Close the wire, and let the event loop forget the generator."""
-        await self._close()
-        if not self._is_ending:
-            await self.lasting.aclose()
-
-    async def _close(self) -> None:
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._wire.aclose())
-        if not self._closing.done():
-            await asyncio.wait([self._closing])
-
-
-_begun: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
-_inherited: list[object] = []
-
-
-async def _begin(lifetime: AsyncGenerator[None, None], loop: asyncio.AbstractEventLoop) -> None:
-    """Let the event loop know of a generator, so that it ends it.
-
-    A loop that was told to end all of them, and went on, warns of new ones. The SDK's `run_sync` does that to
-    its loop after each run, and so ends ours: what is warned of does not happen.
-    """
-    if loop not in _begun:
-        _begun.add(loop)
-        await anext(lifetime)
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        beginning = anext(lifetime)
-    await beginning
+async def _close(wire: Wire) -> None:
+    if wire.is_ours:
+        await wire.aclose()
 
 
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
-    for connections in list(_shared.values()):
-        connections.forget_wires()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -30,17 +30,17 @@ class Handle:
             self._closed = True
             self.connections.release()
 
-    async def wire(self) -> Wire:
-        """The way to the server from the running event loop."""
+    def wire(self) -> Wire:
+        """The wire of the running event loop. Raises `SessionClosedError` after `close()`."""
         if self._closed:
             raise SessionClosedError(self._session_id)
-        return await self.connections.wire()
+        return self.connections.wire()
 
     async def run(
         self, script: lua.Script, keys: Sequence[bytes], *arguments: Argument, writes: bool = True
     ) -> Any:
         """What a script returns."""
-        return await (await self.wire()).run(script, keys, *arguments, writes=writes)
+        return await self.wire().run(script, keys, *arguments, writes=writes)
 
     async def write(self, script: lua.Script, keys: Sequence[bytes], *arguments: Argument) -> Any:
         """What a script returns that takes the session's id and its time to live first."""
@@ -50,13 +50,13 @@ class Handle:
 
     async def get_field(self, name: str) -> Any:
         """A field of the session's hash, `None` where there is none."""
-        return await (await self.wire()).read(self.keys.session, "HGET", self.keys.session, name)
+        return await self.wire().read(self.keys.session, "HGET", self.keys.session, name)
 
     async def newest_entries(self, limit: int | None) -> list[bytes]:
         """The last entries as they are stored, oldest first; `None` for all."""
         first = 0 if limit is None else -limit
         messages = self.keys.messages
-        entries: list[bytes] = await (await self.wire()).read(messages, "LRANGE", messages, first, -1)
+        entries: list[bytes] = await self.wire().read(messages, "LRANGE", messages, first, -1)
         return entries
 
     async def state(self) -> bytes:

@@ -119,7 +119,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     async def ping(self) -> bool:
         """Whether the server answers."""
         try:
-            wire, key = await self._handle.wire(), self._handle.keys.session
+            wire, key = self._handle.wire(), self._handle.keys.session
             await wire.read(key, "EXISTS", key)
         except StorageError:
             return False

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ...items import Item, decode_item, decode_joined
-from ...sql.garbage import collector_held_off
+from ...sql.garbage import pause_garbage_collection
 from ..protocol import PositionedItem
 from . import lua
 
@@ -87,7 +87,7 @@ async def _read_pages(ask: Ask, window: str, argument: int, limit: int) -> list[
     read = first + len(items)
     if read == stop:
         return pages
-    with collector_held_off():
+    with pause_garbage_collection():
         while read < stop:
             page = await _read_page(ask, "from", read, stop - read, _PAGE)
             if (page.state, page.stop) != (state, stop):

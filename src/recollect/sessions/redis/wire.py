@@ -8,9 +8,10 @@ a cancelled write end before it hands the cancellation on.
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from ...cancellation import finish_despite_cancellation
 from ...errors import StorageError, UnreachableError
 from .errors import busy_fault, call_fault, connecting_fault, exceptions, is_for_another_node, redis_errors
 from .lua import Script
@@ -25,6 +26,9 @@ _LOOKING_UP = 1.0  # seconds between looking for nodes that took over: each time
 
 class Wire(ABC):
     """The connections of one event loop to one server or cluster."""
+
+    is_ours = True
+    """Whether we opened the connections, and so must close them."""
 
     def __init__(self, server: str, most: int, patience: float | None) -> None:
         self.server = server
@@ -74,7 +78,9 @@ class Wire(ABC):
     async def _carry_out(self, key: bytes, command: Sequence[Argument], writes: bool) -> Any:
         await self._wait_for_turn()
         sending = self._send(key, command)
-        return await (_undisturbed(sending) if writes else sending)
+        # A command that was sent may be carried out in any case. A cancelled caller must not learn that
+        # later.
+        return await (finish_despite_cancellation(sending, grace=_GRACE) if writes else sending)
 
     async def _wait_for_turn(self) -> None:
         """Wait here for a connection to be free: a pool would refuse at once."""
@@ -91,23 +97,6 @@ class Wire(ABC):
 def _as_bytes(argument: Argument) -> bytes | int:
     """Text as UTF-8, whatever encoding a client was given for its own."""
     return argument.encode("utf-8", "surrogatepass") if isinstance(argument, str) else argument
-
-
-async def _undisturbed(work: Coroutine[Any, Any, T]) -> T:
-    """The outcome of work that the caller's cancellation does not stop: it waits for the end, for a while.
-
-    A command that was sent may be carried out whatever we do. Who is cancelled must not find that out later.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        try:
-            if not task.done():
-                await asyncio.wait([task], timeout=_GRACE)
-        finally:
-            task.cancel()
-        raise
 
 
 async def _ensure_connected(connection: Any) -> None:

@@ -1,1 +1,1 @@
-"""Sessions on SQL: one body of logic and of statements for every database."""
+"""Sessions on SQL: the same logic and the same statements for every database."""

@@ -1,4 +1,4 @@
-"""All sessions of a database: listing them, and deleting those that nobody used for long."""
+"""The catalog of a database: lists its sessions, and deletes those that have been idle for long."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from .dialects import queries_for
 from .queries import Queries
 from .tables import Tables
 
-_DELETED_AT_ONCE = 200
+_DELETED_PER_TRANSACTION = 200
 
 
 class SQLCatalog:
@@ -24,14 +24,14 @@ class SQLCatalog:
     def __init__(
         self, engine: Engine, queries: Queries, close: Callable[[], None], drop: Callable[[], None]
     ) -> None:
-        """`close` gives the engine back, and so does `drop`, which never waits."""
+        """`close` and `drop` both release the engine; `drop` never waits."""
         self._engine = engine
         self._queries = queries
         self._close: Callable[[], None] | None = close
         self._drop = drop
 
     def close(self) -> None:
-        """Let go of the database. Twice is harmless."""
+        """Release the database. May be called more than once."""
         close, self._close = self._close, None
         if close is not None:
             close()
@@ -43,7 +43,7 @@ class SQLCatalog:
     async def list_sessions(
         self, user_id: str | None, agent_id: str | None, limit: int, cursor: str | None
     ) -> SessionPage:
-        """A page of sessions, the latest used first."""
+        """A page of sessions, the most recently used first. Raises `ValueError` for an invalid cursor."""
         after = (None, None) if cursor is None else _decode_cursor(cursor)
         await self._engine.prepare(self._queries.schema)
         rows = await self._engine.fetch(
@@ -51,10 +51,13 @@ class SQLCatalog:
         )
         page = rows[:limit]
         next_cursor = _encode_cursor(page[-1]) if len(rows) > limit else None
-        return SessionPage([_info_of(row) for row in page], next_cursor)
+        return SessionPage([_info_from_row(row) for row in page], next_cursor)
 
     async def delete_idle_sessions(self, seconds: float) -> int:
-        """Delete sessions not updated for so long, some at a time so that others can write in between."""
+        """Delete sessions that were not updated for that long. Returns their number.
+
+        It deletes some in each transaction, so that others can write in between.
+        """
         await self._engine.prepare(self._queries.schema)
         deleted = 0
         while some := await self._engine.write(partial(self._delete_some, seconds)):
@@ -62,7 +65,7 @@ class SQLCatalog:
         return deleted
 
     def _delete_some(self, seconds: float) -> Script[int]:
-        rows = yield Statement(self._queries.delete_idle_sessions, (float(seconds), _DELETED_AT_ONCE))
+        rows = yield Statement(self._queries.delete_idle_sessions, (float(seconds), _DELETED_PER_TRANSACTION))
         return len(rows)
 
 
@@ -86,14 +89,14 @@ def open_server_catalog(url: str, tables: Tables, options: dict[str, Any]) -> SQ
     return SQLCatalog(shared, queries_for(shared.url.get_backend_name(), tables), release, release)
 
 
-def _info_of(row: Row) -> SessionInfo:
+def _info_from_row(row: Row) -> SessionInfo:
     session_id, created_at, updated_at, item_count, user_id, agent_id, title, data = row
     metadata = SessionMetadata(user_id, agent_id, title, json.loads(data) if data else {})
     return SessionInfo(session_id, _utc(created_at), _utc(updated_at), item_count, metadata)
 
 
 def _utc(stored: object) -> datetime | None:
-    """A stored time; `None` where others stored what is none, which must not hide the rest of a page."""
+    """A stored time. `None` if another program stored an invalid one, which must not hide the page."""
     try:
         time = stored if isinstance(stored, datetime) else datetime.fromisoformat(str(stored))
     except ValueError:
@@ -110,7 +113,7 @@ def _decode_cursor(cursor: str) -> tuple[str, str]:
     try:
         place = json.loads(base64.urlsafe_b64decode(cursor))
         if not isinstance(place, list) or not all(isinstance(part, str) for part in place):
-            raise ValueError("not a list of texts")
+            raise ValueError("not a list of strings")
         updated_at, session_id = place
         datetime.fromisoformat(updated_at)
         return updated_at, session_id

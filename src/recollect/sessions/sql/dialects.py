@@ -1,13 +1,14 @@
-"""The SQL of a session in each dialect: SQLite, PostgreSQL, MySQL."""
+"""The SQL of a session in each dialect: SQLite, PostgreSQL, and MySQL with MariaDB."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from ...sql.scripts import Statement
 from ...sql.urls import check_supported
-from .queries import Queries
+from .queries import Queries, render_insert
 from .tables import Tables
 
-_ROWS_AT_ONCE = 50
+_ROWS_PER_INSERT = 50
 
 
 class SQLiteQueries(Queries):
@@ -15,9 +16,9 @@ class SQLiteQueries(Queries):
 
     now = "CURRENT_TIMESTAMP"
     epoch = "((julianday('now') - 2440587.5) * 86400.0)"
-    # As bytes: a row that is not valid text must not keep the others from being read.
+    # As bytes: a row that is not valid text must not make the others unreadable.
     stored = "CAST(message_data AS BLOB)"
-    # As one row: with each row that a query steps to, the thread may lose its turn.
+    # As one row: the thread may lose the interpreter's lock at each row that a query steps to.
     joined = "CAST(group_concat(id || ',' || message_data) AS BLOB)"
     short = 1024
     each = "json_each({})"
@@ -25,39 +26,26 @@ class SQLiteQueries(Queries):
     def append(
         self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
     ) -> list[Statement]:
-        """The session first, then the items, many in one step."""
-        statements = [Statement(self.touch_session, (session_id,))]
-        if metadata is not None:
-            statements.append(Statement(self.add_metadata, (session_id, *metadata)))
-        for start in range(0, len(encoded), _ROWS_AT_ONCE):
-            some = encoded[start : start + _ROWS_AT_ONCE]
-            sql = f'INSERT INTO "{self.tables.messages}" (session_id, message_data) VALUES {_rows(len(some))}'
-            sql += " RETURNING id"
-            statements.append(Statement(sql, (session_id, *some)))
-        return statements
+        """First the session, then the items, many in one statement."""
+        return _append_in_steps(self, session_id, encoded, metadata, ending=" RETURNING id")
 
     def as_time(self, text: str) -> str:
-        """Times are texts."""
+        """Timestamps are texts in SQLite."""
         return text
 
     def seconds_ago(self, seconds: str) -> str:
-        """Computed by SQLite's own clock."""
+        """The timestamp of that many seconds ago, by the clock of the machine."""
         return f"datetime('now', '-' || {seconds} || ' seconds')"
 
 
-@lru_cache(maxsize=_ROWS_AT_ONCE)
-def _rows(count: int) -> str:
-    return ", ".join(f"(?1, ?{number})" for number in range(2, count + 2))
-
-
 class PostgresQueries(Queries):
-    """The statements for PostgreSQL, and for what speaks its SQL."""
+    """The statements for PostgreSQL, and for databases that speak its SQL."""
 
     now = "(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')"
     epoch = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
     short = 2000
     joined = (
-        f"CASE WHEN count(*) > {short} THEN ''"  # a longer history is read in another way
+        f"CASE WHEN count(*) > {short} THEN ''"  # a longer history is read row by row
         " ELSE string_agg(id || ',' || message_data, ',' ORDER BY id DESC) END"
     )
     lock = " FOR UPDATE"
@@ -66,8 +54,8 @@ class PostgresQueries(Queries):
 
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
-        # One statement, one round trip. Taking the session's row first makes those who append to a session
-        # wait for each other, so that ids are in the order in which the appends become visible.
+        # One statement, one round trip. Touching the session first locks its row, so appends to a session
+        # wait for each other, and the order of ids is the order in which the appends become visible.
         touched = f"WITH touched AS ({self.touch_session} RETURNING session_id)"
         items = (
             f'INSERT INTO "{tables.messages}" (session_id, message_data, created_at)'
@@ -82,24 +70,30 @@ class PostgresQueries(Queries):
             " FROM touched ON CONFLICT (session_id) DO NOTHING)"
         )
         self._append = f"{touched} {items}"
-        # A session that somebody is using is not idle, though it may look so until they commit.
+        self._append_described = f"{touched}, {described} {items}"
+
+    def render_delete_idle(self, sessions: str) -> str:
+        """Delete some idle sessions. Returns a row for each.
+
+        A session that a transaction has locked is in use. Its row may look idle until that transaction
+        commits, so locked rows are skipped.
+        """
         idle = f"updated_at < {self.seconds_ago('?1')}"
-        self.delete_idle_sessions = (
-            f'DELETE FROM "{tables.sessions}" WHERE session_id IN (SELECT session_id FROM "{tables.sessions}"'
+        return (
+            f"DELETE FROM {sessions} WHERE session_id IN (SELECT session_id FROM {sessions}"
             f" WHERE {idle} LIMIT ?2 FOR UPDATE SKIP LOCKED) AND {idle} RETURNING 1"
         )
-        self._append_described = f"{touched}, {described} {items}"
 
     def append(
         self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
     ) -> list[Statement]:
-        """All in one statement."""
+        """Everything in one statement."""
         if metadata is None:
             return [Statement(self._append, (session_id, encoded), alone=True)]
         return [Statement(self._append_described, (session_id, encoded, *metadata), alone=True)]
 
     def revise(self, session_id: str, texts: dict[int, str], removed: list[int]) -> list[Statement]:
-        """All of them in two round trips."""
+        """All changes in two round trips."""
         messages = f'"{self.tables.messages}"'
         update = (
             f"UPDATE {messages} SET message_data = revised.data"
@@ -113,84 +107,102 @@ class PostgresQueries(Queries):
         ]
 
     def as_time(self, text: str) -> str:
-        """A text as a timestamp."""
+        """A text converted to a timestamp."""
         return f"CAST(CAST({text} AS VARCHAR) AS TIMESTAMP)"
 
     def seconds_ago(self, seconds: str) -> str:
-        """Computed by the server's clock."""
+        """The timestamp of that many seconds ago, by the clock of the server."""
         return f"({self.now} - CAST({seconds} AS DOUBLE PRECISION) * INTERVAL '1 second')"
 
 
 class MySQLQueries(Queries):
     """The statements for MySQL and MariaDB.
 
-    Most are those of the others in other words. MySQL gives no rows back of what it changes: where they are
-    needed, the text holds two statements, apart by a semicolon, and one of them is a query.
+    MySQL returns no rows from a statement that changes rows. Where they are needed, the text holds two
+    statements with a semicolon between them, and one of the two is a query.
     """
 
     now = "UTC_TIMESTAMP()"
     epoch = "UNIX_TIMESTAMP(NOW(6))"
+    text_type = "CHAR"
     joined = "GROUP_CONCAT(CONCAT(id, ',', message_data) ORDER BY id DESC SEPARATOR ',')"
     short = 500
     lock = " FOR UPDATE"
 
-    def __init__(self, tables: Tables) -> None:
-        super().__init__(tables)
-        same = "ON DUPLICATE KEY UPDATE"
-        self.touch_session = self.touch_session.split("ON CONFLICT")[0] + f"{same} updated_at = {self.now}"
-        self.add_metadata = self.add_metadata.split("ON CONFLICT")[0] + f"{same} session_id = ?1"
-        self.set_metadata = (
-            self.set_metadata.split("ON CONFLICT")[0]
-            + f"{same} user_id = ?2, agent_id = ?3, title = ?4, data = ?5"
+    def quote(self, name: str) -> str:
+        """The name of a table as an identifier."""
+        return f"`{name}`"
+
+    def upsert(
+        self, table: str, values: Mapping[str, str], key: tuple[str, ...], update: tuple[str, ...] = ()
+    ) -> str:
+        """Insert a row. If its key exists, set the columns of `update` to the new values."""
+        # MySQL has no DO NOTHING: setting a column of the key to its own value changes nothing.
+        updates = ", ".join(f"{column} = {values[column]}" for column in update or key[:1])
+        return f"{render_insert(table, values)} ON DUPLICATE KEY UPDATE {updates}"
+
+    def insert_if_new(self, table: str, values: Mapping[str, str], key: tuple[str, ...]) -> str:
+        """Insert a row unless its key exists. Returns one row if it was inserted, else none."""
+        same_key = " AND ".join(f"{column} = {values[column]}" for column in key)
+        is_new = f"SELECT 1 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM {table} WHERE {same_key})"
+        return f"{is_new}; {self.upsert(table, values, key)}"
+
+    def render_pop_item(self, messages: str) -> str:
+        """Remove the newest item. Returns its id and its text."""
+        newest = f"FROM {messages} WHERE session_id = ?1 ORDER BY id DESC LIMIT 1"
+        return f"SELECT id, message_data {newest} FOR UPDATE; DELETE {newest}"
+
+    def render_take_lease(self, leases: str) -> str:
+        """Take or extend the lease. Returns one row if the owner has it then."""
+        lease = {"session_id": "?1", "owner": "?2", "expires_at": f"{self.epoch} + ?3"}
+        # MySQL assigns from left to right: the second assignment sees the owner that the first has set.
+        return (
+            f"{render_insert(leases, lease)} ON DUPLICATE KEY UPDATE"
+            f" owner = IF(owner = ?2 OR expires_at < {self.epoch}, ?2, owner),"
+            f" expires_at = IF(owner = ?2, {lease['expires_at']}, expires_at);"
+            f" SELECT 1 FROM {leases} WHERE session_id = ?1 AND owner = ?2"
         )
-        newest = f'FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id DESC LIMIT 1'
-        self.pop_item = f"SELECT id, message_data {newest} FOR UPDATE; DELETE {newest}"
-        self.remember_batch = (
-            f'SELECT 1 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM "{tables.batches}"'
-            " WHERE session_id = ?1 AND batch_id = ?2);"
-            f' INSERT INTO "{tables.batches}" (session_id, batch_id, created_at)'
-            f" VALUES (?1, ?2, {self.epoch}) {same} session_id = ?1"
-        )
-        free = f"owner = ?2 OR expires_at < {self.epoch}"
-        self.take_lease = (
-            f'INSERT INTO "{tables.leases}" (session_id, owner, expires_at)'
-            f" VALUES (?1, ?2, {self.epoch} + ?3) {same}"
-            f" owner = IF({free}, ?2, owner), expires_at = IF(owner = ?2, {self.epoch} + ?3, expires_at);"
-            f' SELECT 1 FROM "{tables.leases}" WHERE session_id = ?1 AND owner = ?2'
-        )
-        idle = f'FROM "{tables.sessions}" WHERE updated_at < {self.seconds_ago("?1")} LIMIT ?2'
-        self.delete_idle_sessions = f"SELECT 1 {idle} FOR UPDATE; DELETE {idle}"
-        self.make_session = self.make_session.split("ON CONFLICT")[0] + f"{same} session_id = ?1"
-        _say_in_mysql(self)
-        _say_in_mysql(self.history)
+
+    def render_delete_idle(self, sessions: str) -> str:
+        """Delete some idle sessions. Returns a row for each."""
+        idle = f"FROM {sessions} WHERE updated_at < {self.seconds_ago('?1')} LIMIT ?2"
+        return f"SELECT 1 {idle} FOR UPDATE; DELETE {idle}"
 
     def append(
         self, session_id: str, encoded: list[str], metadata: tuple[str | None, ...] | None
     ) -> list[Statement]:
-        """The session first, whose row others then wait for, then the items, many in one step."""
-        statements = [Statement(self.touch_session, (session_id,))]
-        if metadata is not None:
-            statements.append(Statement(self.add_metadata, (session_id, *metadata)))
-        for start in range(0, len(encoded), _ROWS_AT_ONCE):
-            some = encoded[start : start + _ROWS_AT_ONCE]
-            rows = ", ".join(f"(?1, ?{number})" for number in range(2, len(some) + 2))
-            sql = f"INSERT INTO `{self.tables.messages}` (session_id, message_data) VALUES {rows}"
-            statements.append(Statement(sql, (session_id, *some)))
-        return statements
+        """First the session, whose locked row makes other appends wait, then the items."""
+        return _append_in_steps(self, session_id, encoded, metadata)
 
     def as_time(self, text: str) -> str:
-        """A text as a time."""
+        """A text converted to a timestamp."""
         return f"CAST({text} AS DATETIME)"
 
     def seconds_ago(self, seconds: str) -> str:
-        """Computed by the server's clock."""
+        """The timestamp of that many seconds ago, by the clock of the server."""
         return f"(UTC_TIMESTAMP() - INTERVAL {seconds} SECOND)"
 
 
-def _say_in_mysql(statements: object) -> None:
-    for name, sql in list(vars(statements).items()):
-        if isinstance(sql, str):
-            setattr(statements, name, sql.replace('"', "`").replace("AS VARCHAR", "AS CHAR"))
+def _append_in_steps(
+    queries: Queries,
+    session_id: str,
+    encoded: list[str],
+    metadata: tuple[str | None, ...] | None,
+    ending: str = "",
+) -> list[Statement]:
+    statements = [Statement(queries.touch_session, (session_id,))]
+    if metadata is not None:
+        statements.append(Statement(queries.add_metadata, (session_id, *metadata)))
+    insert = f"INSERT INTO {queries.quote(queries.tables.messages)} (session_id, message_data) VALUES"
+    for start in range(0, len(encoded), _ROWS_PER_INSERT):
+        some = encoded[start : start + _ROWS_PER_INSERT]
+        statements.append(Statement(f"{insert} {_rows(len(some))}{ending}", (session_id, *some)))
+    return statements
+
+
+@lru_cache(maxsize=_ROWS_PER_INSERT)
+def _rows(count: int) -> str:
+    return ", ".join(f"(?1, ?{number})" for number in range(2, count + 2))
 
 
 _DIALECTS: dict[str, type[Queries]] = {
@@ -203,9 +215,9 @@ _DIALECTS: dict[str, type[Queries]] = {
 
 @lru_cache(maxsize=64)
 def queries_for(dialect: str, tables: Tables) -> Queries:
-    """The statements for these tables in the dialect of a database, made once for each."""
+    """The statements for these tables in a dialect, cached: SQLite prepares each text only once."""
     check_supported(dialect)
     queries = _DIALECTS[dialect](tables)
     if tables.advanced and queries.each is None:
-        raise ValueError(f"branches and usage are kept on PostgreSQL and SQLite, not on {dialect}")
+        raise ValueError(f"branches and usage need PostgreSQL or SQLite, not {dialect}")
     return queries

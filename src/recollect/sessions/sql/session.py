@@ -1,27 +1,34 @@
-"""A session on SQL: the contract and the abilities, whatever the database."""
+"""A session on SQL: the contract and the abilities, the same for every database."""
 
-import json
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ...items import Item, decode_item, decode_joined, encode_items
+from ...items import Item, decode_item, encode_items
 from ...sql.scripts import Engine, MakeScript, Row, Script, Statement, T, run_all
 from ...text_checks import check_text
 from ..changes import revise, rewrite
-from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata, check_metadata
+from ..protocol import Items, Note, PositionedItem, SessionABC, SessionMetadata
 from ..sdk_hooks import ItemTexts, SDKCompaction, encode_batch
 from ..settings import check_limit
 from .queries import Queries, Reads
-
-logger = logging.getLogger(__name__)
+from .rows import (
+    items_from_joined,
+    items_from_rows,
+    metadata_from_rows,
+    metadata_to_columns,
+    note_from_rows,
+    positioned_from_joined,
+    positioned_from_rows,
+    report_corrupt,
+)
 
 _LARGE = 1_000_000  # bytes of items
+_NO_LIMIT = 2**62  # rows
 
 
 class SQLSession(ItemTexts, SDKCompaction, SessionABC):
-    """What sessions on SQL share. A subclass brings an engine and the statements in its dialect."""
+    """Base class of sessions on SQL. A subclass brings an engine and the statements of its dialect."""
 
     def __init__(
         self,
@@ -35,28 +42,29 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         self._engine = engine
         self._queries = queries
         self._reads = self._reads_of(queries)
-        self._new_metadata = None if metadata is None else _metadata_columns(metadata)
-        self._is_long = False  # the history was found too long or too large to be read in one piece
-        self._long_after = -1  # and what comes after this position, too
+        self._new_metadata = None if metadata is None else metadata_to_columns(metadata)
+        # Set once a history proves too long or too large to be read as one joined row.
+        self._reads_rows = False
+        self._rows_until = -1  # the same for reads after a position: up to this one they read rows
 
     # --- the contract ---
 
     async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
+        """All items, oldest first. With a limit, only the newest."""
         limit = self._effective_limit(limit)
         if limit == 0:
             return []
         return await self._read(self._reads, await self._scope(), limit)
 
     async def add_items(self, items: Items) -> None:
-        """Append a batch, whole or not at all, and make the session if it is not there."""
+        """Append a batch atomically, and create the session if it does not exist."""
         self._check_open()
         encoded = await self._texts_of(items)
         if encoded:
             await self._write(partial(self._append, encoded))
 
     async def pop_item(self) -> Any:
-        """Remove the newest item and return it, `None` if there is none. Corrupt rows on the way go too."""
+        """Remove the newest item and return it, or `None`. Corrupt rows that are newer are removed too."""
         return await (self._pop_own_text() if self._has_own_texts else self._write(self._pop))
 
     async def clear_session(self) -> None:
@@ -66,22 +74,22 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
     # --- abilities ---
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
-        """Replace the history by what the pure function `change` makes of it; nobody comes in between."""
+        """Replace the history with the result of the pure function `change`, in one transaction."""
         self._refuse_own_texts("transform_items")
         await self._write(partial(self._transform, change))
 
     async def replace_items(self, items: Items) -> None:
-        """Replace the history by these items."""
-        await encode_batch(items)  # a bad one is refused here, before anything else is done
+        """Replace the history with these items."""
+        await encode_batch(items)  # raises an error for an invalid item before anything is changed
         await self.transform_items(lambda _: items)
 
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
-        """Change stored items where they stand; `None` removes one. Positions stay, corrupt rows too."""
+        """Change stored items in place; `None` removes one. Positions and corrupt rows stay."""
         self._refuse_own_texts("revise_items")
         await self._write(partial(self._revise, change))
 
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
-        """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""
+        """Remove the newest item that `accept` accepts, and those after it. If it raises, nothing changes."""
         self._refuse_own_texts("pop_checked")
         return await self._write(partial(self._pop, accept))
 
@@ -91,7 +99,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         self._check_open()
         check_limit(limit)
         parameters = (*await self._scope(), position)
-        rows = await self._read_after_in_one_piece(parameters, limit)
+        rows = await self._read_joined_after(parameters, limit)
         return await self._window(self._reads.after, parameters, limit) if rows is None else rows
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
@@ -113,47 +121,47 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         return await self._write(partial(self._append_once, await self._texts_of(items), batch_id))
 
     async def get_metadata(self) -> SessionMetadata:
-        """The metadata; empty where none was set."""
+        """The metadata; empty if none was set."""
         self._check_open()
         await self._engine.prepare(self._queries.schema)
-        return await self._engine.fetch(self._queries.get_metadata, (self.session_id,), _metadata_of)
+        return await self._engine.fetch(self._queries.get_metadata, (self.session_id,), metadata_from_rows)
 
     async def set_metadata(self, metadata: SessionMetadata) -> None:
-        """Set the metadata, and make the session if it is not there."""
-        await self._write(partial(self._describe, _metadata_columns(metadata)))
+        """Set the metadata, and create the session if it does not exist."""
+        await self._write(partial(self._describe, metadata_to_columns(metadata)))
 
     async def get_note(self, key: str) -> Note | None:
-        """The note of this key, `None` where there is none."""
+        """The note of this key, or `None`."""
         self._refuse_own_texts("get_note")
         self._check_open()
         check_text("key", key)
         await self._engine.prepare(self._queries.schema)
-        return await self._engine.fetch(self._queries.get_note, (self.session_id, key), _note_of)
+        return await self._engine.fetch(self._queries.get_note, (self.session_id, key), note_from_rows)
 
     async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
-        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        """Set a note if it still has this version (0: it does not exist). `False` if it has another."""
         self._refuse_own_texts("set_note")
         check_text("key", key)
         (text,) = encode_items([dict(data)])
-        return await self._write(partial(self._note, key, text, version))
+        return await self._write(partial(self._set_note, key, text, version))
 
     async def take_lease(self, owner: str, seconds: float) -> bool:
-        """Take or extend the lease; `False` while another owner's runs."""
+        """Take or extend the lease. `False` while another owner has one that has not expired."""
         check_text("owner", owner)
         return await self._write(partial(self._take_lease, owner, float(seconds)))
 
     async def drop_lease(self, owner: str) -> None:
-        """Give the lease up, if it is this owner's."""
+        """Release the lease if this owner has it."""
         check_text("owner", owner)
         await self._write(partial(self._drop_lease, owner))
 
-    # --- how reads are made ---
+    # --- reads ---
 
     def _reads_of(self, queries: Queries) -> Reads:
         return queries.history
 
     async def _scope(self) -> tuple[Any, ...]:
-        """What tells this history from others: the first parameters of the statements that read it."""
+        """The first parameters of the statements that read this history."""
         await self._engine.prepare(self._queries.schema)
         return (self.session_id,)
 
@@ -161,16 +169,16 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         if self._has_own_texts:
             return await self._read_own_texts(reads, scope, limit)
         if limit is None or limit <= self._queries.short:
-            items = await self._read_in_one_piece(reads, scope, limit)
+            items = await self._read_joined(reads, scope, limit)
             if items is not None:
                 return items
         if limit is None:
-            return await self._engine.fetch(reads.all, scope, _items_of)
+            return await self._engine.fetch(reads.all, scope, items_from_rows)
         return [row.item for row in await self._newest(reads.newest, scope, limit)]
 
     async def _read_own_texts(self, reads: Reads, scope: tuple[Any, ...], limit: int | None) -> Items:
-        """The newest items whose texts a subclass has made."""
-        width = _EVERYTHING if limit is None else limit
+        """The newest items, with texts that a subclass has serialized."""
+        width = _NO_LIMIT if limit is None else limit
         while True:
             rows = await self._engine.fetch(reads.newest, (*scope, width), list[Row])
             items = [item for row in rows[::-1] if (item := await self._item_of_row(*row)) is not None]
@@ -179,7 +187,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
             width *= 2
 
     async def _pop_own_text(self) -> Item | None:
-        """Remove the newest item, whose text a subclass has made; nothing where it raises an error."""
+        """Remove the newest item, with a text that a subclass has serialized. Removes none if that raises."""
         self._check_open()
         while rows := await self._engine.fetch(self._reads.newest, (*await self._scope(), 1), list[Row]):
             item = await self._item_of_row(*rows[0])
@@ -193,45 +201,45 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
             report_corrupt(position)
         return item
 
-    async def _read_in_one_piece(
-        self, reads: Reads, scope: tuple[Any, ...], limit: int | None
-    ) -> Items | None:
-        """A short history as one row; `None` if it is longer, or if not all of it is as it should be."""
-        if self._is_long:
+    async def _read_joined(self, reads: Reads, scope: tuple[Any, ...], limit: int | None) -> Items | None:
+        """A short history, read as one row. `None` if it is longer, or if a part of it is invalid."""
+        if self._reads_rows:
             return None
         width = self._queries.short + 1 if limit is None else limit
-        size, items = await self._engine.fetch(reads.joined, (*scope, width), _items_of_joined)
+        size, items = await self._engine.fetch(reads.joined, (*scope, width), items_from_joined)
         longer = limit is None and items is not None and len(items) == width
-        # The next read need not find out again; and what is large must not be read in one step.
-        self._is_long = longer or size > _LARGE
+        # The next read need not find out again. A large history must not be read in one step.
+        self._reads_rows = longer or size > _LARGE
         return None if longer else items
 
-    async def _read_after_in_one_piece(
+    async def _read_joined_after(
         self, parameters: tuple[Any, ...], limit: int | None
     ) -> list[PositionedItem] | None:
-        """What comes after a position as one row; `None` as above."""
+        """The items after a position, read as one row. `None` as above."""
         width = self._queries.short + 1 if limit is None else limit
-        if parameters[-1] <= self._long_after or not 0 < width <= self._queries.short + 1:
+        if parameters[-1] <= self._rows_until or not 0 < width <= self._queries.short + 1:
             return None
-        size, rows = await self._engine.fetch(self._reads.joined_after, (*parameters, width), _rows_of_joined)
+        size, rows = await self._engine.fetch(
+            self._reads.joined_after, (*parameters, width), positioned_from_joined
+        )
         longer = limit is None and rows is not None and len(rows) == width
         if longer or size > _LARGE:
-            self._long_after = parameters[-1]
+            self._rows_until = parameters[-1]
         return None if longer else rows
 
     async def _newest(self, sql: str, parameters: tuple[Any, ...], limit: int) -> list[PositionedItem]:
         return (await self._window(sql, parameters, limit))[::-1]
 
     async def _window(self, sql: str, parameters: tuple[Any, ...], limit: int | None) -> list[PositionedItem]:
-        """The first `limit` valid rows of a query: a wider look is taken where corrupt rows stand between."""
-        width = _EVERYTHING if limit is None else limit
+        """The first `limit` valid rows of a query. If some are corrupt, it reads with a larger limit."""
+        width = _NO_LIMIT if limit is None else limit
         while True:
-            rows, found = await self._engine.fetch(sql, (*parameters, width), decoded)
+            rows, found = await self._engine.fetch(sql, (*parameters, width), positioned_from_rows)
             if limit is None or len(found) >= limit or rows < width:
                 return found[:limit]
             width *= 2
 
-    # --- how writes are made: scripts, which the engine runs in a transaction ---
+    # --- writes: scripts, which the engine runs in a transaction ---
 
     async def _write(self, make_script: MakeScript[T]) -> T:
         self._check_open()
@@ -239,7 +247,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         return await self._engine.write(make_script)
 
     def _stored_form(self, encoded: list[str]) -> list[str]:
-        """JSON texts as this database stores them."""
+        """JSON texts in the form that this database stores."""
         return encoded
 
     def _append(self, encoded: list[str]) -> Script[None]:
@@ -266,7 +274,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         return None
 
     def _remove_newest(self) -> Script[Row | None]:
-        """Remove the newest row and return its position and text, `None` if there is none."""
+        """Remove the newest row and return its position and text, or `None`."""
         rows = yield Statement(self._queries.pop_item, (self.session_id,))
         return rows[0] if rows else None
 
@@ -284,7 +292,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         if not (yield from self._lock()):
             return
         rows = yield Statement(self._queries.history.all, (self.session_id,))
-        _, before = decoded(rows)
+        _, before = positioned_from_rows(rows)
         texts, removed = revise([row.item for row in before], change)
         positions = [before[number].position for number in texts]
         changed = dict(zip(positions, self._stored_form(list(texts.values())), strict=True))
@@ -300,11 +308,11 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         yield Statement(self._queries.delete_session, (self.session_id,))
 
     def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
-        """Rewrite from the first item that differs: an undo of one turn touches one turn."""
+        """Rewrite from the first item that differs: to undo one turn changes only that turn."""
         yield from self._lock(make=True)
         scope = yield from self._scope_within()
         rows = yield Statement(self._reads.all, scope)
-        _, before = decoded(rows)
+        _, before = positioned_from_rows(rows)
         same, rest = rewrite([row.item for row in before], change)
         if same == len(before) and not rest:
             return
@@ -315,7 +323,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
             yield from self._append(rest)
 
     def _scope_within(self) -> Script[tuple[Any, ...]]:
-        """As `_scope`, within a transaction."""
+        """The same as `_scope`, within a transaction."""
         yield from ()
         return (self.session_id,)
 
@@ -323,9 +331,11 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         yield Statement(self._queries.delete_items_after, (*scope, position))
 
     def _lock(self, make: bool = False) -> Script[bool]:
-        """Keep others from changing the session, where a transaction does not; `make` it to lock it.
+        """Lock the row of the session until the end of the transaction. SQLite needs no lock of its own.
 
-        `False` if there is no session: it is empty, and whoever went on would meet others who make it now.
+        Lock order: the session before its items. With `make`, creates the session if it does not exist.
+        Returns `False` if it does not exist: it is then empty, and the caller must stop. Without the lock it
+        would conflict with a transaction that creates the session.
         """
         if not self._queries.lock or (yield Statement(self._queries.lock_session, (self.session_id,))):
             return True
@@ -337,9 +347,9 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         yield Statement(self._queries.touch_session, (self.session_id,))
         yield Statement(self._queries.set_metadata, (self.session_id, *columns))
 
-    def _note(self, key: str, text: str, version: int) -> Script[bool]:
+    def _set_note(self, key: str, text: str, version: int) -> Script[bool]:
         yield from self._lock(make=True)
-        note = _note_of((yield Statement(self._queries.get_note, (self.session_id, key))))
+        note = note_from_rows((yield Statement(self._queries.get_note, (self.session_id, key))))
         if (note.version if note else 0) != version:
             return False
         if note is None:
@@ -354,75 +364,3 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
 
     def _drop_lease(self, owner: str) -> Script[None]:
         yield Statement(self._queries.drop_lease, (self.session_id, owner), alone=True)
-
-
-_EVERYTHING = 2**62  # rows: no limit at all
-
-
-def _items_of_joined(rows: list[Row]) -> tuple[int, Items | None]:
-    """The size of a joined row and its items, oldest first; `None` if anything is not as it should be."""
-    size, values = _values_of_joined(rows)
-    return size, None if values is None else values[::-2]
-
-
-def _rows_of_joined(rows: list[Row]) -> tuple[int, list[PositionedItem] | None]:
-    """The same with the positions, whichever way the database has put them together."""
-    size, values = _values_of_joined(rows)
-    if values is None:
-        return size, None
-    found = list(map(PositionedItem, values[::2], values[1::2]))
-    is_reversed = bool(found) and found[0].position > found[-1].position
-    return size, found[::-1] if is_reversed else found
-
-
-def _values_of_joined(rows: list[Row]) -> tuple[int, list[Any] | None]:
-    count, joined = rows[0]
-    if count == 0:
-        return 0, []
-    values = decode_joined(joined)
-    if values is None or len(values) != 2 * count:
-        return len(joined), None
-    as_it_should_be = all(type(item) is dict for item in values[1::2]) and all(
-        type(position) is int for position in values[::2]
-    )
-    return len(joined), values if as_it_should_be else None
-
-
-def _items_of(rows: list[Row]) -> Items:
-    items = [decode_item(stored) for _, stored in rows]
-    if None in items:
-        return [row.item for row in decoded(rows)[1]]
-    return items
-
-
-def decoded(rows: list[Row]) -> tuple[int, list[PositionedItem]]:
-    """How many rows there were, and those of them that are items; the others are reported."""
-    found = []
-    for position, stored in rows:
-        item = decode_item(stored)
-        if item is None:
-            report_corrupt(position)
-        else:
-            found.append(PositionedItem(position, item))
-    return len(rows), found
-
-
-def report_corrupt(row_id: int) -> None:
-    logger.warning("row %d is corrupt and was left out", row_id)
-
-
-def _metadata_columns(metadata: SessionMetadata) -> tuple[Any, ...]:
-    check_metadata(metadata)
-    (data,) = encode_items([dict(metadata.data)])
-    return metadata.user_id, metadata.agent_id, metadata.title, data
-
-
-def _note_of(rows: list[Row]) -> Note | None:
-    return Note(rows[0][0], decode_item(rows[0][1]) or {}) if rows else None
-
-
-def _metadata_of(rows: list[Row]) -> SessionMetadata:
-    if not rows:
-        return SessionMetadata()
-    user_id, agent_id, title, data = rows[0]
-    return SessionMetadata(user_id, agent_id, title, json.loads(data))

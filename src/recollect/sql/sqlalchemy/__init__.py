@@ -1,1 +1,1 @@
-"""The engine for PostgreSQL, and for any other database that SQLAlchemy reaches."""
+"""The engine for PostgreSQL, and for other databases that SQLAlchemy supports."""

@@ -1,14 +1,14 @@
-"""Connections from the pool of a SQLAlchemy engine, spoken to in the words of their driver.
+"""Connections from the pool of a SQLAlchemy engine. Statements go directly to their driver.
 
-SQLAlchemy opens, pools and closes them. Statements go to the driver itself: the layers between take longer
-than PostgreSQL does, and would prepare named statements, which PgBouncer loses.
+SQLAlchemy opens, pools and closes the connections. It does not run the statements: its layers take longer
+than PostgreSQL itself, and it would prepare named statements, which PgBouncer loses.
 """
 
 import asyncio
 import re
 import select
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -18,7 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import Pool, PoolProxiedConnection, StaticPool
 from sqlalchemy.util import greenlet_spawn
 
+from ...cancellation import finish_despite_cancellation
 from ...errors import ConnectionLostError, StorageError
+from ...event_loops import PerLoop
 from ..schema import Schema
 from ..scripts import Row
 from .errors import explain, explain_connecting, explained
@@ -26,7 +28,7 @@ from .values import psycopg_loaders, to_asyncpg, to_psycopg
 
 T = TypeVar("T")
 
-_LONGEST_GOODBYE = 5.0  # seconds that a connection is given to end what was cancelled on it
+_CLOSE_TIMEOUT = 5.0  # seconds for the server to end a cancelled statement
 _PARAMETER = re.compile(r"\?(\d+)")
 
 
@@ -34,36 +36,24 @@ class Run(Protocol):
     """Runs a statement on a connection and returns its rows."""
 
     def __call__(self, sql: str, parameters: Sequence[Any] = ()) -> Awaitable[list[Row]]:
-        """Raises one of our errors where the database says no."""
+        """Raises one of our errors if the database refuses the statement."""
         ...
 
 
 class EngineState:
-    """What is known of an engine by all who use it: which tables were made there, and whose turn it is."""
+    """State that all users of an engine share: the prepared schemas, and locks."""
 
     def __init__(self) -> None:
         self.prepared: set[Schema] = set()
-        self.preparing = LockOfLoop()
-        self.turn = LockOfLoop()
+        self.preparing = PerLoop(asyncio.Lock)
+        self.turn = PerLoop(asyncio.Lock)
 
 
 _states: "weakref.WeakKeyDictionary[Any, EngineState]" = weakref.WeakKeyDictionary()
 
 
-class LockOfLoop:
-    """A lock of its own for each event loop."""
-
-    def __init__(self) -> None:
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
-        self._locks = weakref.WeakKeyDictionary()
-
-    def here(self) -> asyncio.Lock:
-        """That of the running loop."""
-        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
-
-
 class Connections:
-    """The connections of one engine, without transactions other than those that a statement begins."""
+    """The connections of one engine, in autocommit mode: only a BEGIN statement starts a transaction."""
 
     def __init__(
         self,
@@ -78,30 +68,30 @@ class Connections:
         self.state = state
         self._pooling = engine.sync_engine
         self._dialect: Any = engine.dialect
-        self._speak = _SPEAK.get(engine.dialect.driver, _by_cursor)
+        self._execute = _EXECUTE.get(engine.dialect.driver, _by_cursor)
         self._sets_autocommit = not autocommits and engine.dialect.driver != "asyncpg"
         self._longest_call = longest_call
 
     @cached_property
     def where(self) -> str:
-        """The database, as errors name it."""
+        """The name of the database in error messages."""
         return name_of(self.engine.url)
 
     def one(self) -> AbstractAsyncContextManager[Run]:
-        """A connection of one's own, as the function that runs statements on it."""
+        """A connection for the caller alone, as a function that runs statements on it."""
         return self._in_turn() if isinstance(self._pooling.pool, StaticPool) else self._one()
 
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[Run]:
-        """From a pool that gives the same connection to all."""
-        async with self.state.turn.here(), self._one() as run:
+        """From a pool that has one connection for all callers."""
+        async with self.state.turn.get(), self._one() as run:
             yield run
 
     @asynccontextmanager
     async def _one(self) -> AsyncIterator[Run]:
-        """It goes back to the pool, unless the call was cancelled or the connection lost: then it is closed.
+        """The connection returns to the pool. After a cancellation or a lost connection it is closed instead.
 
-        What was cancelled has then been ended by the server too, unless that did not answer.
+        Closing it makes the server end the cancelled statement, unless the server does not answer.
         """
         pool = self._pooling.pool
         connection = await self._take()
@@ -109,14 +99,14 @@ class Connections:
             yield partial(self._run, connection.driver_connection)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ConnectionLostError | asyncio.CancelledError):
-                await settled(_close(connection))
+                await finish_despite_cancellation(_close(connection))
             else:
                 await self._give_back(connection, pool)
             raise
         await self._give_back(connection, pool)
 
     async def change_schema(self, change: Callable[[Connection], None]) -> None:
-        """Let SQLAlchemy itself change the schema, in a transaction."""
+        """Let SQLAlchemy change the schema, in a transaction."""
         engine = self.engine.execution_options(isolation_level="READ COMMITTED")
 
         async def attempt() -> None:
@@ -125,14 +115,15 @@ class Connections:
                     await connection.run_sync(change)
 
         try:
-            await settled(attempt())
+            await finish_despite_cancellation(attempt())
         except StorageError as error:
             if type(error) is not StorageError:
                 raise
-            await settled(attempt())  # somebody else, who does not know our lock, was making them too
+            # Another process, which does not know our lock, may have created the same tables: try once more.
+            await finish_despite_cancellation(attempt())
 
     async def _take(self) -> PoolProxiedConnection:
-        """A connection from the pool, and not one that the server has closed while it lay there."""
+        """A connection from the pool, skipping those that the server has closed meanwhile."""
         while True:
             with explained(self.where, explain_connecting):
                 connection = await greenlet_spawn(self._open)
@@ -153,14 +144,14 @@ class Connections:
         if self._sets_autocommit:
             self._dialect.set_isolation_level(connection.dbapi_connection, "AUTOCOMMIT")
         if self._sets_autocommit and self.dialect == "sqlite":
-            # What belongs to a session goes with it, whether or not others on this engine care for that.
+            # Deleting a session must delete its rows, whatever other users of this engine have set.
             connection.info["foreign_keys"] = _pragma(connection, "foreign_keys")
             _pragma(connection, "foreign_keys=ON")
 
     async def _give_back(self, connection: PoolProxiedConnection, pool: Pool) -> None:
         if pool is self._pooling.pool:
             await greenlet_spawn(self._put_back, connection)
-        else:  # the engine was disposed of meanwhile, and that pool is nobody's
+        else:  # the engine was disposed of meanwhile, and has another pool now
             await _close(connection)
 
     def _put_back(self, connection: PoolProxiedConnection) -> None:
@@ -171,13 +162,13 @@ class Connections:
         connection.close()
 
     async def _run(self, driver: Any, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Run a text, which may hold several statements; the rows are those of the one that has some."""
+        """Run a text of one or more statements. Returns the rows of the last one that has rows."""
         rows: list[Row] = []
         for statement, order in _rendered(sql, self._dialect.paramstyle):
             values = parameters if order is None else [parameters[number] for number in order]
             with explained(self.where, explain):
                 async with asyncio.timeout(self._longest_call):
-                    rows = await self._speak(driver, statement, values) or rows
+                    rows = await self._execute(driver, statement, values) or rows
         return rows
 
 
@@ -186,32 +177,17 @@ def connections_on(engine: AsyncEngine) -> Connections:
     return Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
 
 
-async def settled(call: Coroutine[Any, Any, T]) -> T:
-    """Run a call to its end even if the caller is cancelled, who hears of that afterwards."""
-    task = asyncio.ensure_future(call)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        task.exception()  # marks it as seen
-        raise asyncio.CancelledError
-    return task.result()
-
-
 def name_of(url: URL) -> str:
-    """A URL as errors may show it: without the password, and without options, which may hold one too."""
+    """A URL for error messages: without the password, and without options, which may hold one too."""
     return url.set(query={}).render_as_string(hide_password=True)
 
 
 async def _close(connection: PoolProxiedConnection) -> None:
-    """Close a connection for good; the pool opens another when it needs one."""
+    """Close a connection. The pool opens another when it needs one."""
     try:
-        async with asyncio.timeout(_LONGEST_GOODBYE):
+        async with asyncio.timeout(_CLOSE_TIMEOUT):
             await greenlet_spawn(connection.invalidate)
-    except TimeoutError:  # the server does not answer, and the connection was cut
+    except TimeoutError:  # the server does not answer; the connection was dropped
         return
 
 
@@ -254,13 +230,13 @@ async def _by_cursor(driver: Any, sql: str, parameters: Sequence[Any]) -> list[R
         return list(await cursor.fetchall()) if cursor.description else []
 
 
-_Speak: TypeAlias = Callable[[Any, str, Sequence[Any]], Awaitable[list[Row]]]
-_SPEAK: dict[str, _Speak] = {"asyncpg": _by_asyncpg, "psycopg": _by_psycopg, "aiosqlite": _by_aiosqlite}
+_Execute: TypeAlias = Callable[[Any, str, Sequence[Any]], Awaitable[list[Row]]]
+_EXECUTE: dict[str, _Execute] = {"asyncpg": _by_asyncpg, "psycopg": _by_psycopg, "aiosqlite": _by_aiosqlite}
 
 
 @lru_cache(maxsize=512)
 def _rendered(sql: str, paramstyle: str) -> list[tuple[str, list[int] | None]]:
-    """The statements of a text as the driver wants them, each with the order it wants the parameters in."""
+    """The statements of a text in the parameter style of the driver, each with its order of parameters."""
     if paramstyle == "numeric_dollar":
         return [(_PARAMETER.sub(r"$\1", sql), None)]
     if paramstyle not in ("format", "pyformat"):
@@ -272,10 +248,10 @@ def _rendered(sql: str, paramstyle: str) -> list[tuple[str, list[int] | None]]:
 
 
 def _is_stale(driver: Any) -> bool:
-    """Whether the server has closed a connection that lay in the pool, told without asking the server.
+    """Whether the server has closed a pooled connection. Found out without a round trip.
 
-    Drivers hear of it only when the event loop or a statement reads from the socket. Nothing should wait
-    there to be read: if something does, it is the server's farewell.
+    Drivers notice it only when the event loop or a statement reads from the socket. An idle connection has
+    nothing to read: if there is something, it is the server's message that it closes the connection.
     """
     closed = getattr(driver, "is_closed", None) or getattr(driver, "closed", False)
     if closed() if callable(closed) else closed is True:

@@ -1,4 +1,4 @@
-"""Scripts on the connections of a database server."""
+"""The engine that runs scripts and queries on the connections of a database server."""
 
 import asyncio
 import random
@@ -6,38 +6,39 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from ...cancellation import finish_despite_cancellation
 from ...errors import ConnectionLostError, TransientError
-from ..garbage import collector_held_off
+from ..garbage import pause_garbage_collection
 from ..schema import Schema
 from ..scripts import Decode, MakeScript, Row, Script, Statement
 from ..sqlite.migrations import migrate as migrate_sqlite
-from .connections import Connections, Run, settled
+from .connections import Connections, Run
 from .metadata import create_missing_indexes, create_missing_tables, tables_with_indexes
 
 T = TypeVar("T")
 
-_LONG_READ = 2000  # rows: decoding more would hold up the event loop for some milliseconds
-_LONG_TEXT = 400_000  # characters, likewise
-_TRIES = 5  # of a transaction that met another
+_LONG_READ = 2000  # rows; decoding more would block the event loop for some milliseconds
+_LONG_TEXT = 400_000  # characters; the same
+_TRIES = 5  # of a transaction that the server rolled back because of a conflict with another
 
 
 class SQLAlchemyEngine:
-    """Runs scripts and queries on connections, which may be others in each event loop."""
+    """Runs scripts and queries on the connections of the running event loop."""
 
     def __init__(self, here: Callable[[], Connections], create_tables: bool) -> None:
         self.here = here
-        """Gives the connections of the running event loop."""
-        self._create_tables = create_tables
+        """Returns the connections of the running event loop."""
+        self._creates_tables = create_tables
 
     async def prepare(self, schema: Schema) -> None:
-        """Make the tables, where that was asked for."""
-        if self._create_tables:
+        """Create the missing tables, if the engine was opened with `create_tables`."""
+        if self._creates_tables:
             connections = self.here()
             if schema not in connections.state.prepared:
-                await self._make_tables(connections, schema)
+                await self._create_missing(connections, schema)
 
-    async def _make_tables(self, connections: Connections, schema: Schema) -> None:
-        async with connections.state.preparing.here():
+    async def _create_missing(self, connections: Connections, schema: Schema) -> None:
+        async with connections.state.preparing.get():
             if schema not in connections.state.prepared:
                 if connections.dialect == "sqlite":
                     await self._write(connections, migrate_sqlite(schema))
@@ -56,7 +57,7 @@ class SQLAlchemyEngine:
             except TransientError as error:
                 if type(error) is not TransientError:
                     raise
-                # It met another transaction and was rolled back; the other goes first.
+                # Rolled back because of a conflict: let the other transaction finish first.
                 await asyncio.sleep(random.uniform(0, 0.01 * attempt))
         return await self._write(connections, make_script())
 
@@ -64,11 +65,11 @@ class SQLAlchemyEngine:
         """Run one query and return what `decode` makes of its rows."""
         connections = self.here()
         try:
-            rows = await _undisturbed(connections, _run_alone(connections, sql, parameters))
+            rows = await _finish_on_sqlite(connections, _run_alone(connections, sql, parameters))
         except ConnectionLostError as error:
             if isinstance(error.__cause__, TimeoutError):
                 raise
-            rows = await _run_alone(connections, sql, parameters)  # a read may simply be made again
+            rows = await _run_alone(connections, sql, parameters)  # a read may be repeated
         if _is_long(rows):
             return await asyncio.to_thread(_decode_long, decode, rows)
         return decode(rows)
@@ -78,12 +79,12 @@ class SQLAlchemyEngine:
         if statement.alone and connections.dialect == "postgresql":
             rows = await _run_alone(connections, statement.sql, statement.parameters)
             return _result_of(script, rows)
-        return await _undisturbed(connections, _run_script(connections, script, statement))
+        return await _finish_on_sqlite(connections, _run_script(connections, script, statement))
 
 
-async def _undisturbed(connections: Connections, call: Coroutine[Any, Any, T]) -> T:
-    """A call that is not cancelled where it cannot be: SQLite's runs in a thread, and ends soon."""
-    return await (settled(call) if connections.dialect == "sqlite" else call)
+async def _finish_on_sqlite(connections: Connections, call: Coroutine[Any, Any, T]) -> T:
+    """Await a call. A call on SQLite is finished even if cancelled: its thread cannot be stopped."""
+    return await (finish_despite_cancellation(call) if connections.dialect == "sqlite" else call)
 
 
 async def _run_alone(connections: Connections, sql: str, parameters: Sequence[Any]) -> list[Row]:
@@ -92,7 +93,7 @@ async def _run_alone(connections: Connections, sql: str, parameters: Sequence[An
 
 
 async def _run_script(connections: Connections, script: Script[T], statement: Statement) -> T:
-    # SQLite would begin a transaction that reads first, and could then not be made to write.
+    # A plain BEGIN on SQLite starts a read transaction, which may fail to become a writing one.
     begin = "BEGIN IMMEDIATE" if connections.dialect == "sqlite" else "BEGIN"
     async with connections.one() as run:
         await run(begin)
@@ -116,17 +117,17 @@ async def _send_rows(run: Run, script: Script[T], statement: Statement) -> T:
 
 
 def _result_of(script: Script[T], rows: list[Row]) -> T:
-    """The result of a script after its last statement."""
+    """The result of a script, whose last statement gave these rows."""
     try:
         script.send(rows)
     except StopIteration as finished:
         result: T = finished.value
         return result
-    raise AssertionError("a statement that was to be alone is followed by another")
+    raise AssertionError("a statement marked `alone` is followed by another")
 
 
 def _decode_long(decode: Decode[T], rows: list[Row]) -> T:
-    with collector_held_off():
+    with pause_garbage_collection():
         return decode(rows)
 
 

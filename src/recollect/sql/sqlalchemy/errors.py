@@ -1,4 +1,4 @@
-"""What a database said, as one of our errors, with its own as the cause."""
+"""Errors of databases translated to ours, with the original as the cause."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -27,46 +27,46 @@ Explain: TypeAlias = Callable[[BaseException, str], BaseException]
 
 _MISSING_TABLES = (
     MissingTablesError,
-    "the tables are not there; run `recollect migrate`, or pass create_tables=True",
+    "the tables do not exist; run `recollect migrate`, or pass create_tables=True",
 )
-_ANOTHER_SHAPE = (
+_SCHEMA_MISMATCH = (
     SchemaMismatchError,
-    "the tables have another shape; `recollect migrate` may bring it up to date",
+    "the tables do not fit this version; `recollect migrate` may update them",
 )
-_REFUSED = (AccessDeniedError, "the server refused the user or the password")
-_NO_DATABASE = (NotADatabaseError, "there is no database of that name")
+_REFUSED = (AccessDeniedError, "the server rejected the user or the password")
+_NO_DATABASE = (NotADatabaseError, "no database of that name exists")
 _READ_ONLY = (ReadOnlyError, "the database is read-only")
 _DISK_FULL = (DiskFullError, "the server's disk is full; nothing was written")
-_NO_CONNECTION_LEFT = (DatabaseBusyError, "the server has no connection left")
-_HELD_TOO_LONG = (DatabaseBusyError, "others held the session too long; nothing was written")
-_MET_ANOTHER = (TransientError, "the transaction met another and was rolled back")
+_NO_CONNECTION_LEFT = (DatabaseBusyError, "the server accepts no more connections")
+_LOCK_TIMEOUT = (DatabaseBusyError, "another transaction held a lock for too long; nothing was written")
+_CONFLICT = (TransientError, "the transaction was rolled back because of a conflict with another")
 _STARTING = (UnreachableError, "the server is starting up or shutting down")
 _NOT_PREPARED = (
     StorageError,
-    "prepared statements do not survive on the way to the server; turn them off: behind PgBouncer, pass"
+    "prepared statements are lost between here and the server; turn them off: behind PgBouncer, pass"
     ' engine_kwargs={"connect_args": {"statement_cache_size": 0}} for asyncpg',
 )
 _NO_CONNECTION = (UnreachableError, "no connection can be made")
 _LOST = (ConnectionLostError, "the connection was lost")
 _TOO_LATE = (ConnectionLostError, "the server did not answer in time")
 
-# By SQLSTATE, whole or by its first characters: PostgreSQL, and what speaks its protocol.
+# By SQLSTATE, whole or by its first characters: PostgreSQL, and servers that speak its protocol.
 _BY_STATE: dict[str, Meaning] = {
     "42P01": _MISSING_TABLES,
-    "42703": _ANOTHER_SHAPE,
-    "42804": _ANOTHER_SHAPE,
-    "42883": _ANOTHER_SHAPE,
+    "42703": _SCHEMA_MISMATCH,
+    "42804": _SCHEMA_MISMATCH,
+    "42883": _SCHEMA_MISMATCH,
     "26000": _NOT_PREPARED,
     "42P05": _NOT_PREPARED,
     "28": _REFUSED,
     "3D": _NO_DATABASE,
-    "42501": (AccessDeniedError, "the user may not do this"),
+    "42501": (AccessDeniedError, "the user lacks the permission for this"),
     "25006": _READ_ONLY,
     "53100": _DISK_FULL,
     "53300": _NO_CONNECTION_LEFT,
-    "40": _MET_ANOTHER,
-    "55P03": _HELD_TOO_LONG,
-    "57014": _HELD_TOO_LONG,
+    "40": _CONFLICT,
+    "55P03": _LOCK_TIMEOUT,
+    "57014": _LOCK_TIMEOUT,
     "57P03": _STARTING,
     "57P": _LOST,
     "08": _LOST,
@@ -75,27 +75,27 @@ _BY_STATE: dict[str, Meaning] = {
 # By number: MySQL and MariaDB.
 _BY_NUMBER: dict[int, Meaning] = {
     1146: _MISSING_TABLES,
-    1054: _ANOTHER_SHAPE,
+    1054: _SCHEMA_MISMATCH,
     1044: _REFUSED,
     1045: _REFUSED,
     1698: _REFUSED,
     1049: _NO_DATABASE,
-    1142: (AccessDeniedError, "the user may not do this"),
+    1142: (AccessDeniedError, "the user lacks the permission for this"),
     1290: _READ_ONLY,
     1792: _READ_ONLY,
     1021: _DISK_FULL,
     1114: _DISK_FULL,
     1040: _NO_CONNECTION_LEFT,
     1203: _NO_CONNECTION_LEFT,
-    1205: _HELD_TOO_LONG,
-    1213: _MET_ANOTHER,
+    1205: _LOCK_TIMEOUT,
+    1213: _CONFLICT,
     1406: (StorageError, "an id is longer than its column"),
 }
 
-_NUMBERS_OF_CLIENTS = range(2000, 3000)
+_CLIENT_NUMBERS = range(2000, 3000)  # errors of the client library, not of the server
 
-# By what is said: libpq where it cannot connect, and SQLite.
-_WORDS_OF_LIBPQ: dict[str, Meaning] = {
+# By words of the message: libpq when it cannot connect, asyncpg, and SQLite.
+_LIBPQ_WORDS: dict[str, Meaning] = {
     "authentication failed": _REFUSED,
     "no password supplied": _REFUSED,
     "pg_hba.conf": _REFUSED,
@@ -104,24 +104,24 @@ _WORDS_OF_LIBPQ: dict[str, Meaning] = {
     "too many": _NO_CONNECTION_LEFT,
     "connection slots": _NO_CONNECTION_LEFT,
 }
-# A column of times is still text: asyncpg does not send the statement.
-_WORDS_OF_ASYNCPG: dict[str, Meaning] = {"expected str, got datetime": _ANOTHER_SHAPE}
-_WORDS_OF_SQLITE: dict[str, Meaning] = {
+# A column of times is still a text: asyncpg refuses the parameter.
+_ASYNCPG_WORDS: dict[str, Meaning] = {"expected str, got datetime": _SCHEMA_MISMATCH}
+_SQLITE_WORDS: dict[str, Meaning] = {
     "no such table": _MISSING_TABLES,
-    "no such column": _ANOTHER_SHAPE,
-    "has no column": _ANOTHER_SHAPE,
+    "no such column": _SCHEMA_MISMATCH,
+    "has no column": _SCHEMA_MISMATCH,
 }
 
 _PACKAGES = ("asyncpg", "psycopg", "sqlalchemy", "aiosqlite", "aiomysql", "asyncmy", "pymysql")
-_OF_CONNECTIONS = ("InterfaceError", "OperationalError", "InternalClientError")
+_CONNECTION_ERRORS = ("InterfaceError", "OperationalError", "InternalClientError")
 
 _UNFIT_PARAMETER = "22000"
-_QUOTING = ("22", "23")  # states whose messages may quote what was to be stored
+_QUOTING = ("22", "23")  # states whose messages may quote contents
 
 
 @contextmanager
 def explained(where: str, explain: Explain) -> Iterator[None]:
-    """Errors of a database that are raised within, as ours."""
+    """Translate errors of a database that are raised in the block to ours."""
     try:
         yield
     except Exception as error:
@@ -132,22 +132,22 @@ def explained(where: str, explain: Explain) -> Iterator[None]:
 
 
 def explain_connecting(error: BaseException, where: str) -> BaseException:
-    """An error from before anything was sent, as one of ours; what no database said stays as it is."""
+    """One of our errors for one raised while connecting. Returns other errors as they are."""
     if isinstance(error, exc.TimeoutError):
         return DatabaseBusyError(f"{where}: all connections of the pool are in use")
     ours = explain(error, where)
     if not isinstance(ours, ConnectionLostError):
         return ours
-    kind, meaning = _by_words(str(error), _WORDS_OF_LIBPQ) or _NO_CONNECTION
+    kind, meaning = _by_words(str(error), _LIBPQ_WORDS) or _NO_CONNECTION
     return kind(f"{where}: {meaning}")
 
 
 def explain(error: BaseException, where: str) -> BaseException:
-    """An error as one of ours; what no database said stays as it is."""
+    """One of our errors for an error of a database. Returns other errors as they are."""
     original = getattr(error, "orig", None) or error  # SQLAlchemy may have wrapped it
     if isinstance(original, sqlite3.Error):
-        return _of_sqlite(original, where)
-    if isinstance(original, StorageError) or not _is_of_database(original):
+        return _explain_sqlite(original, where)
+    if isinstance(original, StorageError) or not _is_database_error(original):
         return error
     kind, meaning = _meaning(original)
     return kind(f"{where}: {meaning}")
@@ -165,16 +165,16 @@ def _meaning(error: BaseException) -> Meaning:
         return _TOO_LATE if isinstance(error, TimeoutError) else _LOST
     number = error.args[0] if error.args else None
     if isinstance(number, int):
-        of_client = number in _NUMBERS_OF_CLIENTS
+        of_client = number in _CLIENT_NUMBERS
         return _BY_NUMBER.get(number) or (_LOST if of_client else (StorageError, f"{name} ({number})"))
     state = _state_of(error)
-    if state == _UNFIT_PARAMETER and (found := _by_words(str(error), _WORDS_OF_ASYNCPG)):
+    if state == _UNFIT_PARAMETER and (found := _by_words(str(error), _ASYNCPG_WORDS)):
         return found
     if state is not None:
         found = next((_BY_STATE[state[:n]] for n in (5, 3, 2) if state[:n] in _BY_STATE), None)
         return found or (StorageError, f"{name} ({state})")
-    # Without a word of the server, it is the connection: nobody knows what the server has done.
-    of_connection = any(kind.__name__ in _OF_CONNECTIONS for kind in type(error).__mro__)
+    # Without an error of the server it is the connection: whether the server has committed is unknown.
+    of_connection = any(kind.__name__ in _CONNECTION_ERRORS for kind in type(error).__mro__)
     return _LOST if of_connection else (StorageError, name)
 
 
@@ -183,12 +183,12 @@ def _state_of(error: BaseException) -> str | None:
     return state if isinstance(state, str) else None
 
 
-def _is_of_database(error: BaseException) -> bool:
+def _is_database_error(error: BaseException) -> bool:
     return isinstance(error, OSError) or type(error).__module__.split(".")[0] in _PACKAGES
 
 
-def _of_sqlite(error: sqlite3.Error, where: str) -> BaseException:
-    found = _by_words(str(error), _WORDS_OF_SQLITE)
+def _explain_sqlite(error: sqlite3.Error, where: str) -> BaseException:
+    found = _by_words(str(error), _SQLITE_WORDS)
     if found is None:
         return explain_sqlite(error, where)
     kind, meaning = found

@@ -1,7 +1,7 @@
-"""One engine for each URL, shared by the sessions that name it.
+"""The registry of engines, one for each URL and event loop, shared by the sessions of that URL.
 
-A driver's connections belong to the event loop that opened them, so there is one engine for each loop too. It
-is disposed of with the last session that uses it, or when its loop ends.
+A driver's connections belong to the event loop that opened them, so each loop has an engine of its own. It is
+disposed of with the last session that uses it, or when its loop ends.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Mapping
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import Any
 
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from ...errors import MissingExtraError
+from ...event_loops import Lifetime, PerLoop
 from ...private_files import create_private
 from ..urls import check_supported
 from .connections import Connections, EngineState
@@ -28,85 +29,57 @@ from .engine import SQLAlchemyEngine
 _LONGEST_CALL = 60  # seconds
 _LONGEST_CONNECT = 10
 _SQLITE_BUSY = 60
-# No overflow: it would be opened and closed again with each burst of calls.
+# No overflow: its connections would be opened and closed again with each burst of calls.
 _POOL = {"pool_size": 10, "max_overflow": 0}
 _POOL_OPTIONS = {"pool", "poolclass", "pool_size", "max_overflow"}
 
 
-class Opened(NamedTuple):
-    """The connections of one event loop, and what closes them when it ends."""
-
-    connections: Connections
-    disposal: AsyncGenerator[None]
-
-
 class EnginesOfURL:
-    """The engines of one URL, one for each event loop, and how many use them."""
+    """The engines of one URL, one for each event loop, and the number of their users."""
 
     def __init__(self, url: URL, options: Mapping[str, Any]) -> None:
         self.url = url
         self.users = 0
         self._options = options
-        self._opened: dict[asyncio.AbstractEventLoop, Opened] = {}
         self.is_private = _is_in_memory(url)
         if self.is_private:
-            self._keep_in_memory()
+            self._keep_memory_database()
+        self._opened = PerLoop(partial(_open, self.url, self._options), _dispose, _abandon)
 
     def here(self) -> Connections:
         """The connections of the running event loop."""
-        loop = asyncio.get_running_loop()
-        found = self._opened.get(loop)
-        if found is None:
-            self._forget_ended_loops()
-            found = self._opened[loop] = _open(self.url, self._options)
-        return found.connections
+        return self._opened.get()
 
     @property
     def engine(self) -> AsyncEngine:
-        """The engine of the running event loop; where none runs, one that no session uses."""
+        """The engine of the running event loop. Without a loop, an engine that no session uses."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._engine_of_no_loop
+            return self._engine_without_loop
         return self.here().engine
 
     @cached_property
-    def _engine_of_no_loop(self) -> AsyncEngine:
+    def _engine_without_loop(self) -> AsyncEngine:
         return _create_engine(self.url, self._options, dict(self._options.get("connect_args", {})))
 
-    def forget(self) -> AsyncGenerator[None] | None:
-        """Close what other loops have open, each in its own time; returns what closes that of this loop."""
-        try:
-            mine = self._opened.pop(asyncio.get_running_loop(), None)
-        except RuntimeError:  # no loop is running
-            mine = None
-        self._opened.clear()  # the loops close generators that nobody has any more
-        return None if mine is None else mine.disposal
+    def forget(self) -> Lifetime | None:
+        """Forget all engines, and return the lifetime of this loop's. Other loops close their own soon."""
+        return self._opened.forget_all()
 
-    def leave_to_parent(self) -> object:
-        """After a fork: what the parent has open, to be held for ever, for it must not be closed here."""
-        opened, self._opened = self._opened, {}
-        return opened
-
-    def _keep_in_memory(self) -> None:
-        """Hold a database in memory for as long as it has users, whichever loops come and go."""
+    def _keep_memory_database(self) -> None:
+        """Keep a database in memory alive while it has users, whichever event loops end meanwhile."""
         name = f"file:recollect-{id(self)}"
         keeper = sqlite3.connect(f"{name}?mode=memory&cache=shared", uri=True, check_same_thread=False)
         weakref.finalize(self, keeper.close)
         self.url = self.url.set(database=name, query={"mode": "memory", "cache": "shared", "uri": "true"})
-        # Connections to such a database do not wait for each other; with one there is nobody to wait for.
+        # One connection only: others would fail instead of waiting for each other on such a database.
         pool = {"poolclass": AsyncAdaptedQueuePool, "pool_size": 1, "max_overflow": 0}
         self._options = {**self._options, **pool}
 
-    def _forget_ended_loops(self) -> None:
-        for loop in list(self._opened):
-            if loop.is_closed():
-                ended = self._opened.pop(loop)
-                ended.connections.engine.sync_engine.dispose(close=False)
-
 
 class SharedEngine(SQLAlchemyEngine):
-    """One use of the engines of a URL."""
+    """One user of the engines of a URL."""
 
     def __init__(self, engines: EnginesOfURL, create_tables: bool) -> None:
         super().__init__(engines.here, create_tables)
@@ -124,26 +97,34 @@ class SharedEngine(SQLAlchemyEngine):
         return {"used": pool.checkedout(), "idle": pool.checkedin(), "most": pool.size()}
 
 
-def _open(url: URL, options: Mapping[str, Any]) -> Opened:
-    connect_args = {**_bounds(url), **options.get("connect_args", {})}
+def _open(url: URL, options: Mapping[str, Any]) -> Connections:
+    connect_args = {**_timeouts(url), **options.get("connect_args", {})}
     longest_call = None if url.get_driver_name() == "asyncpg" else connect_args.pop("command_timeout", None)
     engine = _create_engine(url, options, connect_args)
-    connections = Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
-    return Opened(connections, _started(_dispose_when_loop_ends(engine)))
+    return Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
+
+
+async def _dispose(connections: Connections) -> None:
+    await connections.engine.dispose()
+
+
+def _abandon(connections: Connections) -> None:
+    """The loop of the connections was closed, so they cannot be closed in it."""
+    connections.engine.sync_engine.dispose(close=False)
 
 
 def _create_engine(url: URL, options: Mapping[str, Any], connect_args: dict[str, Any]) -> AsyncEngine:
-    """It connects when it is first used."""
+    """An engine with our defaults. It connects when it is first used."""
     engine = create_async_engine(
         url,
         **{
-            "hide_parameters": True,  # they are contents
+            "hide_parameters": True,  # parameters are contents
             "pool_pre_ping": url.get_backend_name() in ("mysql", "mariadb"),
             **({} if _POOL_OPTIONS & options.keys() else _POOL),
             **options,
             "connect_args": connect_args,
             "isolation_level": "AUTOCOMMIT",  # our own statements begin and end transactions
-            "pool_reset_on_return": None,  # so none is left to be ended
+            "pool_reset_on_return": None,  # so the pool has none to end
         },
     )
     if engine.dialect.name == "sqlite":
@@ -152,8 +133,8 @@ def _create_engine(url: URL, options: Mapping[str, Any], connect_args: dict[str,
     return engine
 
 
-def _bounds(url: URL) -> dict[str, int]:
-    """What keeps a call from hanging for ever, as the driver calls it; `command_timeout` is ours for some."""
+def _timeouts(url: URL) -> dict[str, int]:
+    """The timeouts in the words of the driver. Most have no `command_timeout`: we apply it ourselves."""
     match url.get_backend_name(), url.get_driver_name():
         case "postgresql", "asyncpg":
             return {"timeout": _LONGEST_CONNECT, "command_timeout": _LONGEST_CALL}
@@ -163,26 +144,9 @@ def _bounds(url: URL) -> dict[str, int]:
             return {"connect_timeout": _LONGEST_CONNECT, "command_timeout": _LONGEST_CALL}
 
 
-def _started(generator: AsyncGenerator[None]) -> AsyncGenerator[None]:
-    """A generator that stands at its yield, without waiting for it: the loop knows of it from then on."""
-    try:
-        generator.asend(None).send(None)
-    except StopIteration:
-        return generator
-    raise AssertionError("it waits for something before its yield")
-
-
-async def _dispose_when_loop_ends(engine: AsyncEngine) -> AsyncGenerator[None]:
-    """Waits, once started, for its loop to shut down: asyncio closes the generators of a loop then."""
-    try:
-        yield
-    finally:
-        await engine.dispose()
-
-
 def _create_file(_: Any, __: Any, arguments: list[Any], ___: Any) -> None:
-    """Create the file with mode 0600 before the driver creates it with another."""
-    if not arguments[0].startswith("file:"):  # a URI, which may name a database in memory
+    """Create the file with mode 0600 before the driver creates it with another mode."""
+    if not arguments[0].startswith("file:"):  # a URI may name a database in memory
         create_private(arguments[0])
 
 
@@ -206,14 +170,14 @@ _ASYNC_DRIVERS = {
 
 
 def checked_url(url: str) -> URL:
-    """The URL with an async driver that is installed; a `ValueError` says what is wrong with it."""
+    """The URL with an async driver that is installed. Raises `ValueError` if it is invalid."""
     try:
         parsed = make_url(url)
         parsed = parsed.set(drivername=_ASYNC_DRIVERS.get(parsed.drivername, parsed.drivername))
         dialect = parsed.get_dialect(_is_async=True)
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # Without its cause, which may quote the URL with its password.
-        raise ValueError("not the URL of a database, such as postgresql://user@host/name") from None
+        # The cause is dropped, because it may quote the URL with its password.
+        raise ValueError("not a database URL, such as postgresql://user@host/name") from None
     check_supported(dialect.name)
     if not dialect.is_async:
         raise ValueError(f"{parsed.drivername} is not an async driver; use postgresql+asyncpg or another")
@@ -233,30 +197,27 @@ def _is_in_memory(url: URL) -> bool:
 # --- the registry ---
 
 _shared: dict[tuple[str, str], EnginesOfURL] = {}
-_alive: weakref.WeakSet[EnginesOfURL] = weakref.WeakSet()
 _lock = threading.RLock()
-_inherited: list[object] = []
 
 
 def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) -> SharedEngine:
-    """The shared engine of a URL with these options, counted as used once more.
+    """The shared engine of a URL with these options, for one more user.
 
-    A database in memory is not shared: each use gets its own.
+    A database in memory is not shared: each user gets its own.
     """
     key = (url, repr(sorted(options.items())))
     with _lock:
         engines = _shared.get(key)
         if engines is None:
             engines = EnginesOfURL(checked_url(url), options)
-            _alive.add(engines)
             if not engines.is_private:
                 _shared[key] = engines
         engines.users += 1
         return SharedEngine(engines, create_tables)
 
 
-def release_shared(shared: SharedEngine) -> AsyncGenerator[None] | None:
-    """Count one use less. After the last, other loops close what they have open; returns what closes ours."""
+def release_shared(shared: SharedEngine) -> Lifetime | None:
+    """Remove one user. After the last one all engines are closed: see `EnginesOfURL.forget`."""
     engines = shared.engines
     with _lock:
         engines.users -= 1
@@ -268,10 +229,8 @@ def release_shared(shared: SharedEngine) -> AsyncGenerator[None] | None:
 
 
 def _after_fork_in_child() -> None:
-    """A child must not speak on the connections of its parent, nor close them; it makes its own."""
     global _lock
     _lock = threading.RLock()
-    _inherited.extend(engines.leave_to_parent() for engines in _alive)
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,9 +1,10 @@
-"""Times and JSON documents on their way to PostgreSQL and back.
+"""Conversion of times and JSON documents for the drivers of PostgreSQL.
 
 Scripts pass texts (`sql/columns.py`), the same for every database. PostgreSQL has `timestamptz` and `jsonb`
-columns. Parameters are converted here, for each driver, and nowhere else.
+columns. Only this module converts parameters, for each driver.
 
-asyncpg writes the first and the last microsecond of the calendar as `-infinity` and `infinity`, so all do.
+asyncpg writes the first and the last microsecond of the calendar as `-infinity` and `infinity`. Parameters
+for psycopg are converted in the same way.
 """
 
 import json
@@ -16,16 +17,16 @@ from typing import Any
 
 from ..columns import ColumnJSON, ColumnTime, StoredTime, time_from_column
 
-# jsonb refuses NUL, halves of surrogate pairs and NaN, and writes some numbers another way.
-# A match within a string is harmless: the document is then stored as a string, and still comes back.
+# `jsonb` rejects NUL, lone surrogates and NaN, and changes the form of some numbers. A match within a string
+# is harmless: the document is then stored as a JSON string, and still read back unchanged.
 _UNFIT_FOR_JSONB = re.compile(
     r"""
       \\u0000 | [\0\ud800-\udfff]
-    | \\\\u[dD]                                                     # may hide a half from the next two
-    | \\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])              # a first half without its second
-    | (?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]             # a second half without its first
+    | \\\\u[dD]                                                     # may hide a surrogate from the next two
+    | \\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])              # a high surrogate alone
+    | (?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]             # a low surrogate alone
     | (?<=[\[:,\ ])-?(?:NaN|Infinity)
-    | (?<=[\[:,\ ])(?:-?\d+(?:\.\d+)?[eE][+-]?\d+|-0\.0)(?=[\],}])  # jsonb gives 1e+16 back as an integer
+    | (?<=[\[:,\ ])(?:-?\d+(?:\.\d+)?[eE][+-]?\d+|-0\.0)(?=[\],}])  # jsonb returns 1e+16 as an integer
     """,
     re.VERBOSE,
 )
@@ -37,21 +38,21 @@ _INFINITE_MICROSECONDS = {-(2**63): _FIRST, 2**63 - 1: _LAST}
 
 
 def to_asyncpg(parameters: Sequence[Any]) -> Sequence[Any]:
-    """Parameters as asyncpg takes them: times as `datetime`."""
+    """Parameters for asyncpg: times as `datetime`."""
     return [
         _TO_ASYNCPG[kind](value) if (kind := type(value)) in _TO_ASYNCPG else value for value in parameters
     ]
 
 
 def to_psycopg(parameters: Sequence[Any]) -> Sequence[Any]:
-    """Parameters as psycopg takes them: PostgreSQL itself parses times."""
+    """Parameters for psycopg: times as texts, which PostgreSQL parses."""
     return [
         _TO_PSYCOPG[kind](value) if (kind := type(value)) in _TO_PSYCOPG else value for value in parameters
     ]
 
 
 def to_jsonb(document: str) -> str:
-    """A document as `jsonb` can hold it: as it is, or as a JSON string with its text."""
+    """A document that `jsonb` can hold: unchanged, or as a JSON string of its text."""
     return json.dumps(document) if _UNFIT_FOR_JSONB.search(document) else document
 
 
@@ -69,11 +70,11 @@ _TO_PSYCOPG: dict[type, Callable[[Any], Any]] = {
 
 @cache
 def psycopg_loaders() -> dict[str, type]:
-    """What reads our types for psycopg, by their names.
+    """Loaders of psycopg for times and documents, by the name of the type.
 
-    From their binary form, which the time zone and the date style of the server do not change. psycopg's own
-    loader of times fails near the years 1 and 9999 where the server's zone is not UTC. Documents stay texts,
-    which `json_from_column` parses.
+    They read the binary form, which does not depend on the time zone and the date style of the server.
+    psycopg's own loader of times fails near the years 1 and 9999 if the server's zone is not UTC. Documents
+    stay texts, which `json_from_column` parses.
     """
     from psycopg.adapt import Buffer, Loader
     from psycopg.pq import Format
@@ -91,6 +92,6 @@ def psycopg_loaders() -> dict[str, type]:
         format = Format.BINARY
 
         def load(self, data: Buffer) -> str:
-            return bytes(data[1:]).decode()  # after the version of the format
+            return bytes(data[1:]).decode()  # after the byte of the format version
 
     return {"timestamptz": TimeLoader, "jsonb": DocumentLoader}

@@ -1,4 +1,4 @@
-"""Opening connections, running scripts on them, waiting for locks, and saying what went wrong."""
+"""Connections to a SQLite file: how they are opened, run scripts, wait for locks, and report errors."""
 
 import os
 import random
@@ -23,17 +23,17 @@ from ..scripts import Row, Script, Statement
 T = TypeVar("T")
 
 FAULTS = (sqlite3.Error, OSError, MemoryError, UnicodeDecodeError)
-"""Errors of a database: a damaged file may ask for too much memory, or be quoted where it is no text."""
+"""Errors of a database. A damaged file may also demand too much memory, or hold bytes that are no text."""
 
 _DAMAGED = "the file is damaged"
-_QUOTING = "Could not decode"  # so begins what is said of a text that is none; then comes the text
+_QUOTING = "Could not decode"  # the beginning of an error of sqlite3 that goes on to quote the stored bytes
 _FIRST_WAIT = 0.0002
 _LONGEST_WAIT = 0.01
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How a database file is used; sessions with the same options share one engine."""
+    """Options of a database file. Sessions with the same file and options share one engine."""
 
     durability: Literal["full", "normal"] = "full"
     busy_timeout: float = 60.0
@@ -46,29 +46,30 @@ class EngineOptions:
 
 
 def connect_file(path: str) -> sqlite3.Connection:
-    """A bare connection to a file, which is created with mode 0600 if it does not exist."""
+    """A connection without settings to a file, which is created with mode 0600 if it does not exist."""
     create_private(path)
     return connect(path)
 
 
 class ImmutableConnection(sqlite3.Connection):
-    """A connection that takes the file as it is now. It must not be used for longer than one read."""
+    """A connection that does not see later changes of the file. Use it for one read only."""
 
 
 def connect_reader(
     path: str, connect_usually: Callable[[str], sqlite3.Connection] = connect_file
 ) -> sqlite3.Connection:
-    """A connection that reads a file, also where nothing can be written beside it.
+    """A connection that reads a file, even in a folder that is read-only.
 
-    SQLite needs to write a shared index to read a file in WAL mode. Where it cannot, and there is no log, the
-    file alone holds everything.
+    To read a file in WAL mode, SQLite needs to write a shared index beside it. Where it cannot, and there is
+    no log, the file alone holds all data and is opened as immutable. If there is a log, raises
+    `ReadOnlyError`.
     """
     connection = connect_usually(path)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
     except sqlite3.Error as error:
         if not (_cannot_write_beside(error) and os.path.isfile(path)):
-            return connection  # the error is raised again by what is to be read
+            return connection  # the first read raises the error again
         connection.close()
         return _connect_immutable(path)
     return connection
@@ -83,8 +84,8 @@ def _connect_immutable(path: str) -> sqlite3.Connection:
     log = Path(f"{path}-wal")
     if log.exists() and log.stat().st_size:
         raise ReadOnlyError(
-            f"{path} has a write-ahead log, which can be read only where its folder can be written to:"
-            " copy both files to such a folder"
+            f"{path} has a write-ahead log, which SQLite can read only if the folder is writable:"
+            " copy both files to a writable folder"
         )
     address = f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1"
     return sqlite3.connect(
@@ -97,18 +98,18 @@ def _connect_immutable(path: str) -> sqlite3.Connection:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A bare connection. It never waits for a lock inside SQLite: `wait_for_lock` does that, and better."""
+    """A connection without settings. It never waits for a lock inside SQLite: use `wait_for_lock`."""
     return sqlite3.connect(
         path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
     )
 
 
 def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
-    """The connection that writes: WAL, foreign keys, and the durability asked for."""
+    """The connection that writes, with WAL, foreign keys, and the durability of the options."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     connection = connect_file(path)
     try:
-        # Switching to WAL needs the file alone for a moment, whatever SQLite's own timeout says.
+        # Switching to WAL needs an exclusive lock for a moment, and ignores SQLite's own timeout.
         wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)
         connection.execute(f"PRAGMA synchronous={options.durability.upper()}")
         connection.execute("PRAGMA foreign_keys=ON")
@@ -122,12 +123,12 @@ def execute(connection: sqlite3.Connection, statement: Statement) -> list[Row]:
     """Run one statement and fetch all its rows."""
     try:
         return connection.execute(statement.sql, statement.parameters).fetchall()
-    except (MemoryError, UnicodeDecodeError) as error:  # here they are the file's, and not a caller's
+    except (MemoryError, UnicodeDecodeError) as error:  # raised here, they mean that the file is damaged
         raise sqlite3.DatabaseError(_DAMAGED) from error
 
 
 def run_script(connection: sqlite3.Connection, script: Script[T]) -> T:
-    """Run a script to its end, inside a transaction that the caller has begun."""
+    """Run a script to its end and return its result. The caller has begun the transaction."""
     try:
         statement = next(script)
         while True:
@@ -140,7 +141,7 @@ def run_script(connection: sqlite3.Connection, script: Script[T]) -> T:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether another connection holds what this one needs."""
+    """Whether the error means that another connection holds a lock that this one needs."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -150,10 +151,10 @@ def wait_for_lock(
     timeout: float,
     between: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> T:
-    """Call `attempt` until the lock it needs is free; `between` is entered while sleeping.
+    """Call `attempt` until the lock that it needs is free, or the timeout has passed.
 
-    The waits are short and random. SQLite's own grow to 100 ms, which starves a process that
-    competes with busy ones.
+    `between` is entered while it sleeps. The waits are short and random: SQLite's own waits grow to 100 ms,
+    which starves a process that competes with busy ones.
     """
     deadline = time.monotonic() + timeout
     wait = _FIRST_WAIT
@@ -169,7 +170,7 @@ def wait_for_lock(
 
 
 def explain(error: BaseException, path: str) -> BaseException:
-    """The error as one of ours, with SQLite's own as its cause; what is no database error stays."""
+    """One of our errors, caused by SQLite's. Returns an error that is not the database's as it is."""
     if isinstance(error, OSError):
         explained: StorageError = NotADatabaseError(f"cannot open {path}: {error.strerror or error}")
     elif isinstance(error, MemoryError | UnicodeDecodeError):
@@ -184,7 +185,7 @@ def explain(error: BaseException, path: str) -> BaseException:
 
 
 def quote_nothing(error: BaseException) -> None:
-    """Take what was stored out of an error's words, which may be logged."""
+    """Remove stored contents from the message of an error, because it may be logged."""
     if str(error).startswith(_QUOTING):
         error.args = (_DAMAGED,)
 
@@ -192,7 +193,7 @@ def quote_nothing(error: BaseException) -> None:
 def _explain_code(code: int, message: str, path: str) -> StorageError:
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return DatabaseBusyError(f"{path} was in use by others for too long; nothing was written")
+            return DatabaseBusyError(f"{path} was locked by other writers for too long; nothing was written")
         case sqlite3.SQLITE_FULL:
             return DiskFullError(f"no space left to write to {path}; nothing was written")
         case sqlite3.SQLITE_READONLY:

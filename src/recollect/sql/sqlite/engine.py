@@ -1,7 +1,6 @@
-"""One database file in one process: one writer that shares commits, a few readers.
+"""The engine of one database file in one process: one writer that groups commits, and a few readers.
 
-Sessions are handles on an engine. Small reads run where they are called, because a hop to a thread
-costs more than they do; what takes longer moves to a thread, with the rows read so far.
+Sessions are handles on an engine.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from .connection import (
 )
 from .fetcher import LONG_READS, Fetcher, run_on_waiting_thread
 from .migrations import check_tables, is_migrated, migrate
-from .read_only import is_outdated, stand_in, tables_of
+from .read_only import create_stand_ins, is_outdated, tables_of
 from .readers import Readers
 from .writer import Writer
 
@@ -37,7 +36,7 @@ LINGER_SECONDS = 0.25
 
 
 class FileEngine:
-    """The engine of a database file. Made by `registry.acquire_engine`, one for each file and process."""
+    """The engine of a database file. `registry.acquire_engine` creates one for each file and process."""
 
     def __init__(
         self,
@@ -48,10 +47,10 @@ class FileEngine:
     ) -> None:
         self.path = path
         self.options = options
-        self.handles = 0  # sessions that use it; the registry counts them
+        self.handles = 0  # sessions that use the engine, counted by the registry
         self._prepared: set[Schema] = set()
         self._identity: tuple[int, int] | None = None
-        self._stand_ins: dict[str, list[str]] = {}  # of a read-only file: tables that it may lack
+        self._stand_ins: dict[str, list[str]] = {}  # tables that a read-only file may lack
         self._try_retire_engine = try_retire
         self._writer = Writer(
             path, options, self._writer_connection, before_waiting, self._try_retire, LINGER_SECONDS
@@ -64,10 +63,10 @@ class FileEngine:
         self.fetch = self._fetcher.fetch
 
     async def prepare(self, schema: Schema) -> None:
-        """See to it that the tables are there and have the right shape."""
+        """Create or migrate the tables if needed. Raises `SchemaMismatchError` if tables do not fit."""
         if schema in self._prepared:
             return
-        # Whoever only reads a file that is ready must not wait for those who write to it.
+        # A caller that only reads a migrated file must not wait for writers.
         if not await run_on_waiting_thread(partial(self._is_ready, schema)):
             try:
                 await self._writer.run(partial(migrate, schema))
@@ -76,15 +75,15 @@ class FileEngine:
         self._prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
-        """Run a script in a durable transaction, which it may share with others, and return its result."""
+        """Run a script in a durable transaction and return its result. Scripts may share the transaction."""
         return await self._writer.run(make_script)
 
     async def vacuum(self) -> None:
-        """Write the file anew, so that nothing of what was deleted is left in it or in its log."""
+        """Rewrite the file and empty its log, so that no deleted data is left in them."""
         await asyncio.to_thread(self._vacuum)
 
     def _vacuum(self) -> None:
-        self._writer.pause()  # nobody writes here meanwhile, and a fork waits
+        self._writer.pause()  # no writes in this process meanwhile; a fork waits
         try:
             with closing(connect_writer(self.path, self.options)) as connection:
                 wait_for_lock(lambda: connection.execute("VACUUM"), self.options.busy_timeout)
@@ -95,37 +94,37 @@ class FileEngine:
             self._writer.resume()
 
     def need(self, needed: bool) -> bool:
-        """Say whether any session uses the file, to close it soon if none does; tells whether it is open."""
+        """Set whether any session uses the file: else it is closed soon. Returns whether it is open."""
         is_open = self._writer.is_running or self._fetcher.readers.is_used
         self._writer.need(needed, linger=is_open)
         return is_open
 
     def wake(self) -> None:
-        """Let the writer look whether it is still needed. Never waits."""
+        """Make the writer check whether it is still needed. Never waits."""
         self._writer.wake()
 
     def is_replaced(self) -> bool:
-        """Whether the path now leads to another file than the one that was opened, or to none."""
+        """Whether the path no longer leads to the file that was opened."""
         return self._identity is not None and self._identity != _identity_of(self.path)
 
     def close(self) -> None:
-        """Finish what is waiting and close everything."""
+        """Run the waiting scripts and close all connections."""
         self._writer.stop()
         self._fetcher.readers.empty()
 
     def before_fork(self) -> None:
-        """Have no connection open while the process forks: SQLite's locks do not survive it."""
+        """Close all connections before a fork: SQLite's locks do not survive it."""
         self._writer.pause()
         self._fetcher.readers.pause()
         self._fetcher.readers.empty()
 
     def after_fork_in_parent(self) -> None:
-        """Go on as before; connections are opened again when needed."""
+        """Continue. Connections are opened again when needed."""
         self._fetcher.readers.resume()
         self._writer.resume()
 
     def after_fork_in_child(self) -> None:
-        """Start anew: threads and locks of the parent do not exist here."""
+        """Start without threads and locks: those of the parent do not exist in the child."""
         self._writer.reset()
         self._start_reading()
 
@@ -136,7 +135,7 @@ class FileEngine:
         return True
 
     def _writer_connection(self, last: sqlite3.Connection | None) -> sqlite3.Connection:
-        """The connection to write on: the last one, unless the file was replaced under it."""
+        """The connection to write on: the last one, or a new one if the file was replaced."""
         if last is not None:
             if not self.is_replaced():
                 return last
@@ -153,7 +152,7 @@ class FileEngine:
         return connection
 
     def _is_ready(self, schema: Schema) -> bool:
-        """Whether the tables are there with all that belongs to them; if not, it is not told why."""
+        """Whether all steps of the schema have run in the file. `False` also if the file cannot be read."""
         identity = _identity_of(self.path)
         if identity is None or not os.path.isfile(self.path):
             return False
@@ -167,14 +166,14 @@ class FileEngine:
         return ready
 
     def _prepare_reading(self, schema: Schema) -> None:
-        """Make a file readable that cannot be written to: tables that it lacks are empty."""
+        """Prepare a read-only file for reading: empty stand-ins replace the tables that it lacks."""
         tables = tables_of(schema)
         with self._fetcher.connection() as connection:
             run_script(connection, check_tables(schema, must_exist=False))
             if is_outdated(connection, tables):
                 raise ReadOnlyError(
-                    f"{self.path} was written by an older version and cannot be brought up to date here:"
-                    " open it once where it can be written to"
+                    f"{self.path} was written by an older version and is read-only, so it cannot be migrated:"
+                    " open it once where it is writable"
                 )
         self._stand_ins |= tables
         self._fetcher.readers.empty()
@@ -183,7 +182,7 @@ class FileEngine:
         connection = connect_reader(self.path)
         try:
             if self._stand_ins:
-                stand_in(connection, self._stand_ins)
+                create_stand_ins(connection, self._stand_ins)
         except BaseException:
             connection.close()
             raise
@@ -197,7 +196,7 @@ def _migrate_alone(connection: sqlite3.Connection, schema: Schema, busy_timeout:
 
 
 def _empty_log(connection: sqlite3.Connection) -> None:
-    """Move the log into the file and cut it off; while others read from it, it counts as locked."""
+    """Move the log into the file and truncate it. Raises a busy error while others read from the log."""
     ((is_busy_now, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if is_busy_now:
         error = sqlite3.OperationalError("others read from the log")

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from ..garbage import collector_held_off
+from ..garbage import pause_garbage_collection
 from ..scripts import Decode, LongQuery, Row
 from .connection import FAULTS, EngineOptions, explain, is_busy, wait_for_lock
 from .readers import Readers
@@ -73,7 +73,7 @@ class Fetcher:
         """Finish a query on a thread. The thread owns the connection, even if the caller is cancelled."""
 
         def finish() -> T:
-            with collector_held_off():
+            with pause_garbage_collection():
                 try:
                     rows.extend(cursor.fetchall())
                 except FAULTS as error:
@@ -105,7 +105,7 @@ class Fetcher:
     def _fetch_all(
         self, connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], decode: Decode[T]
     ) -> T:
-        with collector_held_off():
+        with pause_garbage_collection():
             rows = wait_for_lock(lambda: connection.execute(sql, parameters).fetchall(), self._busy_timeout)
             return decode(rows)
 

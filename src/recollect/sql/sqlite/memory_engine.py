@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class MemoryEngine:
-    """A private database in memory: one connection, no thread, gone when it is closed."""
+    """A private database in memory, on one connection and without a thread. Closing it deletes the data."""
 
     def __init__(self, options: EngineOptions) -> None:
         self._readers = Readers(_connect_in_memory, 1)
@@ -26,7 +26,7 @@ class MemoryEngine:
         self.fetch = self._fetcher.fetch
 
     async def prepare(self, schema: Schema) -> None:
-        """Make the tables."""
+        """Create the tables."""
         if schema not in self._prepared:
             await self.write(partial(migrate, schema))
             self._prepared.add(schema)
@@ -42,7 +42,7 @@ class MemoryEngine:
             self._readers.give_back(connection)
 
     async def vacuum(self) -> None:
-        """Leave nothing of what was deleted in memory."""
+        """Rewrite the database, so that no deleted data is left in it."""
         await run_on_waiting_thread(self._vacuum)
 
     def _vacuum(self) -> None:
@@ -50,7 +50,11 @@ class MemoryEngine:
             connection.execute("VACUUM")
 
     async def _write_in_turn(self, make_script: MakeScript[T]) -> T:
-        """Wait for the connection. A cancelled call did not happen, unless it had the connection by then."""
+        """Wait for the connection, then write.
+
+        A call that is cancelled while it waits writes nothing. If it has the connection already, the write is
+        finished before the cancellation is raised.
+        """
         turn = _Turn()
         writing = asyncio.ensure_future(
             run_on_waiting_thread(partial(self._write_waiting, turn, make_script))
@@ -58,7 +62,7 @@ class MemoryEngine:
         try:
             return cast(T, await asyncio.shield(writing))
         except asyncio.CancelledError:
-            if not turn.give_up():
+            if not turn.cancel():
                 await asyncio.wait([writing])
             raise
 
@@ -67,40 +71,40 @@ class MemoryEngine:
             return _run_in_transaction(connection, make_script) if turn.begin() else None
 
     def close(self) -> None:
-        """Forget everything."""
+        """Close the connection. The data is gone then."""
         self._readers.empty()
 
     def before_fork(self) -> None:
-        """Have nobody use the connection while the process forks. It is memory, and is there in both."""
+        """Wait until the connection is free. Both processes then have a copy of the memory."""
         self._readers.pause()
 
     def after_fork_in_parent(self) -> None:
-        """Go on as before."""
+        """Continue."""
         self._readers.resume()
 
     def after_fork_in_child(self) -> None:
-        """Go on with a copy."""
+        """Continue with the copy."""
         self._readers.restart()
 
 
 class _Turn:
-    """A write that waits its turn: whoever comes first, it begins or is given up."""
+    """A write that waits: either it begins first, or it is cancelled first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._begun = self._given_up = False
+        self._begun = self._cancelled = False
 
     def begin(self) -> bool:
-        """Whether it may begin: nobody gave it up."""
+        """Begin the write. `False` if it was cancelled before."""
         with self._lock:
-            self._begun = not self._given_up
+            self._begun = not self._cancelled
             return self._begun
 
-    def give_up(self) -> bool:
-        """Whether it was given up in time: it has not begun."""
+    def cancel(self) -> bool:
+        """Cancel the write. `False` if it has begun already."""
         with self._lock:
-            self._given_up = not self._begun
-            return self._given_up
+            self._cancelled = not self._begun
+            return self._cancelled
 
 
 def _run_in_transaction(connection: sqlite3.Connection, make_script: MakeScript[T]) -> T:

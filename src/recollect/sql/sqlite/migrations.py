@@ -1,4 +1,4 @@
-"""Taking the steps of a schema in a SQLite file, each once."""
+"""The steps of a schema in a SQLite file. Each runs once and is recorded."""
 
 import json
 
@@ -7,19 +7,19 @@ from ..schema import Schema
 from ..scripts import Script, Statement
 
 LEDGER = "recollect_migrations"
-"""The table of the steps that were taken."""
+"""The table of the steps that have run."""
 
-_TAKEN = f"SELECT step FROM {LEDGER} WHERE scope = ?1"
+_APPLIED = f"SELECT step FROM {LEDGER} WHERE scope = ?1"
 
 
 def migrate(schema: Schema) -> Script[None]:
-    """Bring a schema to its newest step. Runs in one transaction; does nothing where nothing is to do."""
+    """Run the steps of a schema that have not run yet, in one transaction."""
     yield from check_tables(schema, must_exist=False)
     yield Statement(
         f"CREATE TABLE IF NOT EXISTS {LEDGER} (scope TEXT NOT NULL, step TEXT NOT NULL,"
         " applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (scope, step))"
     )
-    rows = yield Statement(_TAKEN, (schema.scope,))
+    rows = yield Statement(_APPLIED, (schema.scope,))
     applied = {step for (step,) in rows} if (yield from _exist(schema)) else set()
     for step in schema.steps():
         if step.name not in applied:
@@ -31,20 +31,20 @@ def migrate(schema: Schema) -> Script[None]:
 
 
 def is_migrated(schema: Schema) -> Script[bool]:
-    """Whether every step was taken, and the tables are there and right. Only reads."""
+    """Whether every step has run. Only reads. Raises `SchemaMismatchError` as `check_tables` does."""
     yield from check_tables(schema)
-    rows = yield Statement(_TAKEN, (schema.scope,))
+    rows = yield Statement(_APPLIED, (schema.scope,))
     return {step for (step,) in rows} >= {step.name for step in schema.steps()}
 
 
 def check_tables(schema: Schema, must_exist: bool = True) -> Script[None]:
-    """Raise `SchemaMismatchError` unless the tables, where there are any, have the columns they need."""
+    """Raise `SchemaMismatchError` if a table lacks columns, or is missing although it `must_exist`."""
     for table, needed in schema.columns().items():
         rows = yield Statement(f'PRAGMA table_info("{table}")')
         missing = needed - {row[1] for row in rows}
         if missing and (rows or must_exist):
             columns = ", ".join(sorted(missing))
-            raise SchemaMismatchError(f"table {table!r} has another shape: it lacks {columns}")
+            raise SchemaMismatchError(f"table {table!r} does not fit: it lacks the columns {columns}")
     yield from schema.check()
 
 

@@ -1,6 +1,6 @@
-"""Empty tables in place of those that a read-only file lacks, so that every query can be run on it.
+"""Empty stand-ins for tables that a read-only file lacks, so that every query runs on it.
 
-They are temporary tables of a connection, in memory. The file is not touched.
+The stand-ins are temporary tables of a connection, in memory. The file is not changed.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ _TABLES = "SELECT name FROM {} WHERE type = 'table' AND name NOT LIKE 'sqlite~_%
 
 
 def tables_of(schema: Schema) -> dict[str, list[str]]:
-    """The tables of a schema and their columns, as its steps make them."""
+    """The tables of a schema and their columns, as its steps create them."""
     with closing(connect(":memory:")) as scratch:
         run_script(scratch, migrate(schema))
         names = [name for (name,) in scratch.execute(_TABLES.format("sqlite_master")) if name != LEDGER]
@@ -22,15 +22,15 @@ def tables_of(schema: Schema) -> dict[str, list[str]]:
 
 
 def is_outdated(connection: sqlite3.Connection, tables: dict[str, list[str]]) -> bool:
-    """Whether a file that Recollect has written lacks columns that a later step added."""
+    """Whether a file of an older version of Recollect lacks columns that a later step added."""
     if not _columns_of(connection, LEDGER):
         return False
     there = {name: set(_columns_of(connection, name)) for name in tables}
     return any(there[name] and not there[name] >= set(columns) for name, columns in tables.items())
 
 
-def stand_in(connection: sqlite3.Connection, tables: dict[str, list[str]]) -> None:
-    """Create those of the tables that the file lacks."""
+def create_stand_ins(connection: sqlite3.Connection, tables: dict[str, list[str]]) -> None:
+    """Create temporary tables for those that the file lacks."""
     connection.execute("PRAGMA temp_store=MEMORY")
     there = {name for (name,) in connection.execute(_TABLES.format("main.sqlite_master"))}
     for name, columns in tables.items():

@@ -1,4 +1,4 @@
-"""A few connections that only read, shared by every session of a file."""
+"""A pool of a few connections that only read, shared by all sessions of a file."""
 
 import sqlite3
 import threading
@@ -8,10 +8,10 @@ from .connection import ImmutableConnection
 
 
 class Readers:
-    """A pool of connections. One caller uses a connection at a time; the pool opens them as needed.
+    """A pool of connections, opened as needed. One caller at a time uses a connection.
 
-    `size` connections are for quick reads. Up to `most_long` more are lent to reads that take long, so that
-    quick ones need not wait for those. With none of them, all reads share the `size` connections.
+    `size` connections are for quick reads. Up to `most_long` more are lent to long reads, so that quick reads
+    do not wait for them. With `most_long` 0, all reads share the `size` connections.
     """
 
     def __init__(
@@ -24,7 +24,8 @@ class Readers:
         self._in_use: set[sqlite3.Connection] = set()
         self._long: set[sqlite3.Connection] = set()
         self._paused = False
-        self._changed = threading.Condition()  # re-entrant: a collected session may empty the pool anywhere
+        # Re-entrant, because the garbage collection of a session may empty the pool at any point.
+        self._changed = threading.Condition()
 
     @property
     def is_used(self) -> bool:
@@ -32,19 +33,19 @@ class Readers:
         return bool(self._free or self._in_use or self._long)
 
     def take_nowait(self) -> sqlite3.Connection | None:
-        """A connection, or `None` where one would have to be waited for."""
+        """A free connection, or `None` if there is none."""
         with self._changed:
             return self._take()
 
     def take(self) -> sqlite3.Connection:
-        """A connection, after waiting for one if need be. Not for the event loop's thread."""
+        """A connection. Waits for a free one, so do not call it on the event loop's thread."""
         with self._changed:
             while (connection := self._take()) is None:
                 self._changed.wait()
             return connection
 
     def take_long(self) -> sqlite3.Connection:
-        """A connection for a read that takes long, after waiting for one. Not for the event loop's thread."""
+        """A connection for a long read. Waits for one, so do not call it on the event loop's thread."""
         if not self._most_long:
             return self.take()
         with self._changed:
@@ -55,7 +56,7 @@ class Readers:
             return connection
 
     def lend(self, connection: sqlite3.Connection) -> None:
-        """Make room for quick reads in place of one that turns out to take long, where that can be."""
+        """Count a quick read as a long one, if there is room, so that another quick read can start."""
         with self._changed:
             if connection in self._in_use and len(self._long) < self._most_long:
                 self._in_use.remove(connection)
@@ -75,7 +76,7 @@ class Readers:
         return connection
 
     def give_back(self, connection: sqlite3.Connection) -> None:
-        """Return a connection for others to use."""
+        """Return a connection to the pool."""
         with self._changed:
             is_ours = connection in self._in_use or connection in self._long
             self._in_use.discard(connection)
@@ -83,12 +84,12 @@ class Readers:
             has_room = len(self._free) + len(self._in_use) < self._size
             if is_ours and has_room and not isinstance(connection, ImmutableConnection):
                 self._free.append(connection)
-            else:  # the pool was emptied meanwhile, has enough, or must open it again to see changes
+            else:  # the pool was emptied or is full, or the connection would not see later changes
                 connection.close()
             self._changed.notify_all()
 
     def empty(self) -> None:
-        """Close what is free, and what is in use as soon as it comes back."""
+        """Close the free connections. Those in use are closed when they come back."""
         with self._changed:
             for connection in self._free:
                 connection.close()
@@ -98,19 +99,19 @@ class Readers:
             self._changed.notify_all()
 
     def pause(self) -> None:
-        """Wait until nothing is in use, and hand out nothing until `resume`."""
+        """Wait until no connection is in use, and lend none until `resume`."""
         with self._changed:
             self._paused = True
             while self._in_use or self._long:
                 self._changed.wait()
 
     def restart(self) -> None:
-        """After `pause` and a fork, in the child: the lock may be held by a thread that is not there."""
+        """Resume after a fork, in the child: a thread of the parent may hold the old lock."""
         self._changed = threading.Condition()
         self._paused = False
 
     def resume(self) -> None:
-        """Hand out connections again."""
+        """Lend connections again."""
         with self._changed:
             self._paused = False
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""One engine for each database file and process, and what happens to them at fork and at exit."""
+"""The registry of engines, one for each database file and process. It handles forks and the exit too."""
 
 import atexit
 import logging
@@ -14,28 +14,29 @@ from .memory_engine import MemoryEngine
 
 logger = logging.getLogger(__name__)
 
-# The engine that new sessions of a file get, and all that are alive: an engine whose file was
-# replaced goes on for the sessions that have it.
+# `_current` has the engine that new sessions of a file get. `_alive` has all engines: sessions keep an engine
+# whose file was replaced.
 _current: dict[tuple[str, EngineOptions], FileEngine] = {}
 _alive: weakref.WeakSet[FileEngine | MemoryEngine] = weakref.WeakSet()
 _lock = threading.RLock()
-# Engines of sessions that were garbage-collected. That may happen on any thread at any point, also while a
-# fork holds the lock and waits for that very thread: so it is noted here, and counted by who can wait.
+# Engines of sessions that were garbage-collected. A collection may run on any thread at any point, even while
+# a fork holds the lock and waits for that thread. So a finalizer never takes the lock: it puts the engine
+# here, and a caller that may wait releases it later.
 _dropped: queue.SimpleQueue[FileEngine] = queue.SimpleQueue()
 
 
 def acquire_engine(path: str, options: EngineOptions) -> FileEngine | MemoryEngine:
-    """The engine of a file, counted as used once more. The file itself is opened when first needed."""
+    """The engine of a file, for one more user. The file is opened when it is first needed."""
     if path == ":memory:":
         memory = MemoryEngine(options)
         _alive.add(memory)
         return memory
     key = (os.path.realpath(os.path.expanduser(path)), options)
-    _count_dropped()
+    _release_dropped()
     with _lock:
         engine = _current.get(key)
         if engine is None or engine.is_replaced():
-            engine = _current[key] = FileEngine(*key, _count_dropped, _try_retire)
+            engine = _current[key] = FileEngine(*key, _release_dropped, _try_retire)
             _alive.add(engine)
         engine.handles += 1
         if engine.handles == 1:
@@ -44,7 +45,7 @@ def acquire_engine(path: str, options: EngineOptions) -> FileEngine | MemoryEngi
 
 
 def release_engine(engine: FileEngine | MemoryEngine) -> None:
-    """Count one use less; after the last the file is closed, if no other comes soon."""
+    """Remove one user of an engine. After the last one the file is closed, unless a new one comes soon."""
     if isinstance(engine, MemoryEngine):
         return engine.close()
     with _lock:
@@ -55,14 +56,14 @@ def release_engine(engine: FileEngine | MemoryEngine) -> None:
 
 
 def drop_engine(engine: FileEngine | MemoryEngine) -> None:
-    """As `release_engine`, for a session that is garbage-collected: never waits."""
+    """Like `release_engine`, for the finalizer of a session: never waits."""
     if isinstance(engine, MemoryEngine):
         return engine.close()
     _dropped.put(engine)
     return engine.wake()
 
 
-def _count_dropped() -> None:
+def _release_dropped() -> None:
     try:
         while True:
             release_engine(_dropped.get_nowait())
@@ -71,7 +72,7 @@ def _count_dropped() -> None:
 
 
 def _try_retire(engine: FileEngine) -> bool:
-    """Forget an engine that nobody uses, so that the next session opens the file anew."""
+    """Remove an engine from the registry if it has no users. The next session opens the file again."""
     with _lock:
         if engine.handles:
             return False
@@ -83,15 +84,15 @@ def _try_retire(engine: FileEngine) -> bool:
 
 @atexit.register
 def close_all() -> None:
-    """Close every file, so that nothing is left in a write-ahead log."""
+    """Close every file at exit, so that no data is left in a write-ahead log."""
     with _lock:
         engines = list(_alive)
         _current.clear()
     for engine in engines:
         try:
             engine.close()
-        except Exception as error:  # noqa: BLE001 - the process ends; the others are to be closed too
-            logger.warning("a database could not be closed at exit (%s)", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the process ends, and the other files must be closed too
+            logger.warning("closing a database at exit failed (%s)", type(error).__name__)
 
 
 _forking: list[FileEngine | MemoryEngine] = []

@@ -1,8 +1,10 @@
-"""The one thread that writes to a file, and shares its commits among all who wait.
+"""The one thread that writes to a file. It groups the commits of waiting scripts.
 
-A commit that survives a power cut costs a flush of the disk. The writer therefore takes every script
-that is waiting, runs them all in one transaction, and flushes once for all of them. If one fails, the
-transaction is rolled back and each script is run again in one of its own, so that only the failing one fails.
+A commit that survives a power cut costs a flush of the disk. The writer therefore takes all waiting scripts,
+runs them in one transaction, and flushes once for all of them. If one script fails, the transaction is rolled
+back and each script runs again in a transaction of its own. Only the failing script fails then.
+
+Lock order: the lock of the registry, then `_working`, then `_claiming`.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
+from ...cancellation import wait_until_done
 from ..scripts import MakeScript
 from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
 from .wal import Log
@@ -24,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Job:
-    """A script that waits to be run, and the future of whoever asked for it."""
+    """A waiting script, and the future that its caller awaits."""
 
     __slots__ = ("claimed", "future", "loop", "make_script", "revoked", "settled")
 
@@ -34,14 +37,14 @@ class Job:
         self.future: asyncio.Future[Any] = loop.create_future()
         self.claimed = False
         self.revoked = False
-        self.settled = False  # the outcome was delivered, whether or not anybody still waited for it
+        self.settled = False  # the outcome was delivered, even if the caller no longer waits for it
 
 
 Outcome: TypeAlias = tuple[Job, Any, BaseException | None]
 
 
 class Writer:
-    """Runs scripts in the order they were submitted, on a thread that lives while it is needed."""
+    """Runs scripts in the order of their submission, on a thread that lives while it is needed."""
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class Writer:
         try_retire: Callable[[], bool],
         linger: float,
     ) -> None:
-        """`connection` gives the connection to use in place of the last; `try_retire` says whether to end."""
+        """`connection` maps the last connection to the one to use; `try_retire` returns whether to end."""
         self._path = path
         self._log = Log(path)
         self._busy_timeout = options.busy_timeout
@@ -63,20 +66,22 @@ class Writer:
         self.reset()
 
     def reset(self) -> None:
-        """Start from nothing: what a process made by fork must do, for it has no thread."""
+        """Start without a thread and a connection. A forked child calls this: it has no threads."""
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._needed = True
         self._stopping = False
-        self._claiming = threading.Lock()  # guards claimed and revoked of jobs, and the thread's life
-        self._working = threading.Lock()  # held while the connection is used
+        # Guards `claimed` and `revoked` of jobs, and the start and the end of the thread.
+        self._claiming = threading.Lock()
+        self._working = threading.Lock()  # held while the connection is in use
 
     async def run(self, make_script: MakeScript[T]) -> T:
         """Run a script in a durable transaction and return its result.
 
-        A cancelled call has not happened if its script was still waiting. If it was already being run,
-        the outcome is awaited first, so that nothing changes after the call has ended.
+        If the call is cancelled while its script waits, the script never runs. If the script is running
+        already, the call waits for the outcome before it raises `CancelledError`, so nothing changes after
+        the call has ended.
         """
         job = Job(make_script, asyncio.get_running_loop())
         self._submit(job)
@@ -85,7 +90,7 @@ class Writer:
             return result
         except asyncio.CancelledError:
             if not self._revoke(job) and not job.settled:
-                await _outcome_of(job)
+                await _wait_despite_cancellation(job)
             raise
 
     def _submit(self, job: Job) -> None:
@@ -100,7 +105,7 @@ class Writer:
             self._thread = thread
 
     def _revoke(self, job: Job) -> bool:
-        """Withdraw a job that has not begun. If it has, it gets a fresh future to be awaited."""
+        """Withdraw a job that has not begun. A job that has begun gets a new future to wait for."""
         with self._claiming:
             job.revoked = not job.claimed
         if job.claimed and job.future.cancelled():
@@ -109,11 +114,11 @@ class Writer:
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread lives."""
+        """Whether the thread runs."""
         return self._thread is not None
 
     def need(self, needed: bool, linger: bool = False) -> None:
-        """Say whether anybody uses the file. If not, the thread ends after it has lingered, to close it."""
+        """Set whether any session uses the file. Else the thread lingers, closes the file and ends."""
         self._needed = needed
         if not needed and linger:
             with self._claiming:
@@ -121,12 +126,12 @@ class Writer:
             self.wake()
 
     def wake(self) -> None:
-        """Let the thread look whether it is still needed. Never waits."""
+        """Make the thread check whether it is still needed. Never waits."""
         if self._thread is not None:
             self._jobs.put(None)
 
     def stop(self) -> None:
-        """Finish what is waiting and close the connection, now."""
+        """Run the waiting scripts and close the connection, without lingering."""
         self._stopping = True
         self._needed = False
         self.wake()
@@ -136,12 +141,12 @@ class Writer:
         self.disconnect()
 
     def pause(self) -> None:
-        """Wait until no transaction runs, close the connection and hold still until `resume`."""
+        """Wait until no transaction runs, and close the connection. No script runs until `resume`."""
         self._working.acquire()
         self._close_connection()
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Run scripts again after `pause`."""
         self._working.release()
 
     def disconnect(self) -> None:
@@ -161,7 +166,10 @@ class Writer:
             pass
 
     def _serve(self) -> bool:
-        """Wait for work and do it; `False` to end. Returns in between, to hold on to nobody's session."""
+        """Wait for jobs and run them. `False` if the thread is to end.
+
+        A return after each round drops the references to the jobs, and with them to sessions.
+        """
         self._before_waiting()
         waiting = self._collect()
         if waiting:
@@ -169,7 +177,7 @@ class Writer:
         return waiting is not None or not self._end()
 
     def _collect(self) -> list[Job] | None:
-        """Wait for a job and take all the others that are there too; `None` after lingering in vain."""
+        """Wait for a job, and take all others that wait too. `None` if none came while lingering."""
         waiting: list[Job] = []
         try:
             job = self._jobs.get(timeout=None if self._needed else 0 if self._stopping else self._linger)
@@ -184,8 +192,11 @@ class Writer:
             return waiting
 
     def _end(self) -> bool:
+        # The registry takes `_claiming` while it holds its own lock, so retire before `_claiming` is held.
+        if not (self._stopping or self._try_retire()):
+            return False
         with self._claiming:
-            if not self._jobs.empty() or not (self._stopping or self._try_retire()):
+            if not self._jobs.empty():
                 return False
             self._thread = None
         self.disconnect()
@@ -195,20 +206,20 @@ class Writer:
         with self._working:
             try:
                 connection = self._begin()
-            except BaseException as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+            except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
                 self._close_connection()
                 return _deliver([(job, None, explain(error, self._path)) for job in waiting])
             outcomes = self._run(connection, self._claim(waiting))
         _deliver(outcomes)
-        return self._tend_log()
+        return self._truncate_log()
 
-    def _tend_log(self) -> None:
+    def _truncate_log(self) -> None:
         with self._working:
             if self._connection is not None:
-                self._log.tend(self._connection)
+                self._log.truncate_if_large(self._connection)
 
     def _begin(self) -> sqlite3.Connection:
-        """Take the write lock. While others hold it, a fork may go ahead."""
+        """Begin a transaction with the write lock. A fork may proceed while this waits for the lock."""
 
         def attempt() -> sqlite3.Connection:
             self._connection = self._connection_after(self._connection)
@@ -226,7 +237,7 @@ class Writer:
             self._working.acquire()
 
     def _claim(self, waiting: list[Job]) -> list[Job]:
-        """Those of the jobs that were not revoked while the lock was waited for."""
+        """Mark the jobs as begun, and return them without those that were revoked meanwhile."""
         with self._claiming:
             claimed = [job for job in waiting if not job.revoked]
             for job in claimed:
@@ -234,28 +245,28 @@ class Writer:
         return claimed
 
     def _run(self, connection: sqlite3.Connection, jobs: list[Job]) -> list[Outcome]:
-        """Run the jobs in the transaction that has begun: together, or after a failure one by one."""
+        """Run the jobs in the current transaction. After a failure, run each in a transaction of its own."""
         try:
             results = [run_script(connection, job.make_script()) for job in jobs]
             connection.execute("COMMIT")
             return [(job, result, None) for job, result in zip(jobs, results, strict=True)]
-        except BaseException as error:  # noqa: BLE001 - it is handed to the one it concerns
+        except BaseException as error:  # noqa: BLE001 - the caller of the job gets it
             self._roll_back(connection, error)
             if len(jobs) == 1:
-                # Scripts run code of callers, whose errors are their own.
-                told = explain(error, self._path) if isinstance(error, sqlite3.Error) else error
-                return [(jobs[0], None, told)]
+                # Scripts run code of callers: errors that are not SQLite's pass unchanged.
+                reported = explain(error, self._path) if isinstance(error, sqlite3.Error) else error
+                return [(jobs[0], None, reported)]
         return [outcome for job in jobs for outcome in self._run_alone(job)]
 
     def _run_alone(self, job: Job) -> list[Outcome]:
         try:
             connection = self._begin()
-        except BaseException as error:  # noqa: BLE001 - it is handed to the one it concerns
+        except BaseException as error:  # noqa: BLE001 - the caller of the job gets it
             return [(job, None, explain(error, self._path))]
         return self._run(connection, [job])
 
     def _roll_back(self, connection: sqlite3.Connection, error: BaseException) -> None:
-        """Leave no transaction behind; after a fault of the database itself, no connection either."""
+        """Roll the transaction back. After an error of the database itself, close the connection too."""
         if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and not is_busy(error):
             self._close_connection()  # closing rolls back
         elif connection.in_transaction:
@@ -263,7 +274,7 @@ class Writer:
 
 
 def _deliver(outcomes: list[Outcome]) -> None:
-    """Hand the outcomes to the event loops they are awaited on, with one wake-up for each loop."""
+    """Pass the outcomes to the event loops that await them, with one wake-up for each loop."""
     by_loop: defaultdict[asyncio.AbstractEventLoop, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         by_loop[outcome[0].loop].append(outcome)
@@ -271,7 +282,7 @@ def _deliver(outcomes: list[Outcome]) -> None:
         try:
             loop.call_soon_threadsafe(_resolve, of_loop)
         except RuntimeError:
-            logger.debug("an event loop was closed before its writes were acknowledged")
+            logger.debug("event loop closed before its writes were acknowledged")
 
 
 def _resolve(outcomes: list[Outcome]) -> None:
@@ -285,11 +296,10 @@ def _resolve(outcomes: list[Outcome]) -> None:
             job.future.set_exception(error)
 
 
-async def _outcome_of(job: Job) -> None:
-    """Wait for the outcome of a job, however often the caller is cancelled meanwhile."""
-    while not job.future.done():
-        try:
-            await asyncio.wait([job.future])
-        except asyncio.CancelledError:
-            continue
-    job.future.exception()  # marks it as seen: the caller hears of its cancellation instead
+async def _wait_despite_cancellation(job: Job) -> None:
+    """Wait for the outcome of a job, however often the caller is cancelled meanwhile.
+
+    The outcome is discarded: the caller raises `CancelledError`.
+    """
+    await wait_until_done(job.future)
+    job.future.exception()  # marks the exception as retrieved, or asyncio would log it

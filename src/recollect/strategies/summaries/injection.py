@@ -7,6 +7,7 @@ no text can leave the quotation.
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...items import Tokenizer, estimate_text_tokens
@@ -32,6 +33,32 @@ _IMITATION = re.compile(r"<(?=\s*[/\\]?\s*remembered|\|)", re.IGNORECASE)
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of characters
 
 
+@dataclass(frozen=True)
+class MemoryBlock:
+    """A rendered block, and how many of the given memories it shows."""
+
+    text: str
+    """Empty where nothing fits."""
+    memory_count: int
+
+
+def render_memory(
+    summary: str | ConversationSummary | None = None,
+    memories: Iterable[str] = (),
+    *,
+    token_budget: int = DEFAULT_TOKEN_BUDGET,
+    tokenizer: Tokenizer | None = None,
+) -> MemoryBlock:
+    """The block that `inject_memory` adds to instructions."""
+    _check_budget(token_budget)
+    text = summary.text if isinstance(summary, ConversationSummary) else summary
+    block = _Block(token_budget, tokenizer or estimate_text_tokens)
+    for is_summary, entry in _entries(text, memories):
+        block.add(is_summary, entry)
+    memory_count = sum(not is_summary for is_summary, _ in block.entries)
+    return MemoryBlock(block.text() if block.entries else "", memory_count)
+
+
 def inject_memory(
     instructions: str | None,
     *,
@@ -49,14 +76,8 @@ def inject_memory(
     given = "" if instructions is None else instructions
     if not isinstance(given, str):
         raise TypeError(f"instructions must be a string, not {type(instructions).__name__}")
-    _check_budget(token_budget)
-    told = summary.text if isinstance(summary, ConversationSummary) else summary
-    entries = _entries(told, memories)
-    block = _Block(token_budget, tokenizer or estimate_text_tokens)
-    for is_summary, text in entries:
-        block.add(is_summary, text)
-    separator = "\n\n" if given and block.entries else ""
-    return given + separator + (block.text() if block.entries else "")
+    block = render_memory(summary, memories, token_budget=token_budget, tokenizer=tokenizer)
+    return "\n\n".join(filter(None, (given, block.text)))
 
 
 async def build_injected_instructions(

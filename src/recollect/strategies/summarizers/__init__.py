@@ -3,9 +3,8 @@
 A summarizer is any async callable that takes a `SummaryRequest` and returns a text or a `Summary`.
 """
 
-from .anthropic import AnthropicSummarizer
 from .extractive import ExtractiveSummarizer
-from .openai import OpenAISummarizer
+from .model import AnthropicSummarizer, OpenAISummarizer
 from .protocol import Summarizer, Summary, SummaryRequest
 
 __all__ = [

@@ -9,8 +9,9 @@ from math import fsum, log1p
 
 from ...errors import SummaryFailedError
 from ...items import Item, estimate_text_tokens, is_call, is_output, pair_calls, role_of
+from ...models.text import to_valid_unicode
 from .protocol import Summary, SummaryRequest
-from .sentences import clip, cut_to_fit, split_sentences, well_formed
+from .sentences import clip, cut_to_fit, split_sentences
 from .transcript import tool_names, words_of
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -157,7 +158,7 @@ def extract(request: SummaryRequest) -> str:
 
 def _known_facts(previous: str) -> Iterator[Fact]:
     """The lines of a summary made here, or the sentences of one that another has made."""
-    for line in well_formed(previous).splitlines():
+    for line in to_valid_unicode(previous).splitlines():
         if line.startswith("- "):
             speaker, colon, text = line[2:].partition(": ")
             is_ours = bool(colon) and (speaker in _SPEAKERS.values() or speaker.startswith("Tool "))

@@ -1,126 +1,176 @@
-"""What the summarizers that ask a model have in common: parts, limits, faults, and clients per event loop."""
+"""Summaries by a model of OpenAI or Anthropic."""
 
 import asyncio
-import re
-from abc import abstractmethod
-from typing import Any, TypedDict
+import logging
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Unpack
 
-from ...errors import SummaryFailedError
-from ...items import estimate_text_tokens
-from .clients import AsksProvider
-from .making import Answer, Making, TooLongError
-from .prompts import OVERHEAD, Prompt
-from .protocol import Summary, SummaryRequest
-from .sentences import well_formed
-from .transcript import Entry, Part, split_parts
-
-DEFAULT_MAX_INPUT_TOKENS = 24_000  # what most models take with room to spare, also if the estimate is low
-_LEAST_INPUT_TOKENS = 1_000
-
-_TOO_LONG = re.compile(
-    r"context[ _](length|window|size|limit)|(prompt|input) is too long|too many (input )?tokens",
-    re.IGNORECASE,
+from ...errors import ExtractionError, SummaryFailedError
+from ...extras import DEFAULT_ANTHROPIC_MODEL
+from ...items import ModelUsage, estimate_text_tokens
+from ...models import (
+    AnthropicModel,
+    ModelClient,
+    ModelOptions,
+    ModelRequest,
+    ModelResponse,
+    OpenAIModel,
+    UsesModel,
 )
-_THOUGHTS = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
+from ...models.client import DEFAULT_MAX_INPUT_TOKENS
+from ...models.errors import TooLongError
+from ...models.text import strip_thoughts, to_valid_unicode
+from .prompts import OVERHEAD, shortening_request, summary_request
+from .protocol import Summary, SummaryRequest
+from .sentences import cut_to_fit
+from .transcript import Entry, Part, halve, split_parts
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+logger = logging.getLogger(__name__)
+
+_LEAST_INPUT_TOKENS = 1_000
+_TIMEOUT = 30.0  # seconds
 
 
-class ModelOptions(TypedDict, total=False):
-    """How a model is reached, and how it is used."""
+class ModelSummarizer(UsesModel):
+    """A summarizer that asks a model. Every failure is a `SummaryFailedError` with its cause.
 
-    base_url: str | None
-    api_key: str | None
-    timeout: float
-    """Seconds for each request, with the retries of the client; 30 by default."""
-    max_input_tokens: int
-    """How much is sent in a request, about; 24,000 by default."""
-
-
-class ModelSummarizer(AsksProvider):
-    """A summarizer that asks a model. Whatever goes wrong is a `SummaryFailedError` with its cause.
-
-    Input over `max_input_tokens`, or over what the model says it takes, is given to it in parts, each with
-    the summary of those before.
+    Input over `max_input_tokens`, or over the limit of the model, is sent in parts, each with the summary of
+    the parts before it.
     """
 
-    least_input_tokens = _LEAST_INPUT_TOKENS
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        client: Any,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 30,
-        max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
-    ) -> None:
-        super().__init__(
-            model,
-            client=client,
-            base_url=base_url,
-            api_key=api_key,
-            timeout=timeout,
-            max_input_tokens=max_input_tokens,
-        )
+    def __init__(self, client: ModelClient, max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS) -> None:
+        super().__init__(client, max_input_tokens=max_input_tokens, least_input_tokens=_LEAST_INPUT_TOKENS)
 
     async def __call__(self, request: SummaryRequest) -> Summary:
-        """The summary of what came before and of these turns, within the limit of the request."""
+        """Summarize the previous summary and the turns of the request, within its limit."""
         previous, parts = await asyncio.to_thread(self._split, request)
-        making = Making(self._ask, previous, parts, request.max_tokens)
-        await making.run()
-        return Summary(making.text, self.model, making.usage)
-
-    # --- for each provider to say ---
-
-    @abstractmethod
-    async def _send(self, client: Any, prompt: Prompt, max_tokens: int) -> Any:
-        """Ask for a text of about so many tokens."""
-
-    @abstractmethod
-    def _read(self, answered: Any) -> Answer:
-        """What the provider's object says."""
-
-    # --- asking ---
-
-    async def _ask(self, prompt: Prompt, max_tokens: int) -> Answer:
-        """One answer of the model, with words in it."""
-        answered = await self._sent(prompt, max_tokens)
-        try:
-            answer = self._read(answered)
-            text = well_formed(_THOUGHTS.sub("", answer.text)).strip()
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise SummaryFailedError("the model's answer cannot be read") from error
-        if answer.is_refusal:
-            raise SummaryFailedError("the model refused to summarize this")
-        if not text:
-            raise SummaryFailedError("the model returned an empty summary")
-        return Answer(text, answer.usage, answer.is_whole)
-
-    async def _sent(self, prompt: Prompt, max_tokens: int) -> Any:
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await self._send(await self._client(), prompt, max_tokens)
-        except TimeoutError as error:
-            raise SummaryFailedError(f"the model gave no answer within {self._timeout:g} s") from error
-        except (self._client_error, TypeError, ValueError) as error:  # the last two: no key, no JSON
-            if _is_too_long(error):
-                raise TooLongError from error
-            raise SummaryFailedError(f"asking the model failed ({type(error).__name__})") from error
+        builder = _SummaryBuilder(self._client, previous, parts, request.max_tokens)
+        await builder.run()
+        return Summary(builder.text, self.model, builder.usage)
 
     def _split(self, request: SummaryRequest) -> tuple[str | None, list[Part]]:
-        """The summary to begin with, and the transcript in parts that fit beside it."""
-        previous = well_formed(request.previous or "").strip()
+        """The summary to start from, and the transcript in parts that fit beside it."""
+        previous = to_valid_unicode(request.previous or "").strip()
         known = estimate_text_tokens(previous)
         before = []
         if known > max(self._max_input_tokens // 2, request.max_tokens):
-            # Longer than a summary should be: it is taken in parts as well.
+            # It is longer than a summary should be, so it is sent in parts as well.
             before, previous, known = [Entry("summary of what came before", previous)], "", 0
         room = self._max_input_tokens - OVERHEAD - max(known, request.max_tokens)
         return previous or None, split_parts(request.items, max(room, self._max_input_tokens // 4), before)
 
 
-def _is_too_long(error: Exception) -> bool:
-    status = getattr(error, "status_code", None)
-    if status == 413 or getattr(error, "code", None) == "context_length_exceeded":
-        return True
-    return status in (400, 422) and _TOO_LONG.search(str(error)) is not None
+class OpenAISummarizer(ModelSummarizer):
+    """Summarizes with a model of OpenAI, or of another provider by its `base_url`.
+
+    Without a `client` it opens one, which reads `OPENAI_API_KEY` and `OPENAI_BASE_URL` from the environment
+    unless `api_key` and `base_url` are given. A `client` that is passed in belongs to the caller and is never
+    closed.
+    """
+
+    def __init__(
+        self,
+        model: str = "gpt-4o-mini",
+        *,
+        client: "AsyncOpenAI | None" = None,
+        max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
+        **options: Unpack[ModelOptions],
+    ) -> None:
+        options.setdefault("timeout", _TIMEOUT)
+        super().__init__(
+            OpenAIModel(model, owner=type(self).__name__, client=client, **options), max_input_tokens
+        )
+
+
+class AnthropicSummarizer(ModelSummarizer):
+    """Summarizes with a model of Anthropic.
+
+    Without a `client` it opens one, which reads `ANTHROPIC_API_KEY` from the environment unless `api_key` is
+    given. A `client` that is passed in belongs to the caller and is never closed.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_ANTHROPIC_MODEL,
+        *,
+        client: "AsyncAnthropic | None" = None,
+        max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
+        **options: Unpack[ModelOptions],
+    ) -> None:
+        options.setdefault("timeout", _TIMEOUT)
+        super().__init__(
+            AnthropicModel(model, owner=type(self).__name__, client=client, **options), max_input_tokens
+        )
+
+
+class _SummaryBuilder:
+    """Builds one summary, request by request."""
+
+    def __init__(
+        self, client: ModelClient, previous: str | None, parts: Iterable[Part], max_tokens: int
+    ) -> None:
+        self._client = client
+        self._summary = previous
+        self._parts = deque(parts)
+        self._limit = max_tokens
+        self.usage = ModelUsage()
+
+    @property
+    def text(self) -> str:
+        """The summary."""
+        if self._summary is None:
+            raise SummaryFailedError("there is nothing to summarize")
+        return self._summary
+
+    async def run(self) -> None:
+        """Extend the summary by one part after another."""
+        if not self._parts and self._summary is not None:
+            self._summary = await self._shorten_to_limit(self._summary)
+        while self._parts:
+            part = self._parts.popleft()
+            try:
+                response = await self._ask(summary_request(part, self._summary, self._limit))
+            except TooLongError as error:
+                self._requeue_halves(part, error)
+            else:
+                self._summary = await self._shorten_to_limit(response.text, response.is_complete)
+
+    def _requeue_halves(self, part: Part, error: TooLongError) -> None:
+        halves = halve(part)
+        if len(halves) == 1:
+            raise SummaryFailedError("the model rejects even a small part as too long") from error
+        self._parts.extendleft(reversed(halves))
+
+    async def _shorten_to_limit(self, text: str, is_complete: bool = True) -> str:
+        """The summary if it fits. Otherwise the model shortens it; if that fails too, it is cut."""
+        if is_complete and estimate_text_tokens(text) <= self._limit:
+            return text
+        try:
+            response = await self._ask(shortening_request(text, self._limit))
+        except (SummaryFailedError, TooLongError) as error:
+            logger.warning(
+                "summary could not be shortened by the model (%s): cutting it", type(error).__name__
+            )
+        else:
+            text, is_complete = response.text, response.is_complete
+        return cut_to_fit(text, self._limit, is_whole=is_complete)
+
+    async def _ask(self, request: ModelRequest) -> ModelResponse:
+        """A response with text in it. Raises `SummaryFailedError` or `TooLongError`."""
+        try:
+            response = await self._client.ask(request)
+        except ExtractionError as error:
+            raise SummaryFailedError(str(error)) from error.__cause__ or error
+        if response.is_refusal:
+            raise SummaryFailedError("the model refused to summarize this")
+        self.usage += response.usage
+        answer = strip_thoughts(response.text)
+        text = to_valid_unicode(response.text if answer is None else answer).strip()
+        if not text:
+            raise SummaryFailedError("the model returned an empty summary")
+        return ModelResponse(text, response.usage, response.is_complete)

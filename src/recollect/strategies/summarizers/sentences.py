@@ -68,12 +68,3 @@ def end_of_word(text: str, position: int) -> int:
         return position
     space = text.rfind(" ", max(0, position - 30), position)
     return space if space > 0 else position
-
-
-def well_formed(text: str) -> str:
-    """A text that UTF-8 can hold: what is half of a surrogate pair is replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

@@ -17,7 +17,8 @@ from ...items import (
     turn_starts,
     type_of,
 )
-from .sentences import MOST_CHARACTERS_PER_TOKEN, end_of_word, prefix_within, well_formed
+from ...models.text import to_valid_unicode
+from .sentences import MOST_CHARACTERS_PER_TOKEN, end_of_word, prefix_within
 
 # Parts of a message that are not text, by what they are called.
 _NAMED_PARTS = {
@@ -70,7 +71,7 @@ def words_of(item: Item) -> str:
         text = "\n".join(filter(None, map(_words_of_part, content)))
     else:
         text = text_of(item)
-    return well_formed(text).strip()
+    return to_valid_unicode(text).strip()
 
 
 def _entry(item: Item, tool: str) -> Entry | None:
@@ -93,7 +94,7 @@ def _tool_name(item: Item) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(well_formed(text).split())
+    return " ".join(to_valid_unicode(text).split())
 
 
 def _words_of_part(part: Any) -> str:

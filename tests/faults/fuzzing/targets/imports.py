@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from recollect.cli.user_data import _left_out, _read_document
+from recollect.cli.user_data import _read_document, _skipped_kinds
 from recollect.errors import ConflictError, ImportFormatError, InvalidItemError
 from recollect.memory.rights.imports import parse_export
 from recollect.memory.store import MemoryStore
@@ -56,7 +56,7 @@ async def _check_history(path: Path, form: Any) -> None:
 def _check_document(path: Path) -> None:
     try:
         document = _read_document(path)
-        _left_out(document)
+        _skipped_kinds(document)
         parse_export(document, "tenant", _NOW)
     except ImportFormatError:
         return

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....errors import EmbeddingError
-from ....extras import require_extra
-from ....strategies.summarizers.clients import ClientPerLoop, makes_connections_itself
+from ....event_loops import PerLoop
+from ....models.clients import ProviderClient
 from ..documents import Vectors
 from .protocol import checked, nothing, readable
 
@@ -41,13 +41,16 @@ class OpenAIEmbedder:
         max_retries: int = 2,
         max_concurrent: int = 4,
     ) -> None:
-        self._sdk = require_extra("openai", "openai", type(self).__name__)
         self.model = model
         self.dimensions = dimensions
-        options = {"api_key": api_key, "base_url": base_url, "timeout": timeout, "max_retries": max_retries}
-        self._given = client
-        self._options = options
-        self._own: ClientPerLoop[Any] = ClientPerLoop(self._new_client)
+        options = {"api_key": api_key, "base_url": base_url, "timeout": timeout}
+        self._provider = ProviderClient(
+            "openai",
+            type(self).__name__,
+            client=client,
+            max_retries=max_retries if client is None else None,
+            **options,
+        )
         self._at_most = AtMost(max_concurrent)
 
     @property
@@ -62,27 +65,15 @@ class OpenAIEmbedder:
 
     async def aclose(self) -> None:
         """Close the connections that were made here."""
-        await self._own.aclose()
-
-    async def _client(self) -> Any:
-        """One for this event loop; one that was given with connections of its own cannot be copied."""
-        if self._given is not None and not makes_connections_itself(self._given):
-            return self._given
-        return await self._own.get()
-
-    def _new_client(self) -> Any:
-        """A client with connections of its own; where one was given, a copy that never touches its own."""
-        if self._given is None:
-            return self._sdk.AsyncOpenAI(**self._options)
-        return self._given.copy(http_client=self._sdk.DefaultAsyncHttpxClient())
+        await self._provider.aclose()
 
     async def _embed_batch(self, texts: list[str]) -> Vectors:
         try:
-            client = await self._client()
+            client = await self._provider.get()
             async with self._at_most.turn():
                 answer = await client.embeddings.create(model=self.model, input=texts, **self._shortened())
             vectors = [entry.embedding for entry in sorted(answer.data, key=lambda entry: int(entry.index))]
-        except self._sdk.OpenAIError as error:
+        except self._provider.error as error:
             raise EmbeddingError(f"{self.model} gave no vectors: {type(error).__name__}") from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:  # an answer of another shape
             raise EmbeddingError(f"{self.model} answered what cannot be read as vectors") from error
@@ -113,9 +104,8 @@ class AtMost:
     def __init__(self, most: int) -> None:
         if most < 1:
             raise ValueError(f"max_concurrent must be at least 1, and it is {most}")
-        self._most = most
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._semaphores = PerLoop(partial(asyncio.Semaphore, most))
 
     def turn(self) -> asyncio.Semaphore:
         """What is held for a turn: a semaphore works only in the loop that first waited for it."""
-        return self._by_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._most))
+        return self._semaphores.get()

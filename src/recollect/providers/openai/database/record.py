@@ -1,4 +1,4 @@
-"""A turn of a chat, as it is recorded: ids, counts and times, and nothing of what was said."""
+"""The record of a chat turn: ids, counts and times, and no contents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ....items import ModelUsage
-from ....memory.times import tell_time
+from ....memory.times import format_time
 from ....sql.columns import (
     ColumnJSON,
     json_from_column,
@@ -25,12 +25,12 @@ Status = Literal["running", "done", "failed"]
 _TEXTS = ("agent", "model")
 _TIMES = ("started_at", "finished_at")
 _MAIN = "main"
-_PLACES = ("answer_index", "question_index", "begins_after")
+_POSITIONS = ("answer_index", "question_index", "begins_after")
 
 
 @dataclass(frozen=True)
 class TurnRecord:
-    """A turn of a chat."""
+    """A row of the table of turns."""
 
     turn_id: str
     tenant: str
@@ -47,21 +47,21 @@ class TurnRecord:
     tool_calls: tuple[ToolCall, ...] = ()
     memories_used: int = 0
     session_turn: tuple[str, int] = (_MAIN, 0)
-    """The branch of the session, and the user turn in it, that this turn is."""
+    """The branch of the session, and the number of the user turn in it."""
     answer_index: int | None = None
-    """Where the answer stands in the conversation."""
+    """The index of the answer in the conversation."""
     question_index: int = 0
-    """Where the message of the user stands in it."""
+    """The index of the user's message in the conversation."""
     begins_after: int | None = None
-    """The position in the session of the last item before those of the run; `None` before there is a run."""
+    """The position of the last session item before those of the run; `None` before the run starts."""
 
     @property
     def branch(self) -> str:
-        """The branch of the session that the turn is in."""
+        """The branch of the session."""
         return self.session_turn[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """The turn as JSON tells it."""
+        """The turn as a JSON object."""
         branch, number = self.session_turn
         return {
             "turn_id": self.turn_id,
@@ -70,8 +70,8 @@ class TurnRecord:
             "agent": self.agent,
             "agent_id": self.agent,
             "model": self.model,
-            "started_at": tell_time(self.started_at),
-            "finished_at": self.finished_at and tell_time(self.finished_at),
+            "started_at": format_time(self.started_at),
+            "finished_at": self.finished_at and format_time(self.finished_at),
             "requests": self.usage.requests,
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
@@ -83,14 +83,13 @@ class TurnRecord:
         }
 
 
-def failed(record: TurnRecord, error_code: str, now: datetime, usage: ModelUsage | None = None) -> TurnRecord:
+def as_failed(record: TurnRecord, error_code: str, now: datetime) -> TurnRecord:
     """The turn, ended without an answer."""
-    ended = replace(record, status="failed", error_code=error_code, finished_at=now)
-    return ended if usage is None else replace(ended, usage=usage)
+    return replace(record, status="failed", error_code=error_code, finished_at=now)
 
 
-def reply_of(record: TurnRecord, text: str) -> ChatReply:
-    """The answer of a turn that is done."""
+def reply_from(record: TurnRecord, text: str) -> ChatReply:
+    """The reply of a turn that is done."""
     return ChatReply(
         record.turn_id,
         record.conversation_id,
@@ -106,7 +105,7 @@ def reply_of(record: TurnRecord, text: str) -> ChatReply:
 
 
 def to_columns(record: TurnRecord) -> dict[str, Any]:
-    """The columns of a turn, by name."""
+    """The columns of a turn by name."""
     values: dict[str, Any] = {name: getattr(record, name, None) for name in CHAT_TURNS.column_names}
     values |= {name: text_to_column(values[name]) for name in _TEXTS}
     values |= {name: values[name] and time_to_column(values[name]) for name in _TIMES}
@@ -115,17 +114,17 @@ def to_columns(record: TurnRecord) -> dict[str, Any]:
 
 
 def _details(record: TurnRecord) -> ColumnJSON:
-    told = {
+    details = {
         "tool_calls": [[call.call_id, call.name] for call in record.tool_calls],
         "memories_used": record.memories_used,
         "session_turn": record.session_turn,
-        **{name: getattr(record, name) for name in _PLACES},
+        **{name: getattr(record, name) for name in _POSITIONS},
     }
-    return json_to_column(told)
+    return json_to_column(details)
 
 
 def records_from(rows: Sequence[Row]) -> list[TurnRecord]:
-    """The turns that rows hold, whose columns are those of the table."""
+    """The turns of rows that have all columns of the table."""
     return [_record(dict(zip(CHAT_TURNS.column_names, row, strict=True))) for row in rows]
 
 
@@ -140,5 +139,5 @@ def _record(values: dict[str, Any]) -> TurnRecord:
         tool_calls=tuple(ToolCall(*call) for call in details["tool_calls"]),
         memories_used=details["memories_used"],
         session_turn=tuple(details["session_turn"]),
-        **{name: details[name] for name in _PLACES},
+        **{name: details[name] for name in _POSITIONS},
     )

@@ -1,4 +1,4 @@
-"""The tables of the provider: the turns of chats, beside the tables of their sessions."""
+"""The tables of the provider: the turns of chats, and the tables of their sessions."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ....sql.scripts import Script
 
 SESSIONS = "sdk_agent_sessions"
 MESSAGES = "sdk_agent_session_messages"
-# Under names of their own also in a SQLite file, where other advanced sessions may have theirs.
+# one_pair=False: other advanced sessions in a SQLite file may own the tables with fixed names.
 SESSION_TABLES = Tables(SESSIONS, MESSAGES, advanced=True, one_pair=False)
 
 RUNNING = "status = 'running'"
@@ -43,25 +43,25 @@ CHAT_TURNS = Table(
 
 
 def create_turns() -> Script[None]:
-    """The turns of chats."""
+    """Create the table of turns."""
     yield from create_in_sqlite([CHAT_TURNS])
 
 
 @dataclass(frozen=True)
 class ChatSchema(Schema):
-    """The schema of the turns; conversations are there before them."""
+    """The schema of the turns. Turns refer to conversations, so the schema of memory comes first."""
 
     @property
     def scope(self) -> str:
-        """There is one in a database."""
+        """The name under which its steps are recorded: a database has one."""
         return "chat"
 
     def steps(self) -> Sequence[Step]:
-        """The turns."""
+        """One step: the table of turns."""
         return [Step("create_turns", create_turns)]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All of them: nobody else makes this table."""
+        """All columns, since no other program creates this table."""
         return {CHAT_TURNS.name: set(CHAT_TURNS.column_names)}
 
     def describe(self) -> Any:

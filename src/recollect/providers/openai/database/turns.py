@@ -1,4 +1,4 @@
-"""The turns of chats, in SQLite or PostgreSQL."""
+"""The table of chat turns, in SQLite or PostgreSQL."""
 
 import json
 from collections.abc import Sequence
@@ -14,11 +14,12 @@ from ....memory.run import Days, Spent, SpentBy, spent_from, sum_of_tokens
 from ....sql.columns import json_from_column
 from ....sql.database import SQLStore
 from ....sql.scripts import Engine, LongQuery, MakeScript, Row, Script, Statement
+from ...errors import TurnLostError
 from .record import TurnRecord, records_from, to_columns
 from .schema import CHAT_TURNS, RUNNING, ChatSchema
 from .schema import MESSAGES as SESSION_ITEMS
 
-_LAST = 2**62  # no message has an index as high
+_LAST = 2**62  # higher than the index of any message
 _COLUMNS = ", ".join(CHAT_TURNS.column_names)
 _SELECT = f"SELECT {_COLUMNS} FROM {CHAT_TURNS.name}"
 _READ = f"{_SELECT} WHERE turn_id = ?1"
@@ -29,7 +30,7 @@ _ANSWERS = (
     " WHERE conversation_id = ?1 AND assistant_message_id IN {each}"
 )
 _ANSWER = f"SELECT message_index FROM {MESSAGES.name} WHERE conversation_id = ?1 AND message_id = ?2"
-_SAID = (
+_COUNT_MESSAGES = (
     "SELECT count(*), count(CASE WHEN role = 'user' THEN 1 END)"
     f" FROM {MESSAGES.name} WHERE conversation_id = ?1"
 )
@@ -38,12 +39,12 @@ _CHANGED = (
     *("agent", "status", "error_code", "model", "finished_at"),
     *("requests", "input_tokens", "output_tokens", "details"),
 )
-# A turn that has ended stays as it ended, whoever comes late.
+# Only a running turn changes: the first end that is recorded stands.
 _CHANGE = (
     f"UPDATE {CHAT_TURNS.name} SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGED, 2))}"
     " WHERE turn_id = ?1 AND status = 'running' RETURNING 1"
 )
-# One that failed may be begun again, in the same conversation.
+# A failed turn may begin again, in the same conversation.
 _BEGIN = (
     f"INSERT INTO {CHAT_TURNS.name} ({_COLUMNS}) VALUES"
     f" ({', '.join(f'?{n + 1}' for n in range(len(CHAT_TURNS.columns)))}) ON CONFLICT (turn_id) DO UPDATE SET"
@@ -58,77 +59,77 @@ _PLACE = (
 _SPENT = (
     "SELECT {day}, {name}, sum(turn.requests),"
     f" {sum_of_tokens('turn.input_tokens')}, {sum_of_tokens('turn.output_tokens')}"
-    f" FROM {CHAT_TURNS.name} AS turn JOIN {CONVERSATIONS.name} AS held"
-    " ON held.conversation_id = turn.conversation_id"
+    f" FROM {CHAT_TURNS.name} AS turn JOIN {CONVERSATIONS.name} AS owner"
+    " ON owner.conversation_id = turn.conversation_id"
     " WHERE turn.tenant = ?1 AND turn.started_at >= ?2 AND turn.started_at < ?3"
     " AND turn.input_tokens + turn.output_tokens > 0 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?4"
 )
-# Whoever answered, a turn is its conversation's agent's, as is what is learned from it.
-_SPENT_BY = {"model": "turn.model", "agent": "held.agent_id"}
+# A turn counts for the agent of its conversation, also if another agent answered after a handoff.
+_SPENT_BY = {"model": "turn.model", "agent": "owner.agent_id"}
 
-_PROVIDED = (
+_PROVIDER_IDS = (
     f"SELECT provider_conversation_id FROM {CONVERSATIONS.name}"
     " WHERE conversation_id IN {each} AND provider_conversation_id IS NOT NULL"
 )
 
 
-class Place(NamedTuple):
-    """Where a conversation belongs."""
+class ConversationPlace(NamedTuple):
+    """The tenant and the session of a conversation, and its own strategy."""
 
     tenant: str
     session_id: str
-    """The provider's id for the conversation if there is one, else our own."""
+    """The id of the conversation at the provider if it has one there, else our own."""
     memory_strategy: dict[str, Any] | None
 
 
 class ChatTurns(SQLStore):
-    """Records the turns of chats."""
+    """Reads and writes the turns of chats."""
 
     schema = ChatSchema()
 
     async def begin(self, record: TurnRecord) -> bool:
-        """Record a turn that begins; `False` if there is one of its id that has not failed."""
+        """Record a turn that begins; `False` if a turn of its id exists that has not failed."""
         return await self._write(partial(_begin, record))
 
     async def change(self, record: TurnRecord) -> bool:
-        """Record how a turn goes on or has ended; `False` if it had ended before."""
-        return await self._write(self.changing(record))
+        """Update a running turn; `False` if it has ended already."""
+        return await self._write(self.change_script(record))
 
-    def changing(self, record: TurnRecord) -> MakeScript[bool]:
-        """The same, for a transaction in which more is done."""
+    def change_script(self, record: TurnRecord) -> MakeScript[bool]:
+        """As `change`, as a step of a larger transaction."""
         return partial(_change, record)
 
-    def is_running(self, turn_id: str) -> MakeScript[bool]:
-        """Whether a turn goes on, within a transaction."""
-        return partial(_is_running, turn_id)
+    def require_running(self, turn_id: str) -> MakeScript[None]:
+        """A step of a transaction that raises a `TurnLostError` unless the turn is running."""
+        return partial(_require_running, turn_id)
 
     async def get(self, turn_id: str) -> TurnRecord | None:
-        """The turn of an id."""
+        """The turn of this id, or `None`."""
         found = await self._fetch(_READ, (turn_id,), records_from)
         return found[0] if found else None
 
-    async def of_conversation(self, conversation_id: str) -> list[TurnRecord]:
+    async def list_turns(self, conversation_id: str) -> list[TurnRecord]:
         """All turns of a conversation, in the order in which they began."""
         return await self._fetch(_LIST, (conversation_id,), records_from)
 
-    async def running_in(self, conversation_id: str) -> list[TurnRecord]:
-        """The turns of a conversation that have not ended, as far as is recorded."""
+    async def list_running(self, conversation_id: str) -> list[TurnRecord]:
+        """The turns of a conversation that are recorded as running."""
         return await self._fetch(_RUNNING, (conversation_id,), records_from)
 
     async def spent_by_day(self, tenant: str, days: Days, by: SpentBy, limit: int) -> list[Spent]:
-        """What turns have cost, by the day they began and by the model or the conversation's agent."""
+        """The cost of turns, by the day they began and by the model or the agent of the conversation."""
         page = (tenant, *days.bounds, limit)
         day = dialect_of(self._database.dialect).day.format("turn.started_at")
         return await self._fetch(LongQuery(_SPENT.format(day=day, name=_SPENT_BY[by])), page, spent_from)
 
     async def answer_index(self, record: TurnRecord) -> int | None:
-        """Where the answer of a turn stands in the conversation; `None` where there is none."""
+        """The index of the answer of a turn in its conversation; `None` if there is no answer."""
         key = (record.conversation_id, record.assistant_message_id)
         found = await self._fetch(_ANSWER, key, list[Row])
         return int(found[0][0]) if found else None
 
     async def answers_among(self, conversation_id: str, messages: Sequence[Message]) -> frozenset[str]:
-        """The ids of those messages that are answers of turns: their runs have put them into the session."""
+        """The ids of those messages that are answers of turns; the runs have stored them in the session."""
         ids = [message.message_id for message in messages if message.role == "assistant"]
         if not ids:
             return frozenset()
@@ -139,26 +140,26 @@ class ChatTurns(SQLStore):
         """Links session items to the messages of a conversation: by these, erasing finds the copies."""
         return ItemLinks(dialect_of(self._database.dialect), conversation_id, SESSION_ITEMS)
 
-    async def said_since(self, conversation_id: str, first: int) -> list[Message]:
-        """The messages of a conversation from an index on."""
+    async def list_messages(self, conversation_id: str, first: int) -> list[Message]:
+        """The messages of a conversation from index `first` on."""
         key = (conversation_id, first, _LAST)
         return await self._fetch(READ_MESSAGES, key, messages_from)
 
-    async def count_said(self, conversation_id: str) -> tuple[int, int]:
-        """How many messages a conversation has, and how many of them are the user's."""
-        return await self._fetch(_SAID, (conversation_id,), _counts_from)
+    async def count_messages(self, conversation_id: str) -> tuple[int, int]:
+        """The number of messages of a conversation, and how many of them are the user's."""
+        return await self._fetch(_COUNT_MESSAGES, (conversation_id,), _counts_from)
 
-    async def place_of(self, conversation_id: str) -> Place | None:
-        """Where a conversation belongs; `None` if it is gone."""
+    async def find_place(self, conversation_id: str) -> ConversationPlace | None:
+        """The tenant and the session of a conversation; `None` if the conversation no longer exists."""
         return await self._fetch(_PLACE, (conversation_id,), partial(_place_from, conversation_id))
 
     async def provider_ids(self, conversation_ids: Sequence[str]) -> frozenset[str]:
-        """The ids that the provider has given to some of these conversations."""
+        """The ids at the provider of those of these conversations that have one."""
         each = dialect_of(self._database.dialect).each.format("?1")
-        return await self._fetch(_PROVIDED.format(each=each), (json.dumps(conversation_ids),), _ids_from)
+        return await self._fetch(_PROVIDER_IDS.format(each=each), (json.dumps(conversation_ids),), _ids_from)
 
     async def _prepared(self) -> Engine:
-        # Turns refer to conversations, whose tables must be there first.
+        # Turns refer to conversations, so the tables of memory come first.
         if not self._database.closed:
             await self._database.engine.prepare(MemorySchema())
         return await super()._prepared()
@@ -175,8 +176,9 @@ def _change(record: TurnRecord) -> Script[bool]:
     return bool((yield Statement(_CHANGE, values)))
 
 
-def _is_running(turn_id: str) -> Script[bool]:
-    return bool((yield Statement(_IS_RUNNING, (turn_id,))))
+def _require_running(turn_id: str) -> Script[None]:
+    if not (yield Statement(_IS_RUNNING, (turn_id,))):
+        raise TurnLostError
 
 
 def _counts_from(rows: Sequence[Row]) -> tuple[int, int]:
@@ -187,8 +189,8 @@ def _ids_from(rows: Sequence[Row]) -> frozenset[str]:
     return frozenset(row[0] for row in rows)
 
 
-def _place_from(conversation_id: str, rows: Sequence[Row]) -> Place | None:
+def _place_from(conversation_id: str, rows: Sequence[Row]) -> ConversationPlace | None:
     if not rows:
         return None
-    tenant, providers_id, strategy = rows[0]
-    return Place(tenant, providers_id or conversation_id, json_from_column(strategy))
+    tenant, remote_id, strategy = rows[0]
+    return ConversationPlace(tenant, remote_id or conversation_id, json_from_column(strategy))

@@ -1,0 +1,118 @@
+"""The parts that a store is composed of: resources shared by all tenants, and parts for one tenant."""
+
+import asyncio
+import threading
+
+from ..database.access import MemoryDatabase
+from ..database.vectors import Vectors, model_of
+from ..pipeline.embedding_backfill import EmbeddingBackfill
+from ..pipeline.runner import Runner, RunOptions
+from ..pipeline.stages import Extractor
+from ..pipeline.token_meter import TokenMeter
+from ..pipeline.workers import Workers
+from ..search.embedders import CachedEmbedder, Embedder
+from .conversation_reader import ConversationReader
+from .conversation_writer import ConversationWriter
+from .corpus_cache import CorpusCache
+from .data_rights import DataRights
+from .entries import EntryRepository
+from .lookup import MemoryLookup
+from .memories import MemoryRepository
+from .runs import LearningProgress, RunRepository
+from .search import EmbedderPause, MemorySearcher
+
+
+class StoreResources:
+    """The shared resources of a store. They are closed with the store that made them, not with a view.
+
+    The workers do the work of `tenant`, or of all tenants if it is `None`.
+    """
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        embedder: Embedder | None,
+        extractor: Extractor | None,
+        *,
+        tenant: str | None,
+        default_tenant: str,
+        workers: int,
+        options: RunOptions,
+        meter: TokenMeter | None,
+    ) -> None:
+        self.database = database
+        self.embedder = _cached(embedder)
+        self.backfill: EmbeddingBackfill | None = None
+        if self.embedder is not None:
+            vectors = Vectors(database, default_tenant)
+            self.backfill = EmbeddingBackfill(vectors, self.embedder, all_tenants=tenant is None)
+        self.corpora = CorpusCache(database, None if self.embedder is None else model_of(self.embedder))
+        self.embedder_pause = EmbedderPause()
+        self.tenant = tenant
+        self.worker_count = workers
+        self._extractor = extractor
+        self._options = options
+        self._meter = meter
+        self._starting = threading.Lock()
+        self._workers: Workers | None = None
+
+    def start(self) -> None:
+        """Start the workers, or wake them if they run already."""
+        with self._starting:
+            if self._workers is None:
+                extractor = self._extractor or _offline_extractor()
+                runner = Runner(self.database, extractor, self._options, self.tenant, self._meter)
+                self._workers = Workers(self.database, runner, self.worker_count, self.backfill)
+        self._workers.start()
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether the workers run; true also for a store without workers, where other processes learn."""
+        return not self.worker_count or (self._workers is not None and self._workers.is_running)
+
+    async def aclose(self) -> None:
+        """Stop the workers, which release their runs, and close the database."""
+        if self._workers is not None:
+            await asyncio.to_thread(self._workers.stop)
+        await self.database.aclose()
+
+
+class TenantParts:
+    """All parts of a store for one tenant. They are cheap to make: everything costly is in the resources.
+
+    `counted_tenant` is the tenant whose work is counted and waited for; `None` for the work of all tenants.
+    """
+
+    def __init__(self, shared: StoreResources, tenant: str, counted_tenant: str | None) -> None:
+        database, lookup = shared.database, MemoryLookup(shared.database, tenant)
+        self.tenant = tenant
+        self.reader = ConversationReader(database, lookup)
+        self.writer = ConversationWriter(database, tenant, self.reader, shared.start)
+        self.entries = EntryRepository(database, lookup)
+        self.memories = MemoryRepository(database, lookup, self.entries)
+        self.searcher = MemorySearcher(
+            database, lookup, shared.corpora, shared.embedder, shared.embedder_pause
+        )
+        self.rights = DataRights(database, tenant, shared.corpora, shared.embedder, shared.start)
+        self.runs = RunRepository(database, tenant, shared.start)
+        self.progress = LearningProgress(
+            database,
+            lookup,
+            counted_tenant,
+            shared.backfill,
+            shared.start,
+            waits_for_vectors=shared.worker_count > 0,
+        )
+
+
+def _cached(embedder: Embedder | None) -> Embedder | None:
+    """The embedder behind a cache, so that it is called once for equal texts."""
+    if embedder is None or isinstance(embedder, CachedEmbedder):
+        return embedder
+    return CachedEmbedder(embedder)
+
+
+def _offline_extractor() -> Extractor:
+    from ..offline import OfflineExtractor
+
+    return OfflineExtractor()
