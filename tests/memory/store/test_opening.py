@@ -124,7 +124,7 @@ async def test_settings_that_another_has_changed_are_not_overwritten(place: Plac
     async with place.open() as store:
         await store.open_conversation("agent", "user", conversation_id="c")
         await store.change_conversation_settings("c", memory_injection=True, version=1)
-        with pytest.raises(ConflictError, match="have been changed"):
+        with pytest.raises(ConflictError, match="were changed since they were read"):
             await store.change_conversation_settings("c", memory_injection=False, version=1)
         assert await settings_of(store) == ConversationSettings("c", None, True, None, 2)
 
