@@ -45,12 +45,12 @@ def broken(_: Sequence[str]) -> Any:
     [
         (broken, "found by words alone: the embedder 'other' raised ConnectionError"),
         (never, "found by words alone: other gave no vector within 0.01 s"),
-        (lambda _: [[1.0]], "found by words alone: the embedder gave vectors of 1 dimensions"),
+        (lambda _: [[1.0]], "found by words alone: the embedder returned vectors of 1 dimensions"),
         (
             lambda _: [[np.nan] * 512],
-            "found by words alone: the embedder gave vectors with values",
+            "found by words alone: the embedder returned vectors with values",
         ),
-        (lambda _: [], "found by words alone: the embedder gave an array of 1 dimensions for 1 texts"),
+        (lambda _: [], "found by words alone: the embedder returned an array of 1 dimensions for 1 texts"),
     ],
 )
 @in_event_loop
