@@ -15,7 +15,7 @@ from subprocess import Popen, TimeoutExpired
 
 import psutil
 
-from recollect.testing.servers.launching import launch
+from recollect.testing.servers.processes import launch
 
 from .client import Connection, encode
 

@@ -76,7 +76,7 @@ def test_the_keyboard_skips_to_the_content_and_the_heading_is_read_out(page: Pag
     place.open(page)
     expect(page.get_by_text("I play the cello.")).to_be_visible()
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_be_focused()
     page.get_by_role("link", name="Memories").press("Enter")
@@ -107,7 +107,7 @@ def test_the_colours_are_those_of_the_system_and_can_be_changed(page: Page, plac
     page.emulate_media(color_scheme="light")
     light = background()
     assert dark != light
-    page.get_by_label("Colours").select_option("dark")
+    page.get_by_label("Theme").select_option("dark")
     assert background() == dark
     page.reload()
     assert background() == dark

@@ -36,7 +36,7 @@ def test_a_conversation_that_is_deleted_while_it_is_looked_at(page: Page, place:
         place.open(page, f"/conversations/{conversation}")
         expect(page.locator(".message").get_by_text("I live in Rome.")).to_be_visible()
         assert client.delete(f"/v1/conversations/{conversation}").status_code == 200
-    expect(page.get_by_text("This conversation has been deleted")).to_be_visible()
+    expect(page.get_by_text("This conversation was deleted")).to_be_visible()
     page.get_by_role("link", name="Go back").click()
     expect(page.get_by_role("heading", name="Conversations", level=1)).to_be_visible()
 
@@ -46,11 +46,11 @@ def test_the_server_is_gone_and_comes_back(page: Page, guarded_place: Place, wat
     guarded_place.open(page)
     expect(page.get_by_text("No conversations yet")).to_be_visible()
     guarded_place.server.stop()
-    expect(page.get_by_text("The server does not answer.")).to_be_visible()
+    expect(page.get_by_text("The server does not respond.")).to_be_visible()
     guarded_place.server.start()
     with guarded_place.client() as client:
         story.record(client, "ida", "I live in Graz.")
-    expect(page.get_by_text("The server does not answer.")).to_be_hidden()
+    expect(page.get_by_text("The server does not respond.")).to_be_hidden()
     expect(page.get_by_text("I live in Graz.")).to_be_visible()
 
 
@@ -61,11 +61,11 @@ def test_a_key_is_asked_for_kept_for_the_tab_and_asked_for_again_when_it_ends(
     key = make_key(guarded_place, "admin")
     guarded_place.open(page)
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("This service needs a key.")
-    dialog.get_by_label("Key").fill("rk_wrong_key")
+    expect(dialog).to_contain_text("This service requires an API key.")
+    dialog.get_by_label("API key").fill("rk_wrong_key")
     dialog.get_by_role("button", name="Use this key").click()
-    expect(dialog).to_contain_text("This key is not valid")
-    dialog.get_by_label("Key").fill(key)
+    expect(dialog).to_contain_text("This API key is not valid")
+    dialog.get_by_label("API key").fill(key)
     dialog.get_by_role("button", name="Use this key").click()
     expect(page.get_by_text("default · admin")).to_be_visible()
     expect(dialog).to_have_count(0)
@@ -74,7 +74,7 @@ def test_a_key_is_asked_for_kept_for_the_tab_and_asked_for_again_when_it_ends(
     assert page.evaluate("Object.values(localStorage).join().includes('rk_')") is False
     assert page.context.cookies() == []
     keys(guarded_place, "revoke", key.split("_")[1])
-    expect(dialog).to_contain_text("it may have expired or been revoked")
+    expect(dialog).to_contain_text("It may have expired or been revoked")
 
 
 def test_a_key_that_expires_while_it_is_used_is_asked_for_again(
@@ -84,12 +84,12 @@ def test_a_key_that_expires_while_it_is_used_is_asked_for_again(
     key = make_key(guarded_place, "admin", "--expires", "1h")
     guarded_place.open(page)
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Key").fill(key)
+    dialog.get_by_label("API key").fill(key)
     dialog.get_by_role("button", name="Use this key").click()
     expect(dialog).to_have_count(0)
     an_hour_passes(guarded_place, key)
-    expect(dialog).to_contain_text("it may have expired or been revoked")
-    dialog.get_by_label("Key").fill(make_key(guarded_place, "admin"))
+    expect(dialog).to_contain_text("It may have expired or been revoked")
+    dialog.get_by_label("API key").fill(make_key(guarded_place, "admin"))
     dialog.get_by_role("button", name="Use this key").click()
     expect(dialog).to_have_count(0)
     expect(page.get_by_text("default · admin")).to_be_visible()
@@ -102,10 +102,10 @@ def test_a_weak_key_is_told_what_it_can_do(page: Page, guarded_place: Place, wat
         conversation = story.record(client, "jan", "I live in Brno.")
     guarded_place.open(page)
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Key").fill(reader)
+    dialog.get_by_label("API key").fill(reader)
     dialog.get_by_role("button", name="Use this key").click()
     expect(page.get_by_text("Your key does not allow this.")).to_be_visible()
-    expect(page.get_by_text("Name a user and an agent, or use a key")).to_be_visible()
+    expect(page.get_by_text("Enter a user and an agent, or use a key")).to_be_visible()
     page.get_by_role("search").get_by_label("User").fill("jan")
     page.get_by_role("search").get_by_label("Agent").fill("assistant")
     page.get_by_role("button", name="Filter").click()
@@ -124,7 +124,7 @@ def test_what_a_weak_key_may_not_do_is_told_beside_the_button(
     with guarded_place.client(admin) as client:
         conversation = story.record(client, "kim", "I live in Oslo.")
     guarded_place.open(page)
-    page.get_by_role("dialog").get_by_label("Key").fill(reader)
+    page.get_by_role("dialog").get_by_label("API key").fill(reader)
     page.get_by_role("button", name="Use this key").click()
     guarded_place.open(page, f"/conversations/{conversation}")
     page.get_by_role("button", name="Close", exact=True).click()

@@ -17,8 +17,8 @@ def test_from_what_was_said_to_gone(page: Page, place: Place, watch: Watch) -> N
 
     # It appears by itself, and is watched being remembered.
     page.get_by_role("link", name="I live in Vienna.").click()
-    expect(page.get_by_text("All of it has been learned from.")).to_be_visible()
-    page.get_by_role("link", name="What is known about the user").click()
+    expect(page.get_by_text("Learning is complete.")).to_be_visible()
+    page.get_by_role("link", name="Memory of this user").click()
     expect(page.get_by_text("The user plays the harp.")).to_be_visible()
 
     # It is found, with what its score is made of.
@@ -26,8 +26,8 @@ def test_from_what_was_said_to_gone(page: Page, place: Place, watch: Watch) -> N
     page.get_by_label("Question").fill("Which instrument does she play, the harp?")
     page.get_by_role("button", name="Search", exact=True).click()
     hit = page.locator(".hit", has_text="The user plays the harp.")
-    hit.get_by_text("Why this score").click()
-    expect(hit.get_by_text("Words in common")).to_be_visible()
+    hit.get_by_text("Score details").click()
+    expect(hit.get_by_text("Matching words")).to_be_visible()
 
     # Why: the words themselves, and the way to them.
     hit.get_by_role("button", name="Why?").click()
@@ -41,9 +41,9 @@ def test_from_what_was_said_to_gone(page: Page, place: Place, watch: Watch) -> N
     expect(page.get_by_role("heading", name="Conversations", level=1)).to_be_visible()
     expect(page.get_by_text("I live in Vienna.")).to_have_count(0)
     place.open(page, f"/conversations/{conversation}")
-    expect(page.get_by_text("This conversation has been deleted")).to_be_visible()
+    expect(page.get_by_text("This conversation was deleted")).to_be_visible()
     place.open(page, "/search?q=harp&agent=assistant&user=eve")
-    expect(page.get_by_text("Nothing answers this")).to_be_visible()
+    expect(page.get_by_text("No results")).to_be_visible()
 
 
 def test_contents_are_shown_and_never_run(page: Page, place: Place) -> None:
@@ -102,16 +102,16 @@ def test_a_strategy_changes_what_the_model_sees_and_not_what_was_said(page: Page
     page.get_by_role("button", name="What the model sees").click()
     expect(page.get_by_text("The model sees everything: 14 items.")).to_be_visible()
     page.get_by_role("combobox", name="Strategy").select_option("trim")
-    page.get_by_label("Most turns").fill("2")
+    page.get_by_label("Maximum turns").fill("2")
     page.get_by_label("Turns to keep").fill("1")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Save strategy").click()
     expect(page.get_by_text("The model sees 2 of 14 items.")).to_be_visible()
     expect(page.get_by_text("Can you help me plan a weekend?").nth(1)).to_be_hidden()
-    page.get_by_role("button", name="What was said").click()
+    page.get_by_role("button", name="Messages", exact=True).click()
     expect(page.locator(".message").get_by_text("Can you help me plan a weekend?")).to_be_visible()
     page.get_by_role("button", name="What the model sees").click()
-    page.get_by_role("combobox", name="Strategy").select_option("As the agent has it")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("combobox", name="Strategy").select_option("Agent default")
+    page.get_by_role("button", name="Save strategy").click()
     expect(page.get_by_text("The model sees everything: 14 items.")).to_be_visible()
 
 
@@ -122,15 +122,15 @@ def test_a_strategy_is_tried_out_without_being_kept(page: Page, place: Place) ->
         place.open(page, f"/conversations/{place.ids['chat']}")
         page.get_by_role("button", name="What the model sees").click()
         page.get_by_role("combobox", name="Strategy").select_option("compact")
-        page.get_by_label("From turns on").fill("2")
-        page.get_by_label("Turns kept whole").fill("1")
-        page.get_by_role("button", name="Try it out").click()
-        expect(page.get_by_text("Tried out, and not kept.")).to_be_visible()
+        page.get_by_label("Compact after turns").fill("2")
+        page.get_by_label("Turns kept complete").fill("1")
+        page.get_by_role("button", name="Try", exact=True).click()
+        expect(page.get_by_text("Preview only; not saved.")).to_be_visible()
         call = page.locator(".call", has_text="weather")
         call.get_by_text("Called").click()
         expect(call.get_by_text("a light breeze from the sea")).to_have_count(0)
-        page.get_by_role("button", name="Back to its own").click()
-        expect(page.get_by_text("Tried out, and not kept.")).to_have_count(0)
+        page.get_by_role("button", name="Reset").click()
+        expect(page.get_by_text("Preview only; not saved.")).to_have_count(0)
         expect(page.get_by_role("combobox", name="Strategy")).to_have_value("")
         assert client.get(path).json() == before
 
@@ -140,9 +140,9 @@ def test_branches_are_a_tree_and_can_be_switched(page: Page, place: Place) -> No
     branches = page.get_by_role("region", name="Branches")
     expect(branches.locator("svg .lane")).to_have_count(3)
     expect(branches.locator("li.current")).to_contain_text("by-bus")
-    branches.get_by_role("button", name="Switch to the branch main").click()
+    branches.get_by_role("button", name="Switch to branch main").click()
     expect(branches.locator("li.current")).to_contain_text("main")
-    branches.get_by_role("button", name="Switch to the branch by-bus").click()
+    branches.get_by_role("button", name="Switch to branch by-bus").click()
     expect(branches.locator("li.current")).to_contain_text("by-bus")
 
 
@@ -150,7 +150,7 @@ def test_tokens_per_turn_are_plotted_and_told(page: Page, place: Place) -> None:
     place.open(page, f"/conversations/{place.ids['chat']}")
     tokens = page.get_by_role("region", name="Tokens per turn").first
     expect(tokens.locator("canvas")).to_be_visible()
-    tokens.get_by_text("As a table").click()
+    tokens.get_by_text("Show as table").click()
     rows = tokens.locator("tbody tr")
     expect(rows).to_have_count(6)
     assert rows.first.inner_text().split() == ["1", "310", "24"]
@@ -163,15 +163,15 @@ def test_an_entry_is_added_put_right_and_deleted(page: Page, place: Place) -> No
         memory = story.memory_of(client, "frank")
     place.open(page, f"/memories/{memory}")
     page.get_by_role("button", name="Add an event").click()
-    page.get_by_label("What is known").fill("The user won a race.")
+    page.get_by_label("Entry text").fill("The user won a race.")
     page.get_by_role("button", name="Save").click()
     entry = page.locator("article", has_text="won a race")
     entry.get_by_role("button", name="Edit").click()
-    page.get_by_label("What is known").fill("The user lost a race.")
+    page.get_by_label("Entry text").fill("The user lost a race.")
     page.get_by_role("button", name="Save").click()
     entry = page.locator("article", has_text="lost a race")
     entry.get_by_role("button", name="Why?").click()
-    expect(entry.get_by_text("A person edited this,")).to_be_visible()
+    expect(entry.get_by_text("Edited by a person,")).to_be_visible()
     expect(entry.locator(".history li")).to_have_count(2)
     expect(entry.locator(".history li").first).to_contain_text("The user won a race.")
     entry.get_by_role("button", name="Delete").click()
@@ -183,10 +183,10 @@ def test_an_entry_is_added_put_right_and_deleted(page: Page, place: Place) -> No
 def test_what_was_known_at_another_time_is_shown_and_not_changed(page: Page, place: Place) -> None:
     place.open(page, f"/memories/{place.ids['memory']}")
     expect(page.get_by_text("The user is allergic to peanuts.")).to_be_visible()
-    page.get_by_label("As it was known at").fill("2001-01-01T00:00")
-    expect(page.get_by_text("Nothing about who they are")).to_be_visible()
+    page.get_by_label("As known at").fill("2001-01-01T00:00")
+    expect(page.get_by_text("No profile entries")).to_be_visible()
     page.get_by_role("button", name="Back to now").click()
-    page.get_by_label("Also what is no longer told").check()
+    page.get_by_label("Include retired entries").check()
     expect(page.locator("article.retired")).to_contain_text("lives in Porto")
 
 
@@ -238,20 +238,20 @@ def test_a_long_conversation_is_read_where_it_is_looked_at(page: Page, place: Pl
     page.get_by_role("button", name="Show more (1 left)").click()
     expect(page.get_by_text("And this is new.")).to_be_visible()
     place.open(page, f"/conversations/{conversation}?message=nowhere")
-    expect(page.get_by_text("The message that the link points to is no longer there.")).to_be_visible()
+    expect(page.get_by_text("The linked message no longer exists.")).to_be_visible()
     expect(page.locator(".message").first).to_contain_text("This is 0.")
 
 
 def test_tokens_over_time_are_plotted_by_model_and_by_agent(page: Page, place: Place) -> None:
     place.open(page, "/usage")
-    chats = page.get_by_role("region", name="Tokens of chats").first
+    chats = page.get_by_role("region", name="Chat tokens").first
     expect(chats.locator("canvas")).to_be_visible()
     expect(chats.get_by_role("row", name="gpt-test")).to_contain_text("4,342")
     page.get_by_role("button", name="By agent").click()
     expect(chats.get_by_role("row", name=story.AGENT)).to_contain_text("4,342")
     page.get_by_role("button", name="7 days", exact=True).click()
     expect(chats.locator("canvas")).to_be_visible()
-    learning = page.get_by_role("region", name="Tokens of learning").first
+    learning = page.get_by_role("region", name="Learning tokens").first
     expect(learning.get_by_role("row", name="assistant")).to_contain_text("820")
 
 
@@ -273,6 +273,6 @@ def test_a_failed_run_is_told_and_tried_again(page: Page, place: Place) -> None:
     expect(run).to_contain_text("UnusableAnswerError")
     run.get_by_text("Details").click()
     expect(run.get_by_text("I would rather not say.")).to_be_visible()
-    run.get_by_role("button", name="Try again").click()
-    expect(page.get_by_text("Nothing has failed")).to_be_visible()
+    run.get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("No failed runs")).to_be_visible()
     expect(page.get_by_text("100%")).to_be_visible()

@@ -15,7 +15,7 @@ def lines() -> list[list[str]]:
         line.strip("|").split("|") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("|")
     ]
     told = [[cell.strip() for cell in row] for row in rows]
-    return [row for row in told if row[0] != "tried" and not row[0].startswith("---")]
+    return [row for row in told if row[0] != "attack" and not row[0].startswith("---")]
 
 
 def named_in(path: str) -> set[str]:

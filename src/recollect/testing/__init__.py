@@ -1,4 +1,4 @@
-"""What we test our sessions with, for those who write their own. Needs pytest."""
+"""The session test suite, for your own session classes. Needs pytest."""
 
 from .contract import SessionContract
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from recollect.testing.servers.launching import ending_with_us
 from recollect.testing.servers.postgres import PostgresServer
+from recollect.testing.servers.processes import ending_with_us
 
 from ..account import Account, Plan
 from .making import CORPUS

@@ -1,6 +1,6 @@
 """The contract of a session, as tests.
 
-Inherit `SessionContract` in a test module, say how to open a session, and run pytest:
+Inherit `SessionContract` in a test module, implement `open_session`, and run pytest:
 
     class TestMySession(SessionContract):
         async def open_session(self, session_id):
@@ -9,10 +9,10 @@ Inherit `SessionContract` in a test module, say how to open a session, and run p
 
 from .abilities import AbilityContract
 from .basics import BasicContract
+from .checked_pops import PoppingContract
 from .concurrency import ConcurrencyContract
 from .notes import NotesContract
-from .popping import PoppingContract
-from .rewriting import RewritingContract
+from .rewrites import RewritingContract
 from .tools import (
     HOSTILE_IDS,
     ODD_ITEMS,
@@ -32,7 +32,7 @@ class SessionContract(
     AbilityContract,
     NotesContract,
 ):
-    """What must hold for every session. Override `open_session`, and the flags where they differ."""
+    """The rules for every session. Override `open_session`, and the flags if they differ."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Abilities that not every session has: positions, batches, metadata and leases."""
+"""Optional abilities: positions, batches, metadata and leases."""
 
 import asyncio
 from collections.abc import Callable
@@ -94,7 +94,7 @@ class AbilityContract(ContractBase):
         assert await session.take_lease("two", 30)
         await close(session)
 
-    # --- texts that not every store can hold ---
+    # --- texts that not every database can store ---
 
     @pytest.mark.parametrize("text", UNFIT_TEXTS, ids=ascii)
     @pytest.mark.parametrize("field", list(_UNFIT_METADATA))

@@ -1,4 +1,4 @@
-"""What every part of the contract is told about the session under test."""
+"""The settings of a contract test: how to open the session, and what it supports."""
 
 import functools
 from collections.abc import Callable
@@ -11,28 +11,28 @@ TestT = TypeVar("TestT", bound=Callable[..., Any])
 
 
 class ContractBase:
-    """How a session is opened, and what it cannot do."""
+    """How to open a session, and what it does not support."""
 
     shared = True
-    """Whether two sessions of the same id that are opened one after the other see the same items."""
+    """Whether two sessions with the same id, opened one after the other, see the same items."""
 
     atomic = True
-    """Whether a batch is stored whole or not at all."""
+    """Whether a batch is stored completely or not at all."""
 
     abilities: tuple[type, ...] = ()
-    """Protocols the session must have. Those it has beyond these are tested too."""
+    """Protocols that the session must have. Other protocols that it has are tested too."""
 
     async def open_session(self, session_id: str) -> Session:
-        """A session of this id; for the length of a test always in the same store."""
+        """Open a session with this id. Within one test, always use the same store."""
         raise NotImplementedError
 
-    async def store_corrupt(self, session: Any) -> bool:  # noqa: ARG002 - for those who can
-        """Add an entry that is no item, behind the session's back; `False` where nobody can."""
+    async def store_corrupt(self, session: Any) -> bool:  # noqa: ARG002 - for overrides
+        """Store a corrupt entry without using the session. Return `False` if that is not possible."""
         return False
 
 
 def needs(ability: type) -> Callable[[TestT], TestT]:
-    """Run a test only on sessions that have an ability; on others it has nothing to say."""
+    """Run a test only on sessions that have an ability."""
 
     def decorate(test: TestT) -> TestT:
         @functools.wraps(test)

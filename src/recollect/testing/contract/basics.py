@@ -1,4 +1,4 @@
-"""What a session keeps, and in what order: reading, writing, taking off, closing."""
+"""The basic contract: reading, writing, popping, closing, and the order of items."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from .tools import HOSTILE_IDS, ODD_ITEMS, close, in_event_loop, message, texts
 
 
 class BasicContract(ContractBase):
-    """The four methods, one call after the other."""
+    """The four methods, called one after another."""
 
-    # --- what it is ---
+    # --- type ---
 
     @in_event_loop
     async def test_is_a_session(self) -> None:
@@ -196,7 +196,7 @@ class BasicContract(ContractBase):
         assert texts(await session.get_items()) == ["b"]
         await close(session)
 
-    # --- others ---
+    # --- other sessions ---
 
     @in_event_loop
     async def test_other_sessions_are_never_touched(self) -> None:

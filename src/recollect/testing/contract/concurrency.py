@@ -1,4 +1,4 @@
-"""Many at once: tasks, event loops and threads, and calls that are cancelled."""
+"""Concurrency: tasks, event loops, threads, and cancelled calls."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ from .tools import assert_whole_and_ordered, close, in_event_loop, message, text
 
 
 class ConcurrencyContract(ContractBase):
-    """What holds when calls meet."""
+    """The rules for concurrent calls."""
 
     @in_event_loop
     async def test_concurrent_batches_stay_whole_and_in_order(self) -> None:
@@ -83,7 +83,7 @@ class ConcurrencyContract(ContractBase):
         def run(writer: int) -> None:
             try:
                 asyncio.run(write(writer))
-            except BaseException as error:  # noqa: BLE001 - a thread's failure is the test's
+            except BaseException as error:  # noqa: BLE001 - a failure of the thread fails the test
                 failures.append(error)
 
         threads = [threading.Thread(target=run, args=(writer,)) for writer in range(4)]
@@ -128,7 +128,7 @@ class ConcurrencyContract(ContractBase):
 
     @in_event_loop
     async def test_a_cancellation_that_meets_the_answer_ends_the_call(self) -> None:
-        """The outcome is there, and the event loop has had no chance to deliver it."""
+        """The result exists, but the event loop has not delivered it yet."""
         session = await self.open_session("s")
         await session.add_items([message("first")])
         for number in range(3):

@@ -1,4 +1,4 @@
-"""Notes beside a history: set only by who knows what is there."""
+"""Notes next to a history, with optimistic locking by version."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tests of sessions share: items, ids, and running async tests."""
+"""Helpers of session tests: items, ids, and a runner for async tests."""
 
 import asyncio
 import functools
@@ -37,21 +37,21 @@ ODD_ITEMS: list[Item] = [
 
 
 UNFIT_TEXTS = ["nul \0 inside", "half \ud83d of a character"]
-"""What is text to Python and cannot be stored as text in every database."""
+"""Valid Python strings that not every database can store as text."""
 
 
 def message(text: object) -> Item:
-    """A user message."""
+    """Return a user message."""
     return {"role": "user", "content": str(text)}
 
 
 def texts(items: list[Any]) -> list[str]:
-    """The contents of plain messages."""
+    """Return the contents of plain messages."""
     return [item["content"] for item in items]
 
 
 def in_event_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test on an event loop of its own, with whatever plugins pytest has or lacks."""
+    """Run an async test on its own event loop, independent of pytest plugins."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ def in_event_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..
 
 
 async def close(session: Any) -> None:
-    """Close a session, whichever way it is closed."""
+    """Close a session with `aclose` or `close`."""
     closing = getattr(session, "aclose", None) or getattr(session, "close", None)
     outcome = closing() if closing is not None else None
     if isinstance(outcome, Awaitable):
@@ -69,7 +69,7 @@ async def close(session: Any) -> None:
 
 
 def assert_whole_and_ordered(found: list[str], writers: int, batches: int, size: int) -> None:
-    """Every batch is there once, in one piece, and each writer's batches are in its order."""
+    """Assert that every batch is stored once and contiguously, in the order of its writer."""
     assert len(found) == writers * batches * size
     starts = [found[index].split("/") for index in range(0, len(found), size)]
     assert found == [f"{writer}/{batch}/{n}" for writer, batch, _ in starts for n in range(size)]

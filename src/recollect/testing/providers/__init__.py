@@ -1,6 +1,6 @@
-"""A local server that speaks the APIs of model providers, scripted per test, and that fails on demand.
+"""A local server that implements the APIs of model providers. Tests script its replies and faults.
 
-It answers real clients over real HTTP, records what they asked, and needs `starlette` and `uvicorn`:
+It serves real clients over real HTTP, records their requests, and needs `starlette` and `uvicorn`:
 
     with ProviderServer() as server:
         client = AsyncOpenAI(base_url=server.base_url, api_key=server.api_key)
@@ -8,7 +8,7 @@ It answers real clients over real HTTP, records what they asked, and needs `star
         server.fail_next("POST /v1/responses", Refuse(429, retry_after=1))
 
 OpenAI: `conversations`, `responses`, `chat` (Chat Completions) and `embeddings`. Anthropic: `messages`.
-Another API is another module with an `Api`: its routes, and the dialect its errors are told in.
+Another API is another module with an `Api`: its routes, and the dialect of its errors.
 """
 
 try:

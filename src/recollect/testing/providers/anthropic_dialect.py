@@ -1,4 +1,4 @@
-"""How Anthropic's API asks for a key and tells of errors."""
+"""Authentication and error format of Anthropic's API."""
 
 from typing import Any
 
@@ -19,34 +19,34 @@ _TYPES = {
 
 
 class AnthropicDialect:
-    """A key in `x-api-key` or as a bearer, and errors in an object that says of itself that it is one."""
+    """The key is in `x-api-key` or a bearer token. Errors are objects of type `error`."""
 
     request_id_header = "request-id"
 
     def key_of(self, headers: Headers) -> str | None:
-        """The key that a request carries."""
+        """Return the key of a request."""
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         return headers.get("x-api-key") or (bearer if scheme.lower() == "bearer" else None)
 
     def error_body(self, error: ApiError, request_id: str | None = None) -> dict[str, Any]:
-        """The body of an answer that refuses; in the middle of a stream, without the request."""
+        """Return the body of an error response; inside a stream, without the request id."""
         default = "api_error" if error.status >= 500 else "invalid_request_error"
         kind = error.kind or _TYPES.get(error.status, default)
         body = {"type": "error", "error": {"type": kind, "message": error.message}}
         return body if request_id is None else {**body, "request_id": request_id}
 
     def wrong_key(self, key: str | None) -> ApiError:
-        """What is said to a key that is wrong, or missing."""
+        """Return the error for a wrong or missing key."""
         return ApiError(401, "x-api-key header is required" if key is None else "invalid x-api-key")
 
     def too_long(self, tokens: int, limit: int) -> ApiError:
-        """What is said to more tokens than the model takes."""
+        """Return the error for a request that exceeds the context window."""
         return ApiError(400, f"prompt is too long: {tokens} tokens > {limit} maximum")
 
     def filtered(self) -> ApiError:
-        """What is said to contents that the provider will not have."""
+        """Return the error for content that the provider rejects."""
         return ApiError(400, "Output blocked by content filtering policy")
 
     def overloaded(self) -> ApiError:
-        """What is said to everybody when there are too many."""
+        """Return the error for an overloaded provider."""
         return ApiError(529, "Overloaded")

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions API, which most other providers speak too."""
+"""OpenAI's Chat Completions API, which most other providers implement too."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -19,13 +19,13 @@ _STOPS = {"end": "stop", "length": "length", "content_filter": "content_filter"}
 
 
 class ChatCompletionsApi(ScriptedApi):
-    """Answers a list of messages with one message."""
+    """Return one message for a list of messages."""
 
     dialect: Dialect = OpenAIDialect("messages", _TOO_LONG)
     path = "/v1/chat/completions"
 
     def check(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:  # noqa: ARG002
-        """Refuse what no model would get to see: unknown roles, or calls and outputs that do not match."""
+        """Reject invalid requests: unknown roles, or calls and outputs that do not match."""
         require(body, "model", str)
         messages = require_objects(body, "messages")
         for index, message in enumerate(messages):
@@ -37,11 +37,11 @@ class ChatCompletionsApi(ScriptedApi):
             raise ApiError(400, "This server gives one choice.", "n", "invalid_value")
 
     def prompt(self, body: dict[str, Any]) -> Any:
-        """The tools and the messages."""
+        """Return the tools and the messages."""
         return [body.get("tools"), body["messages"]]
 
     def whole(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
-        """The completion in one piece."""
+        """Return the completion as one document."""
         calls = [_call(call) for call in reply.tool_calls]
         message = {
             "role": "assistant",
@@ -55,7 +55,7 @@ class ChatCompletionsApi(ScriptedApi):
         return {**_head(body, "chat.completion"), "choices": [choice], "usage": usage}
 
     def events(self, body: dict[str, Any], reply: Reply) -> Iterator[bytes]:
-        """The completion as chunks; the last one has the usage, if that was asked for."""
+        """Stream the completion as chunks. The last one has the usage, if requested."""
         head = _head(body, "chat.completion.chunk")
         wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
         if wants_usage:
@@ -72,7 +72,7 @@ class ChatCompletionsApi(ScriptedApi):
 
 
 def _check_calls(messages: list[dict[str, Any]]) -> None:
-    """Every call is answered by the messages right after it, and nothing else is."""
+    """Check that the messages right after each call contain its outputs, and no others."""
     awaited: list[str] = []
     for message in [*messages, {"role": "the end"}]:
         if message["role"] == "tool":

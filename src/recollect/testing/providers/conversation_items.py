@@ -1,4 +1,4 @@
-"""What OpenAI's Conversations API makes of an item: it checks it, and adds an id, a status and parts."""
+"""Items of OpenAI's Conversations API: validation, ids, statuses and content parts."""
 
 import secrets
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from .core import ApiError
 
 @dataclass(frozen=True)
 class Shape:
-    """What the API knows of a type of items."""
+    """The fields of an item type."""
 
     prefix: str
     required: tuple[str, ...] = ()
-    optional: tuple[str, ...] | None = None  # `None`: anything goes
+    optional: tuple[str, ...] | None = None  # `None` allows any field
     has_status: bool = True
 
 
-_HOSTED = ("id",)  # what the provider made itself is known by its id
+_HOSTED = ("id",)  # items created by the provider are identified by id
 
 SHAPES = {
     "message": Shape("msg", ("role", "content"), ("type", "id", "status", "phase")),
@@ -56,12 +56,12 @@ _PARTS = {
 
 
 def make_id(prefix: str) -> str:
-    """An id as the API gives it."""
+    """Return an id in the format of the API."""
     return f"{prefix}_{secrets.token_hex(24)}"
 
 
 def stored_form(item: Any, where: str) -> Item:
-    """The item as it is stored and given back; an `ApiError` that names the parameter if it is refused."""
+    """Return the item as the API stores it. Raise an `ApiError` that names an invalid parameter."""
     if not isinstance(item, dict):
         raise _invalid(where, "expected an object", "invalid_type")
     kind = item.get("type", "message")
@@ -98,7 +98,7 @@ def _check_fields(item: Item, shape: Shape, where: str) -> None:
 
 
 def _parts(item: Item, where: str) -> list[Item]:
-    """The content as a list of parts, complete with what the API adds to each."""
+    """Return the content as a list of parts, with the fields that the API adds."""
     if item["role"] not in _ROLES:
         raise _invalid(f"{where}.role", f"expected one of {', '.join(_ROLES)}", "invalid_value")
     content = item["content"]
@@ -125,11 +125,11 @@ def _invalid(where: str, why: str, code: str) -> ApiError:
     return ApiError(400, f"Invalid '{where}': {why}.", where, code)
 
 
-# --- what is given back only to those who ask for it ---
+# --- fields that are returned only on request ---
 
 
 def shown_form(item: Item, include: Sequence[str]) -> Item:
-    """The item without what is included only on demand."""
+    """Return the item without fields that must be requested."""
     shown = deepcopy(item)
     if shown["type"] == "reasoning" and "reasoning.encrypted_content" not in include:
         shown.pop("encrypted_content", None)

@@ -14,7 +14,7 @@ from .conversation_items import make_id, shown_form, stored_form
 from .core import ApiError, Dialect, json_body
 from .openai_dialect import OpenAIDialect
 
-MAX_ITEMS = 20  # in a request
+MAX_ITEMS = 20  # per request
 MAX_PAGE = 100  # items
 DEFAULT_PAGE = 20
 MAX_METADATA = 16  # pairs
@@ -22,7 +22,7 @@ MAX_METADATA = 16  # pairs
 
 @dataclass
 class Conversation:
-    """A conversation as the server keeps it."""
+    """A stored conversation."""
 
     id: str
     metadata: dict[str, str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Conversation:
     items: list[Item] = field(default_factory=list)
 
     def resource(self) -> JSONResponse:
-        """What the API tells of it."""
+        """Return the conversation as the API shows it."""
         return JSONResponse(
             {
                 "id": self.id,
@@ -42,7 +42,7 @@ class Conversation:
 
 
 class ConversationsApi:
-    """The conversations of the server. No handler awaits between reading and writing: each is one step."""
+    """The conversations of the server. No handler awaits between reading and writing, so each is atomic."""
 
     dialect: Dialect = OpenAIDialect()
     path = "/v1/conversations"
@@ -51,7 +51,7 @@ class ConversationsApi:
         self._conversations: dict[str, Conversation] = {}
 
     def routes(self) -> Sequence[BaseRoute]:
-        """What answers the requests."""
+        """Return the routes of the API."""
         one, items = f"{self.path}/{{conversation_id}}", f"{self.path}/{{conversation_id}}/items"
         return [
             Route(self.path, self._create, methods=["POST"]),
@@ -67,28 +67,28 @@ class ConversationsApi:
     # --- for tests ---
 
     def add(self, conversation_id: str) -> None:
-        """Make a conversation of a chosen id, unless it is there."""
+        """Create a conversation with a given id unless it exists."""
         self._conversations.setdefault(conversation_id, Conversation(conversation_id))
 
     def ids(self) -> list[str]:
-        """The conversations there are."""
+        """Return the ids of all conversations."""
         return list(self._conversations)
 
     def items_of(self, conversation_id: str) -> list[Item]:
-        """All that is stored of a conversation."""
+        """Return all items of a conversation."""
         return list(self._conversations[conversation_id].items)
 
     def known_items(self, conversation_id: str) -> list[Item]:
-        """All that is stored of a conversation; an `ApiError` if there is none of that id."""
+        """Return all items of a conversation. Raise an `ApiError` if it does not exist."""
         return list(self._find(conversation_id).items)
 
     def append(self, conversation_id: str, items: Sequence[Item]) -> None:
-        """Add what was said to a conversation."""
+        """Add items to a conversation."""
         stored = [stored_form(item, f"items[{index}]") for index, item in enumerate(items)]
         _append(self._find(conversation_id), stored)
 
     def reset(self) -> None:
-        """Forget all conversations."""
+        """Delete all conversations."""
         self._conversations.clear()
 
     # --- conversations ---
@@ -102,16 +102,16 @@ class ConversationsApi:
         return conversation.resource()
 
     async def _retrieve(self, request: Request) -> JSONResponse:
-        return self._asked_for(request).resource()
+        return self._requested_conversation(request).resource()
 
     async def _update(self, request: Request) -> JSONResponse:
         body = await json_body(request)
-        conversation = self._asked_for(request)
+        conversation = self._requested_conversation(request)
         conversation.metadata = _metadata(body)
         return conversation.resource()
 
     async def _delete(self, request: Request) -> JSONResponse:
-        conversation = self._asked_for(request)
+        conversation = self._requested_conversation(request)
         del self._conversations[conversation.id]
         return JSONResponse({"id": conversation.id, "object": "conversation.deleted", "deleted": True})
 
@@ -120,11 +120,11 @@ class ConversationsApi:
     async def _create_items(self, request: Request) -> JSONResponse:
         body = await json_body(request)
         items = _new_items(body.get("items"), at_least=1)
-        _append(self._asked_for(request), items)
+        _append(self._requested_conversation(request), items)
         return _page(items, has_more=False, include=_included(request))
 
     async def _list_items(self, request: Request) -> JSONResponse:
-        items = list(self._asked_for(request).items)
+        items = list(self._requested_conversation(request).items)
         if _choice(request, "order", ("desc", "asc")) == "desc":
             items.reverse()
         after = request.query_params.get("after")
@@ -134,16 +134,16 @@ class ConversationsApi:
         return _page(items[:limit], has_more=len(items) > limit, include=_included(request))
 
     async def _retrieve_item(self, request: Request) -> JSONResponse:
-        items = self._asked_for(request).items
+        items = self._requested_conversation(request).items
         item = items[_position(items, request.path_params["item_id"], 404)]
         return JSONResponse(shown_form(item, _included(request)))
 
     async def _delete_item(self, request: Request) -> JSONResponse:
-        conversation = self._asked_for(request)
+        conversation = self._requested_conversation(request)
         del conversation.items[_position(conversation.items, request.path_params["item_id"], 404)]
         return conversation.resource()
 
-    def _asked_for(self, request: Request) -> Conversation:
+    def _requested_conversation(self, request: Request) -> Conversation:
         return self._find(request.path_params["conversation_id"])
 
     def _find(self, conversation_id: str) -> Conversation:
@@ -153,7 +153,7 @@ class ConversationsApi:
         return conversation
 
 
-# --- what is asked ---
+# --- request ---
 
 
 def _new_items(given: Any, at_least: int) -> list[Item]:

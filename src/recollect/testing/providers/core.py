@@ -1,4 +1,4 @@
-"""What every API of the provider server stands on: requests are recorded, faults applied, keys checked."""
+"""The base of every API of the provider server: it records requests, applies faults and checks keys."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _SECRETS = {"authorization", "api-key", "x-api-key", "cookie"}
 
 @dataclass
 class ApiError(Exception):
-    """What an API refuses; its dialect says it in the words of the provider."""
+    """An error of an API. The dialect renders it in the format of the provider."""
 
     status: int
     message: str
@@ -29,70 +29,70 @@ class ApiError(Exception):
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     kind: str | None = None
-    """The provider's type of the error, where it does not follow from the status."""
+    """The provider's error type, if the status does not imply it."""
 
 
 class Dialect(Protocol):
-    """How a provider asks for a key, names a request, and tells of errors."""
+    """How a provider authenticates requests, names them and reports errors."""
 
     @property
     def request_id_header(self) -> str:
-        """The header in which every answer names its request."""
+        """The header with the request id of a response."""
         ...
 
     def key_of(self, headers: Headers) -> str | None:
-        """The key that a request carries."""
+        """Return the key of a request."""
         ...
 
     def error_body(self, error: ApiError, request_id: str | None = None) -> dict[str, Any]:
-        """The body of an answer that refuses."""
+        """Return the body of an error response."""
         ...
 
     def wrong_key(self, key: str | None) -> ApiError:
-        """What is said to a key that is wrong, or missing."""
+        """Return the error for a wrong or missing key."""
         ...
 
     def too_long(self, tokens: int, limit: int) -> ApiError:
-        """What is said to more tokens than the model takes."""
+        """Return the error for a request that exceeds the context window."""
         ...
 
     def filtered(self) -> ApiError:
-        """What is said to contents that the provider will not have."""
+        """Return the error for content that the provider rejects."""
         ...
 
     def overloaded(self) -> ApiError:
-        """What is said to everybody when there are too many."""
+        """Return the error for an overloaded provider."""
         ...
 
 
 class Api(Protocol):
-    """One API of a provider: the paths it answers, and the state behind them."""
+    """One API of a provider: its routes and its state."""
 
     dialect: Dialect
-    path: str  # what all its paths begin with
+    path: str  # prefix of its routes
 
     def routes(self) -> Sequence[BaseRoute]:
-        """What answers the requests."""
+        """Return the routes of the API."""
         ...
 
     def reset(self) -> None:
-        """Forget all state."""
+        """Reset all state."""
         ...
 
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """A request as it came in, without its secrets."""
+    """A recorded request, without its secrets."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: Any
-    """The JSON of the body; `None` if it has none."""
+    """The JSON body, or `None`."""
 
     def matches(self, pattern: str) -> bool:
-        """Whether it is one of `POST /v1/things/*`: `*` is a method or a part of a path, `**` any path."""
+        """Whether it matches `POST /v1/things/*`: `*` is a method or a path segment, `**` any path."""
         method, path = pattern.split(" ", 1)
         return method in ("*", self.method) and _expression(path).fullmatch(self.path) is not None
 
@@ -103,7 +103,7 @@ def _expression(path: str) -> re.Pattern[str]:
 
 
 class Gate:
-    """What every request passes: it is recorded, meets its faults, shows its key, and is answered."""
+    """The middleware of every request: record it, apply faults, check the key, respond."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Gate:
         self._drop = drop
         self._app = Starlette(
             routes=[route for api in apis for route in api.routes()],
-            exception_handlers={ApiError: _tell, HTTPException: _tell},
+            exception_handlers={ApiError: _render_error, HTTPException: _render_error},
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,18 +141,18 @@ class Gate:
             await refusal(scope, scope["dialect"].wrong_key(key))(scope, receive, send)
 
     def _dialect_of(self, path: str) -> Dialect:
-        """That of the API whose path it is; of what is nobody's, the first one tells."""
+        """Return the dialect of the API that owns the path, or the first one."""
         return next((api.dialect for api in self._apis if path.startswith(api.path)), self._apis[0].dialect)
 
 
 def refusal(scope: Scope, error: ApiError) -> Response:
-    """The answer that tells of an error, in the dialect of what was asked."""
+    """Return an error response in the dialect of the API."""
     body = scope["dialect"].error_body(error, scope["request_id"])
     return JSONResponse(body, error.status, dict(error.headers))
 
 
 async def json_body(request: Request) -> dict[str, Any]:
-    """The JSON object that a request holds; an empty one if it holds nothing."""
+    """Return the JSON object of a request; empty if there is no body."""
     try:
         body = json.loads(await request.body() or b"{}")
     except ValueError:
@@ -162,7 +162,7 @@ async def json_body(request: Request) -> dict[str, Any]:
     return body
 
 
-async def _tell(request: Request, error: Exception) -> Response:
+async def _render_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         error = ApiError(error.status_code, f"Invalid URL ({request.method} {request.url.path})")
     assert isinstance(error, ApiError)
@@ -184,7 +184,7 @@ def _json_or_none(body: bytes) -> Any:
 
 
 def _naming_the_request(scope: Scope, send: Send) -> Send:
-    """Every answer has a header by which the provider would find the request."""
+    """Add the request id header to every response."""
 
     async def named(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -196,7 +196,7 @@ def _naming_the_request(scope: Scope, send: Send) -> Send:
 
 
 def _repeating(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, to be read again."""
+    """Replay a body that was already read."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def read() -> Message:

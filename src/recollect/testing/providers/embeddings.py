@@ -1,4 +1,4 @@
-"""OpenAI's Embeddings API: vectors that are always the same for the same text, and as good as any."""
+"""OpenAI's Embeddings API, with deterministic vectors."""
 
 import base64
 import hashlib
@@ -16,8 +16,8 @@ from .core import ApiError, Dialect, json_body
 from .openai_dialect import OpenAIDialect
 from .scripted import require
 
-MAX_INPUTS = 2048  # in a request
-MAX_TOKENS = 8192  # of an input
+MAX_INPUTS = 2048  # per request
+MAX_TOKENS = 8192  # per input
 _DIMENSIONS = {"text-embedding-3-large": 3072}
 _DEFAULT_DIMENSIONS = 1536
 _FIXED = ("text-embedding-ada-002",)  # models whose vectors cannot be shortened
@@ -27,7 +27,7 @@ Embedding = Callable[[str, int], Sequence[float]]
 
 
 class EmbeddingsApi:
-    """Gives a vector for each text; made from its hash, unless a test says otherwise."""
+    """Return a vector per text, computed from its hash unless a test replaces the function."""
 
     dialect: Dialect = OpenAIDialect("input", _TOO_LONG, too_long_code=None)
     path = "/v1/embeddings"
@@ -36,15 +36,15 @@ class EmbeddingsApi:
         self._embed: Embedding = vector_of
 
     def embed_with(self, embed: Embedding) -> None:
-        """Make vectors from a text and a number of dimensions in another way, until reset."""
+        """Replace the function that computes a vector from a text and a number of dimensions, until reset."""
         self._embed = embed
 
     def reset(self) -> None:
-        """Make vectors from hashes again."""
+        """Compute vectors from hashes again."""
         self._embed = vector_of
 
     def routes(self) -> Sequence[BaseRoute]:
-        """What answers the requests."""
+        """Return the routes of the API."""
         return [Route(self.path, self._answer, methods=["POST"])]
 
     async def _answer(self, request: Request) -> JSONResponse:
@@ -70,7 +70,7 @@ class EmbeddingsApi:
 
 
 def vector_of(text: str, dimensions: int) -> list[float]:
-    """A vector of unit length that depends on nothing but the text.
+    """Return a unit vector that depends only on the text.
 
     With fewer dimensions it is the beginning of the longer one, as with the provider's models.
     """
@@ -81,7 +81,7 @@ def vector_of(text: str, dimensions: int) -> list[float]:
 
 
 def _inputs(body: dict[str, Any]) -> list[str]:
-    """The texts to embed; tokens, which are numbers, serve as texts of their own."""
+    """Return the texts to embed. Token lists count as texts."""
     given = require(body, "input", str, list)
     entries = [given] if isinstance(given, str) or all(isinstance(each, int) for each in given) else given
     if not given or len(entries) > MAX_INPUTS:
@@ -111,5 +111,5 @@ def _encoder(body: dict[str, Any]) -> Callable[[Sequence[float]], Any]:
 
 
 def _base64(vector: Sequence[float]) -> str:
-    """Floats of four bytes, the lowest first."""
+    """Encode as little-endian 4-byte floats."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

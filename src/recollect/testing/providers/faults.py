@@ -1,4 +1,4 @@
-"""What can go wrong with a request, as wrappers around what answers it. Several compose, outermost first."""
+"""Faults of a request, as wrappers around its handler. Several compose, outermost first."""
 
 import asyncio
 import threading
@@ -16,10 +16,10 @@ Fault: TypeAlias = Callable[[ASGIApp], ASGIApp]
 
 @dataclass(frozen=True)
 class Refuse:
-    """An error of the API itself; before anything was done, or after (`done`)."""
+    """An error response of the API, before the request takes effect or after (`done`)."""
 
     status: int = 500
-    message: str = "This failure was asked for."
+    message: str = "This failure was requested by the test."
     code: str | None = None
     retry_after: float | None = None
     done: bool = False
@@ -37,7 +37,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class TooLong:
-    """A refusal for more tokens than the model takes, in the provider's words."""
+    """The provider's error for a request that exceeds the context window."""
 
     tokens: int = 150_000
     limit: int = 128_000
@@ -48,7 +48,7 @@ class TooLong:
 
 @dataclass(frozen=True)
 class Filtered:
-    """A refusal for contents that the provider will not have, in its words."""
+    """The provider's error for rejected content."""
 
     def __call__(self, _app: ASGIApp) -> ASGIApp:
         return _refusing(lambda dialect: dialect.filtered())
@@ -56,7 +56,7 @@ class Filtered:
 
 @dataclass(frozen=True)
 class WrongKey:
-    """A refusal of the key, right as it may be: it was just revoked."""
+    """The provider's error for a revoked key."""
 
     def __call__(self, _app: ASGIApp) -> ASGIApp:
         return _refusing(lambda dialect: dialect.wrong_key("revoked"))
@@ -64,7 +64,7 @@ class WrongKey:
 
 @dataclass(frozen=True)
 class Overloaded:
-    """A refusal of everybody for now, in the provider's words."""
+    """The provider's error for overload."""
 
     def __call__(self, _app: ASGIApp) -> ASGIApp:
         return _refusing(lambda dialect: dialect.overloaded())
@@ -79,7 +79,7 @@ def _refusing(error: Callable[[Dialect], ApiError]) -> ASGIApp:
 
 @dataclass(frozen=True)
 class Delay:
-    """An answer that takes its time."""
+    """A delayed response."""
 
     seconds: float
 
@@ -93,7 +93,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class Hold:
-    """An answer that waits until the test lets it go."""
+    """A response that waits until the test releases it."""
 
     until: threading.Event
 
@@ -107,7 +107,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class CloseBefore:
-    """A connection that is closed before anything was done."""
+    """A connection that closes before the request takes effect."""
 
     def __call__(self, _app: ASGIApp) -> ASGIApp:
         async def answer(scope: Scope, receive: Receive, _send: Send) -> None:
@@ -118,7 +118,7 @@ class CloseBefore:
 
 @dataclass(frozen=True)
 class CloseAfter:
-    """A connection that is closed when all was done, before the answer."""
+    """A connection that closes after the request takes effect, before the response."""
 
     def __call__(self, app: ASGIApp) -> ASGIApp:
         async def answer(scope: Scope, receive: Receive, _send: Send) -> None:
@@ -130,7 +130,7 @@ class CloseAfter:
 
 @dataclass(frozen=True)
 class Truncate:
-    """An answer whose body breaks off after some bytes, with the connection."""
+    """A response whose body and connection break off after some bytes."""
 
     after: int = 1
 
@@ -155,7 +155,7 @@ class Truncate:
 
 @dataclass(frozen=True)
 class Stall:
-    """An answer that stops after some bytes of its body, until the test lets it go on."""
+    """A response that pauses after some bytes of its body, until the test releases it."""
 
     until: threading.Event
     after: int = 0
@@ -181,7 +181,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Garble:
-    """An answer of status 200 with a body that is not what was asked for; all was done."""
+    """A response of status 200 with a wrong body. The request takes effect."""
 
     body: bytes = b"<html>garbage</html>"
     content_type: str = "application/json"
@@ -195,7 +195,7 @@ class Garble:
 
 
 async def _wait_for(event: threading.Event) -> None:
-    while not event.is_set():  # noqa: ASYNC110 - the event is of another thread
+    while not event.is_set():  # noqa: ASYNC110 - the event belongs to another thread
         await asyncio.sleep(0.005)
 
 
@@ -218,17 +218,17 @@ class _Rule:
 
 
 class FaultScript:
-    """Which requests are to fail, and how."""
+    """The requests that fail, and their faults."""
 
     def __init__(self) -> None:
         self._rules: list[_Rule] = []
 
     def add(self, pattern: str, faults: Sequence[Fault], times: int, after: int) -> None:
-        """Let matching requests fail, a number of times, after a number that do not."""
+        """Make matching requests fail a number of times, after a number of successes."""
         self._rules.append(_Rule(pattern, faults, times, after))
 
     def take(self, request: RecordedRequest) -> Sequence[Fault]:
-        """The faults in the way of a request: those of the first rule whose turn it is."""
+        """Return the faults of a request: those of the first rule that applies."""
         for rule in self._rules:
             if not request.matches(rule.pattern) or rule.times == 0:
                 continue
@@ -239,5 +239,5 @@ class FaultScript:
         return ()
 
     def clear(self) -> None:
-        """Let nothing fail any more."""
+        """Remove all faults."""
         self._rules = []

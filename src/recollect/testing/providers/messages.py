@@ -13,7 +13,7 @@ from .scripted import ScriptedApi, event
 _VERSIONS = ("2023-01-01", "2023-06-01", "2026-10-21")
 _REMOVED = {"2026-10-21": ("temperature", "top_p", "top_k")}
 _REQUIRED: dict[str, type] = {"model": str, "messages": list, "max_tokens": int}
-# For each block: the kind of its deltas, the field that holds its words, and their name in a delta.
+# For each block: the type of its deltas, the field with its text, and the name of that field in a delta.
 _DELTAS = {
     "text": ("text_delta", "text", "text"),
     "thinking": ("thinking_delta", "thinking", "thinking"),
@@ -23,13 +23,13 @@ _STOPS = {"end": "end_turn", "length": "max_tokens", "content_filter": "refusal"
 
 
 class MessagesApi(ScriptedApi):
-    """Answers a list of messages with one message of blocks."""
+    """Return one message of blocks for a list of messages."""
 
     dialect: Dialect = AnthropicDialect()
     path = "/v1/messages"
 
     def check(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:
-        """Refuse what no model would get to see: no version, missing fields, calls that nobody answers."""
+        """Reject invalid requests: no version, missing fields, calls without output."""
         _check_version(headers.get("anthropic-version"), body)
         for name, kind in _REQUIRED.items():
             if name not in body:
@@ -41,17 +41,17 @@ class MessagesApi(ScriptedApi):
         _check_calls(body["messages"])
 
     def prompt(self, body: dict[str, Any]) -> Any:
-        """The system prompt, the tools and the messages."""
+        """Return the system prompt, the tools and the messages."""
         return [body.get("system"), body.get("tools"), body["messages"]]
 
     def whole(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
-        """The message in one piece."""
+        """Return the message as one document."""
         usage = reply.usage_for(self.prompt(body))
         blocks = [_block(block) for block in _blocks(reply)]
         return {**_message(body, usage), "content": blocks, **_stop(reply)}
 
     def events(self, body: dict[str, Any], reply: Reply) -> Iterator[bytes]:
-        """The message as it comes into being."""
+        """Stream the message as events."""
         for data in self._events(body, reply):
             yield event(data, data["type"])
 
@@ -69,7 +69,7 @@ class MessagesApi(ScriptedApi):
         yield {"type": "message_stop"}
 
 
-# --- what is asked ---
+# --- request ---
 
 
 def _check_version(version: str | None, body: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ def _check_message(message: Any, where: str) -> None:
 
 
 def _check_calls(messages: list[dict[str, Any]]) -> None:
-    """The message after a call answers it, and none answers what was not called."""
+    """Check that the message after a call contains its output, and no others."""
     awaited: set[str] = set()
     for index, message in enumerate(messages):
         answered = _ids_in(message, "tool_result", "tool_use_id")
@@ -117,11 +117,11 @@ def _ids_in(message: dict[str, Any], kind: str, field: str) -> set[str]:
     return {str(block.get(field)) for block in blocks if block.get("type") == kind}
 
 
-# --- what is answered ---
+# --- response ---
 
 
 def _blocks(reply: Reply) -> Iterator[dict[str, Any]]:
-    """The blocks of an answer, the arguments of calls still as the text that a model writes."""
+    """Return the blocks of a reply, with call arguments as text."""
     if reply.reasoning is not None:
         yield {"type": "thinking", "thinking": reply.reasoning, "signature": "EqQB"}
     text = reply.text if reply.refusal is None else reply.refusal
@@ -137,7 +137,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:
-    """A block in its final form: this API gives arguments parsed."""
+    """Return a block in its final form: this API parses arguments."""
     return {**block, "input": _parsed(block["input"])} if block["type"] == "tool_use" else block
 
 
@@ -149,7 +149,7 @@ def _parsed(arguments: str) -> Any:
 
 
 def _block_events(block: dict[str, Any], index: int, reply: Reply) -> Iterator[dict[str, Any]]:
-    """How a block comes: it starts without its words, they follow, and it stops."""
+    """Yield the events of a block: start without text, deltas, stop."""
     kind, source, field = _DELTAS[block["type"]]
     bare = {source: {} if source == "input" else ""}
     deltas: list[dict[str, Any]] = [{"type": kind, field: piece} for piece in reply.pieces(block[source])]

@@ -1,4 +1,4 @@
-"""How OpenAI's APIs ask for a key and tell of errors."""
+"""Authentication and error format of OpenAI's APIs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,21 +13,21 @@ _TOO_LONG = "This model's maximum context length is {limit} tokens. However, you
 
 @dataclass(frozen=True)
 class OpenAIDialect:
-    """A bearer key, and errors with a message, a type, a parameter and a code."""
+    """The key is a bearer token. Errors have a message, a type, a parameter and a code."""
 
     input_name: str | None = None
-    """The parameter that holds what the model reads."""
+    """The parameter with the input of the model."""
     too_long_message: str = _TOO_LONG
     too_long_code: str | None = "context_length_exceeded"
     request_id_header: str = "x-request-id"
 
     def key_of(self, headers: Headers) -> str | None:
-        """The key that a request carries."""
+        """Return the key of a request."""
         scheme, _, key = headers.get("authorization", "").partition(" ")
         return key if scheme.lower() == "bearer" else None
 
     def error_body(self, error: ApiError, request_id: str | None = None) -> dict[str, Any]:  # noqa: ARG002
-        """The body of an answer that refuses. The request is named in the header only."""
+        """Return the body of an error response. The request id is in the header only."""
         kind = "server_error" if error.status >= 500 else _TYPES.get(error.status, "invalid_request_error")
         return {
             "error": {
@@ -39,20 +39,20 @@ class OpenAIDialect:
         }
 
     def wrong_key(self, key: str | None) -> ApiError:
-        """What is said to a key that is wrong, or missing."""
+        """Return the error for a wrong or missing key."""
         if key is None:
             return ApiError(401, "You didn't provide an API key.")
         return ApiError(401, "Incorrect API key provided.", code="invalid_api_key")
 
     def too_long(self, tokens: int, limit: int) -> ApiError:
-        """What is said to more tokens than the model takes."""
+        """Return the error for a request that exceeds the context window."""
         message = self.too_long_message.format(tokens=tokens, limit=limit)
         return ApiError(400, message, self.input_name, self.too_long_code)
 
     def filtered(self) -> ApiError:
-        """What is said to a prompt that the provider will not have."""
+        """Return the error for a prompt that the provider rejects."""
         return ApiError(400, "Invalid prompt: it was flagged by our usage policy.", code="invalid_prompt")
 
     def overloaded(self) -> ApiError:
-        """What is said to everybody when there are too many."""
+        """Return the error for an overloaded provider."""
         return ApiError(503, "The engine is currently overloaded, please try again later.")

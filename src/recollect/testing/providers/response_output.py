@@ -1,4 +1,4 @@
-"""A model's answer as OpenAI's Responses API tells it: output items, and the events that bring them."""
+"""Replies in the format of OpenAI's Responses API: output items and stream events."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -12,7 +12,7 @@ Event = dict[str, Any]
 
 
 def output_items(reply: Reply, include: list[str]) -> list[Item]:
-    """The items of an answer: thoughts, a message, calls."""
+    """Return the items of a reply: reasoning, a message, calls."""
     items = [] if reply.reasoning is None else [_thought(reply.reasoning, include)]
     if reply.text is not None or reply.refusal is not None:
         items.append(_message(reply))
@@ -50,11 +50,11 @@ def _call(call: ToolCall) -> Item:
     }
 
 
-# --- events; whoever sends them numbers them ---
+# --- events; the sender adds sequence numbers ---
 
 
 def item_events(item: Item, index: int, reply: Reply) -> Iterator[Event]:
-    """How an item comes: it is added without its words, they follow, and it is done."""
+    """Yield the events of an item: added without text, deltas, done."""
     yield {"type": "response.output_item.added", "output_index": index, "item": _without_words(item)}
     place = {"item_id": item["id"], "output_index": index}
     if item["type"] == "message":
@@ -92,7 +92,7 @@ def _thought_events(part: Item, place: Event, reply: Reply) -> Iterator[Event]:
 
 
 def _text_events(name: str, field: str, text: str, place: Event, reply: Reply) -> Iterator[Event]:
-    """A text piece by piece, and once more whole."""
+    """Yield a text as deltas, then complete."""
     for piece in reply.pieces(text):
         yield {"type": f"response.{name}.delta", **place, "delta": piece}
     yield {"type": f"response.{name}.done", **place, field: text}

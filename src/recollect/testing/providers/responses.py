@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: a model answers a list of items with items."""
+"""OpenAI's Responses API."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _REQUIRED = {
     "function_call": ("call_id", "name", "arguments"),
     "function_call_output": ("call_id", "output"),
 }
-# What an answer repeats of the request, and what stands there if the request says nothing.
+# Request fields that a response repeats, with their defaults.
 _ECHOED: dict[str, Any] = {
     "instructions": None,
     "max_output_tokens": None,
@@ -48,7 +48,7 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 
 
 class ResponsesApi(ScriptedApi):
-    """Answers as scripted, and remembers them: a later request may go on from one, or from a conversation."""
+    """Return scripted replies and store them. A request can continue a response or a conversation."""
 
     dialect: Dialect = OpenAIDialect("input", _TOO_LONG)
     path = "/v1/responses"
@@ -60,12 +60,12 @@ class ResponsesApi(ScriptedApi):
         self._histories: dict[str, list[Item]] = {}
 
     def routes(self) -> Sequence[BaseRoute]:
-        """What answers the requests."""
+        """Return the routes of the API."""
         one = Route(f"{self.path}/{{response_id}}", self._retrieve, methods=["GET"])
         return [*super().routes(), one]
 
     def reset(self) -> None:
-        """Forget all that was scripted, and all that was answered."""
+        """Clear all scripted replies and stored responses."""
         super().reset()
         self._responses.clear()
         self._histories.clear()
@@ -76,25 +76,25 @@ class ResponsesApi(ScriptedApi):
             raise ApiError(404, f"Response with id '{response_id}' not found.")
         return JSONResponse(self._responses[response_id])
 
-    # --- what is asked ---
+    # --- request ---
 
     def check(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:  # noqa: ARG002
-        """Refuse what no model would get to see: bad items, or a history with orphans."""
+        """Reject invalid requests: invalid items, or a history with orphans."""
         require(body, "model", str)
         if not isinstance(require(body, "input", str, list), str):
             for index, item in enumerate(require_objects(body, "input")):
                 _check_item(item, f"input[{index}]")
                 if _conversation_id(body) is not None:
-                    stored_form(item, f"input[{index}]")  # what will be stored must be fit for it
+                    stored_form(item, f"input[{index}]")  # raises if the item cannot be stored
         _check_whole([*self._earlier(body), *_input_items(body)])
 
     def prompt(self, body: dict[str, Any]) -> Any:
-        """The instructions, the tools, and all items up to the new ones."""
+        """Return the instructions, the tools, and all items."""
         items = [*self._earlier(body), *_input_items(body)]
         return [body.get("instructions"), body.get("tools"), items]
 
     def _earlier(self, body: dict[str, Any]) -> list[Item]:
-        """The items of the response or the conversation that the request goes on from."""
+        """Return the items of the response or conversation that the request continues."""
         if previous := body.get("previous_response_id"):
             if previous not in self._histories:
                 message = f"Previous response with id '{previous}' not found."
@@ -103,16 +103,16 @@ class ResponsesApi(ScriptedApi):
         conversation = _conversation_id(body)
         return [] if conversation is None else self._conversations.known_items(conversation)
 
-    # --- what is answered ---
+    # --- response ---
 
     def whole(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
-        """The response, finished and remembered."""
+        """Return the finished response and store it."""
         response = _in_progress(body)
         response["output"] = output_items(reply, body.get("include") or [])
         return self._finished(response, body, reply)
 
     def events(self, body: dict[str, Any], reply: Reply) -> Iterator[bytes]:
-        """The response as it comes into being."""
+        """Stream the response as events."""
         for number, data in enumerate(self._events(body, reply)):
             yield event({**data, "sequence_number": number}, data["type"])
 
@@ -127,7 +127,7 @@ class ResponsesApi(ScriptedApi):
         if reply.error is None:
             done = self._finished(done, body, reply)
         else:
-            done |= {"status": "failed", "error": _told(reply.error)}
+            done |= {"status": "failed", "error": _error_fields(reply.error)}
         yield {"type": f"response.{done['status']}", "response": done}
 
     def _finished(self, response: dict[str, Any], body: dict[str, Any], reply: Reply) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _check_item(item: Item, where: str) -> None:
 
 
 def _check_whole(items: list[Item]) -> None:
-    """Refuse a call without its output, an output without its call, a thought without what it led to."""
+    """Reject a call without output, an output without call, and reasoning without the item it led to."""
     for orphan in find_orphans(items, spare_newest_turn=False):
         item = items[orphan]
         message = f"Item '{item.get('id')}' of type 'reasoning' came without its required following item."
@@ -195,7 +195,7 @@ def _in_progress(body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(error: ApiError) -> dict[str, Any]:
+def _error_fields(error: ApiError) -> dict[str, Any]:
     known = "rate_limit_exceeded" if error.status == 429 else "server_error"
     return {"code": error.code or known, "message": error.message}
 

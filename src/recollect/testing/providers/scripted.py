@@ -1,4 +1,4 @@
-"""What all APIs that let a model answer have in common: scripted replies, given whole or streamed."""
+"""The base of model APIs: scripted replies, as one document or streamed."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from .replies import Reply, ReplyScript, Scripted, tokens_in
 
 
 class ScriptedApi:
-    """An API whose answers a test has queued. With nothing queued it refuses, and says why."""
+    """An API with scripted replies. With an empty queue it returns an error that says so."""
 
     dialect: Dialect
     path: str
@@ -21,32 +21,32 @@ class ScriptedApi:
     def __init__(self) -> None:
         self._script = ReplyScript()
         self.context_window: int | None = None
-        """How many tokens a request may have, about; more is refused as the provider refuses it."""
+        """The context window in estimated tokens. A larger request gets the provider's error."""
 
     # --- for tests ---
 
     def reply(self, *replies: Scripted) -> None:
-        """Queue answers, one for each request to come: texts, replies, calls of tools, errors, functions."""
+        """Queue one reply per request: texts, replies, tool calls, errors, functions."""
         self._script.add(replies)
 
     def reply_always(self, scripted: Scripted) -> None:
-        """Answer so whenever nothing is queued."""
+        """Set the reply for an empty queue."""
         self._script.use_default(scripted)
 
     @property
     def replies_left(self) -> int:
-        """How many of the queued answers nobody has asked for yet."""
+        """The number of unused queued replies."""
         return len(self._script)
 
     def reset(self) -> None:
-        """Forget all that was scripted."""
+        """Clear all scripted replies."""
         self._script.clear()
         self.context_window = None
 
-    # --- answering ---
+    # --- responses ---
 
     def routes(self) -> Sequence[BaseRoute]:
-        """What answers the requests."""
+        """Return the routes of the API."""
         return [Route(self.path, self._answer, methods=["POST"])]
 
     async def _answer(self, request: Request) -> Response:
@@ -65,27 +65,27 @@ class ScriptedApi:
         if self.context_window is not None and tokens > self.context_window:
             raise self.dialect.too_long(tokens, self.context_window)
 
-    # --- for each API to say ---
+    # --- to be implemented by each API ---
 
     def check(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:
-        """Refuse what the API refuses, with an `ApiError`."""
+        """Raise an `ApiError` for an invalid request."""
         raise NotImplementedError
 
     def prompt(self, body: dict[str, Any]) -> Any:
-        """What of the request the model reads."""
+        """Return the part of the request that the model reads."""
         raise NotImplementedError
 
     def whole(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
-        """The answer in one piece."""
+        """Return the reply as one document."""
         raise NotImplementedError
 
     def events(self, body: dict[str, Any], reply: Reply) -> Iterator[bytes]:
-        """The answer as server-sent events."""
+        """Return the reply as server-sent events."""
         raise NotImplementedError
 
 
 def event_stream(events: Iterator[bytes]) -> Response:
-    """An answer that comes event by event."""
+    """Return a streaming response."""
 
     async def each() -> AsyncIterator[bytes]:
         for event in events:
@@ -95,14 +95,14 @@ def event_stream(events: Iterator[bytes]) -> Response:
 
 
 def event(data: Any, name: str | None = None) -> bytes:
-    """A server-sent event, with or without a name."""
+    """Format a server-sent event, with or without a name."""
     head = "" if name is None else f"event: {name}\n"
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return f"{head}data: {text}\n\n".encode()
 
 
 def require(body: Mapping[str, Any], name: str, *kinds: type) -> Any:
-    """A field that must be there and of a type, in the words of OpenAI."""
+    """Return a required field of a given type, with OpenAI's error texts."""
     if body.get(name) is None:
         message = f"Missing required parameter: '{name}'."
         raise ApiError(400, message, name, "missing_required_parameter")
@@ -113,7 +113,7 @@ def require(body: Mapping[str, Any], name: str, *kinds: type) -> Any:
 
 
 def require_objects(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """A field that must be a list of objects, at least one."""
+    """Return a required non-empty list of objects."""
     given: list[Any] = require(body, name, list)
     if not given:
         raise ApiError(400, f"Invalid '{name}': expected at least one entry.", name, "empty_array")

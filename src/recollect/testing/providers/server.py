@@ -1,4 +1,4 @@
-"""The provider server itself: one HTTP server on loopback, in a thread of its own."""
+"""The provider server: one HTTP server on loopback, in its own thread."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ from .responses import ResponsesApi
 
 
 class ProviderServer:
-    """A server on 127.0.0.1 that speaks the APIs of model providers; on a free port, unless one is given."""
+    """A server on 127.0.0.1 that implements the APIs of model providers, by default on a free port."""
 
     def __init__(self, api_key: str = "test-key", port: int = 0) -> None:
         self.api_key = api_key
@@ -48,31 +48,31 @@ class ProviderServer:
 
     @property
     def base_url(self) -> str:
-        """What OpenAI's clients are given, such as `http://127.0.0.1:40123/v1`."""
+        """The base URL for OpenAI clients, such as `http://127.0.0.1:40123/v1`."""
         return f"{self.root_url}/v1"
 
     @property
     def root_url(self) -> str:
-        """What Anthropic's clients are given, such as `http://127.0.0.1:40123`."""
+        """The base URL for Anthropic clients, such as `http://127.0.0.1:40123`."""
         if self._socket is None:
             raise RuntimeError("the provider server is not running")
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     @property
     def open_connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._connections)
 
     def requests(self, pattern: str = "* **") -> list[RecordedRequest]:
-        """What was asked so far, oldest first: all, or what is like `POST /v1/conversations/*/items`."""
+        """Return the recorded requests, oldest first, filtered by such as `POST /v1/things/*`."""
         return [request for request in list(self._requests) if request.matches(pattern)]
 
     def fail_next(self, pattern: str, *faults: Fault, times: int = 1, after: int = 0) -> None:
-        """Let the next requests fail that match the pattern, once or more often, after some that do not."""
+        """Make the next matching requests fail, once or several times, after a number of successes."""
         self._script.add(pattern, faults, times, after)
 
     def reset(self) -> None:
-        """Forget requests, faults and all that is stored."""
+        """Clear requests, faults and all stored data."""
         self._requests.clear()
         self._script.clear()
         for api in self._apis:
@@ -81,8 +81,8 @@ class ProviderServer:
     # --- running ---
 
     def start(self) -> Self:
-        """Listen, and answer until `stop`."""
-        # With its protocol named, asyncio sends small answers at once, not 40 ms later.
+        """Start listening. The server runs until `stop`."""
+        # With an explicit protocol, asyncio sends small responses at once instead of 40 ms later.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", self._port))
@@ -97,7 +97,7 @@ class ProviderServer:
         return self
 
     def stop(self) -> None:
-        """Close all connections and the port. Twice is harmless."""
+        """Close all connections and the port. Can be called twice."""
         if self._server is not None and self._thread is not None and self._socket is not None:
             self._server.should_exit = True
             self._thread.join()
@@ -122,7 +122,7 @@ class ProviderServer:
 
 def _config(gate: Gate, connections: dict[Any, asyncio.Transport]) -> uvicorn.Config:
     class Connection(H11Protocol):
-        """A connection that can be found by its client's address, and dropped: ASGI has no word for it."""
+        """A connection that can be found by the client's address and dropped, which ASGI does not support."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)

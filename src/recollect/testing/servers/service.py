@@ -1,4 +1,4 @@
-"""A real service, as `recollect serve` starts it, for as long as a test needs it."""
+"""A real service process, started as `recollect serve`, for tests."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from .launching import launch
+from .processes import launch
 
 _READY = "Recollect listens on "
 _LONGEST_START = 240.0  # seconds
@@ -19,7 +19,7 @@ _LONGEST_END = 60.0
 
 
 class ServiceServer:
-    """The service in a process of its own, on a free loopback port.
+    """The service in its own process, on a free loopback port.
 
     `database` is a path or a URL. `settings` are those of the configuration file, by their sections:
     `{"memory": {"embedder": "none"}}`. On Linux it ends with the process that started it, however that ends.
@@ -29,13 +29,13 @@ class ServiceServer:
         self._folder = Path(tempfile.mkdtemp(prefix="recollect-service-"))
         self._configuration = self._folder / "recollect.toml"
         self._log = self._folder / "log"
-        told = {name: dict(section) for name, section in (settings or {}).items()}
-        told["server"] = {"port": 0, **told.get("server", {})}
-        told["database"] = {**told.get("database", {}), "url": database}
-        self._configuration.write_text(_toml(told), "utf-8")
+        configuration = {name: dict(section) for name, section in (settings or {}).items()}
+        configuration["server"] = {"port": 0, **configuration.get("server", {})}
+        configuration["database"] = {**configuration.get("database", {}), "url": database}
+        self._configuration.write_text(_toml(configuration), "utf-8")
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""
-        """Where it answers, such as `http://127.0.0.1:40123`, once it runs."""
+        """The URL of the running service, such as `http://127.0.0.1:40123`."""
 
     def __enter__(self) -> Self:
         self.start()
@@ -46,18 +46,18 @@ class ServiceServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> None:
-        """Start the service, and wait until it answers."""
+        """Start the service and wait until it responds."""
         self.begin()
         self.wait_until_ready()
 
     def begin(self) -> None:
-        """Start the service; several can be waited for together."""
+        """Start the service without waiting, so that several can start in parallel."""
         self._log.write_text("")
         command = [sys.executable, "-m", "recollect", "serve", "--config", str(self._configuration)]
         self._process = launch(command, self._log)
 
     def wait_until_ready(self) -> None:
-        """Wait until the service answers."""
+        """Wait until the service responds."""
         deadline = time.monotonic() + _LONGEST_START
         while not self.url_told():
             if self._running().poll() is not None or time.monotonic() > deadline:
@@ -66,12 +66,12 @@ class ServiceServer:
         self.url = self.url_told()
 
     def url_told(self) -> str:
-        """Where the service says that it listens; nothing if it does not yet."""
+        """Return the address from the service's output, or nothing if it is not listening yet."""
         lines = (line.removeprefix(_READY) for line in self.log().splitlines() if line.startswith(_READY))
         return next(lines, "")
 
     def log(self) -> str:
-        """All that it has said since it was started, on standard output and on standard error."""
+        """Return its standard output and standard error."""
         return self._log.read_text("utf-8")
 
     def signal(self, how: signal.Signals) -> None:
@@ -85,12 +85,12 @@ class ServiceServer:
         return code
 
     def stop(self) -> int:
-        """Let the service end as a supervisor does, and return its exit code."""
+        """Stop the service as a supervisor does, and return its exit code."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
     def kill(self) -> None:
-        """End the service as a crash would. Twice is harmless."""
+        """Kill the service as a crash would. Can be called twice."""
         if self._process is not None:
             self._process.kill()
             self.wait()
@@ -105,6 +105,6 @@ def _toml(settings: Mapping[str, Mapping[str, Any]]) -> str:
     lines = []
     for section, values in settings.items():
         lines.append(f"[{section}]")
-        # The literals of JSON that settings need are those of TOML too.
+        # The JSON literals of these settings are valid TOML.
         lines += [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
     return "\n".join(lines) + "\n"

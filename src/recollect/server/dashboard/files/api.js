@@ -1,4 +1,4 @@
-// The service's API: one function that asks, and what is done when it refuses or is gone.
+// The client of the service's API: requests, rejected keys, and retries while the server is unreachable.
 import { state, update } from "./store.js";
 
 const FIRST_WAIT = 1000; // milliseconds
@@ -46,17 +46,17 @@ async function reach(method, url, body, headers, signal) {
 }
 
 async function problem(response) {
-  let told = {};
+  let body = {};
   try {
-    told = await response.json();
+    body = await response.json();
   } catch {
-    told = {}; // something between us and the service has answered
+    body = {}; // a proxy answered instead of the service
   }
   const wait = Number(response.headers.get("Retry-After")) || 0;
-  return new ApiError(response.status, told.code || "unknown", told.detail || response.statusText, wait);
+  return new ApiError(response.status, body.code || "unknown", body.detail || response.statusText, wait);
 }
 
-// --- the server is gone: ask, ever more rarely, until it is back ---
+// --- the server is unreachable: retry with growing delays until it is back ---
 
 function lost() {
   if (state.connection === "gone") return;

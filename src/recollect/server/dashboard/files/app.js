@@ -1,4 +1,4 @@
-// The frame around all pages: where one can go, how it looks, and what is wrong with the connection or the key.
+// The frame around all pages: navigation, language and theme, connection state, key dialog.
 import { html, render, useEffect, useState } from "./lib.js";
 import { get } from "./api.js";
 import { LANGUAGES, t } from "./i18n.js";
@@ -47,7 +47,7 @@ function Shown({ route, place }) {
   return html`<${Page} id=${route.parts[1]} query=${route.query} />`;
 }
 
-// The address must not change: it says which page is shown.
+// The address must not change: it selects the page.
 function skip(event) {
   event.preventDefault();
   document.getElementById("main").focus();

@@ -1,4 +1,4 @@
-// What the page says, in the language that is chosen. Both dictionaries have the same keys: a test holds it.
+// Texts in the chosen language. Both dictionaries have the same keys; a test checks it.
 import en from "./words/en.js";
 import zh from "./words/zh.js";
 import { state } from "./store.js";
@@ -27,7 +27,7 @@ export function dateTime(text) {
   return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(new Date(text));
 }
 
-// A day, a month or a year, as precise as it is known.
+// Format a day, a month or a year, as precisely as it is known.
 export function date(text) {
   const [year, month, day] = text.split("T")[0].split("-");
   if (!month) return year;
@@ -45,9 +45,9 @@ const UNITS = [
 export function ago(text) {
   const seconds = (Date.now() - new Date(text)) / 1000;
   if (seconds > 7 * 86400) return date(text);
-  const told = new Intl.RelativeTimeFormat(locale(), { numeric: "auto" });
+  const format = new Intl.RelativeTimeFormat(locale(), { numeric: "auto" });
   for (const [unit, length] of UNITS) {
-    if (seconds >= length) return told.format(-Math.floor(seconds / length), unit);
+    if (seconds >= length) return format.format(-Math.floor(seconds / length), unit);
   }
   return t("time.now");
 }

@@ -1,4 +1,4 @@
-// Small drawings; all of them are beside words, and are not read out.
+// Icons. Each has a text next to it, so screen readers skip them.
 import { html } from "./lib.js";
 
 const PATHS = {

@@ -1,4 +1,4 @@
-// The view library under one roof: pages import from here, so that it can be exchanged in one place.
+// The only import of the view library. Replace the library here.
 import { h, render } from "./vendor/preact.js";
 import htm from "./vendor/htm.js";
 

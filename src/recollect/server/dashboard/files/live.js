@@ -1,10 +1,10 @@
-// Reads something, and reads it again while it is looked at.
+// Load data, and reload it while the page is visible.
 import { useEffect, useRef, useState } from "./lib.js";
 import { state } from "./store.js";
 
 const LONGEST_WAIT = 60000; // milliseconds
 
-// `load(signal)` is called when `about` changes, when the service is back, and every so many milliseconds.
+// `load(signal)` runs when `about` changes, when the service is back, and at a fixed interval.
 export function useLive(load, about, every = 0) {
   const [result, setResult] = useState({ about: null, data: undefined, error: null });
   const latest = useRef(load);
@@ -52,12 +52,12 @@ async function readOnce(load, name, signal, setResult) {
   }
 }
 
-// What asking again does not change: the key is missing or weak, or the thing is not there.
+// Errors that a retry does not fix: a missing or weak key, or an object that does not exist.
 function isFinal(error) {
   return [0, 401, 403, 404, 422].includes(error.status);
 }
 
-// Pages by cursor: the first is read as above, more are added when they are asked for.
+// Cursor pagination: the first page reloads as above, more pages load on request.
 export function usePages(fetchPage, about, idOf, every = 0) {
   const name = JSON.stringify(about);
   const [more, setMore] = useState({ about: name, items: [], cursor: undefined, isLoading: false, error: null });

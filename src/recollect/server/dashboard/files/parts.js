@@ -1,11 +1,11 @@
-// What pages are built of.
+// Components that pages share.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib.js";
 import { ago, date, dateTime, number, t } from "./i18n.js";
 import { Icon } from "./icons.js";
 import { link } from "./routes.js";
 import { shorten, visible } from "./text.js";
 
-const LONGEST_SHOWN = 1500; // characters, until all is asked for
+const LONGEST_SHOWN = 1500; // characters, until the reader expands the text
 
 // --- contents ---
 
@@ -23,14 +23,14 @@ export function Text({ value, most = LONGEST_SHOWN, quiet = false }) {
   </div>`;
 }
 
-// A name or a title: one line, of any script.
+// A name or a title: one line, in any script.
 export function Name({ value, most = 120 }) {
   const text = String(value ?? "");
   const shown = text.length > most ? `${shorten(text, most)}…` : text;
   return html`<bdi class="name" dir="auto" title=${text.length > most ? shorten(visible(text), 1000) : undefined}>${visible(shown).replace(/\s+/g, " ")}</bdi>`;
 }
 
-// Who said something: the role, and the name where there is one.
+// The speaker: the role, and the name if there is one.
 export function Speaker({ of }) {
   return html`${t(`role.${of.role}`)}${of.name && html` · <${Name} value=${of.name} most=${60} />`}`;
 }
@@ -57,9 +57,9 @@ export function Chip({ kind = "plain", children }) {
 
 // --- a page ---
 
-let isFirst = true; // when all is loaded, the first key must lead to the skip link
+let isFirst = true; // after the first load, the first Tab must reach the skip link
 
-// The heading gets the focus when another page is opened, so that it is read out, and the next key starts there.
+// The heading of a new page gets the focus: screen readers read it, and Tab continues from there.
 export function Heading({ children, title }) {
   const heading = useRef(null);
   useEffect(() => {
@@ -89,7 +89,7 @@ export function Loading() {
   return html`<div class="loading" role="status"><span class="visually-hidden">${t("loading")}</span><i /><i /><i /></div>`;
 }
 
-// What went wrong, in words of the page; those of the service follow, for they may say more.
+// An error: the text of the dashboard, then the detail from the service.
 export function Failure({ error, retry }) {
   if (!error || error.status === 401 || error.status === 0) return null;
   const known = { 403: "error.forbidden", 404: "error.gone", 409: "error.conflict", 412: "error.conflict", 429: "error.rate" };
@@ -110,7 +110,7 @@ export function MoreButton({ pages }) {
   </button></div>`;
 }
 
-// One of a few: buttons that say which is pressed.
+// A choice of a few options, as toggle buttons.
 export function Choice({ label, value, options, onChange }) {
   return html`<div class="choice" role="group" aria-label=${label}>
     ${options.map(
@@ -146,7 +146,7 @@ export function Dialog({ title, children, onCancel }) {
   </dialog>`;
 }
 
-// A button that does something, and says beside it if that did not work.
+// A button that runs an action and shows an error next to it.
 export function ActionButton({ act, children, ...more }) {
   const [error, setError] = useState(null);
   const start = async () => {
@@ -160,7 +160,7 @@ export function ActionButton({ act, children, ...more }) {
   return html`<button type="button" ...${more} onClick=${start}>${children}</button><${Failure} error=${error} />`;
 }
 
-// A button whose deed cannot be undone: it asks first.
+// A button for an irreversible action. It asks for confirmation.
 export function DangerButton({ label, title, warning, act, small = false, bare = false }) {
   const [isAsked, setAsked] = useState(false);
   const [isBusy, setBusy] = useState(false);

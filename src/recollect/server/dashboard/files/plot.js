@@ -1,4 +1,4 @@
-// Bars over time or turns, by uPlot, which is fetched when the first plot is drawn; a table says the same.
+// Bar charts with uPlot, which loads with the first chart. A table has the same data.
 import { html, useEffect, useRef } from "./lib.js";
 import { number, t } from "./i18n.js";
 import { Fold } from "./parts.js";
@@ -17,10 +17,10 @@ function loadLibrary() {
   return library;
 }
 
-// `rows` are `[label, first, second]`; the second is stacked upon the first.
+// `rows` are `[label, first, second]`; the second value is stacked on the first.
 export function Plot({ title, rows, names, head }) {
   const place = useRef(null);
-  const told = JSON.stringify([rows, names, state.theme, state.language]);
+  const content = JSON.stringify([rows, names, state.theme, state.language]);
   useEffect(() => {
     let plot = null;
     let isOver = false;
@@ -42,7 +42,7 @@ export function Plot({ title, rows, names, head }) {
       dark.removeEventListener("change", draw);
       plot?.destroy();
     };
-  }, [told]);
+  }, [content]);
   return html`<figure class="plot">
     <div class="legend" aria-hidden="true">${names.map((name, index) => html`<span class=${`key key-${index}`}>${name}</span>`)}</div>
     <div ref=${place} class="plot-place" role="img" aria-label=${title}></div>
@@ -60,11 +60,11 @@ function Table({ head, rows, caption }) {
 
 function stacked(rows) {
   const places = rows.map((_, index) => index);
-  // What is drawn first lies behind: the sum, then the first part over it.
+  // Draw order: first the sum, then the first part on top of it.
   return [places, rows.map((row) => row[1] + (row[2] ?? 0)), rows.map((row) => row[1])];
 }
 
-// A colour as it is now, light or dark: a canvas knows no variables of the style sheet.
+// Resolve a color of the current theme: a canvas cannot use CSS variables.
 function color(name) {
   const probe = document.body.appendChild(document.createElement("i"));
   probe.style.color = `var(${name})`;
@@ -76,7 +76,7 @@ function color(name) {
 function options(UPlot, width, rows, names) {
   const bars = UPlot.paths.bars({ size: [0.62, 46, 2], radius: 0.18 });
   const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
-  const wide = 16 + 7 * Math.max(...rows.map(([label]) => label.length)); // pixels of a label, about
+  const wide = 16 + 7 * Math.max(...rows.map(([label]) => label.length)); // approximate label width in pixels
   const step = Math.max(1, Math.ceil((Math.max(rows.length, 4) * wide) / Math.max(width - 60, 60)));
   const labels = (_, splits) => splits.map((at) => (Number.isInteger(at) && at % step === 0 ? (rows[at]?.[0] ?? "") : ""));
   return {

@@ -1,4 +1,4 @@
-// Where the page is: what follows the # of its address.
+// Routing by the part of the address after #.
 import { useEffect, useState } from "./lib.js";
 
 export function readRoute(hash = location.hash) {
@@ -11,14 +11,14 @@ function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // a half of an escape
+    return text; // an incomplete escape sequence
   }
 }
 
 export function link(parts, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const asked = given.length ? `?${new URLSearchParams(given)}` : "";
-  return `#/${parts.map(encodeURIComponent).join("/")}${asked}`;
+  const queryText = given.length ? `?${new URLSearchParams(given)}` : "";
+  return `#/${parts.map(encodeURIComponent).join("/")}${queryText}`;
 }
 
 export function useRoute() {

@@ -1,14 +1,14 @@
-// What the whole page shares: language, colours, the connection, and whether a key is asked for.
+// Shared state: language, theme, connection, key dialog.
 import { useEffect, useState } from "./lib.js";
 
 const KEY = "recollect.key";
 const listeners = new Set();
 
-function kept(storage, name) {
+function readStored(storage, name) {
   try {
     return window[storage].getItem(name);
   } catch {
-    return null; // storage may be forbidden
+    return null; // storage can be forbidden
   }
 }
 
@@ -17,19 +17,19 @@ function keep(storage, name, value) {
     if (value === null) window[storage].removeItem(name);
     else window[storage].setItem(name, value);
   } catch {
-    return; // then it is known until the page is left
+    return; // then the value lasts until the page is closed
   }
 }
 
 const browserLanguage = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
 
 export const state = {
-  language: kept("localStorage", "recollect.language") || browserLanguage,
-  theme: kept("localStorage", "recollect.theme") || "system",
-  key: kept("sessionStorage", KEY),
+  language: readStored("localStorage", "recollect.language") || browserLanguage,
+  theme: readStored("localStorage", "recollect.theme") || "system",
+  key: readStored("sessionStorage", KEY),
   needsKey: false,
   connection: "ok", // ok | gone
-  epoch: 0, // counts the reasons to read everything anew
+  epoch: 0, // incremented when everything must be reloaded
   announcement: "",
 };
 
@@ -49,7 +49,7 @@ export function useShared() {
 }
 
 export function setKey(key) {
-  keep("sessionStorage", KEY, key); // never longer than the tab lives
+  keep("sessionStorage", KEY, key); // cleared when the tab closes
   update({ key, needsKey: false, epoch: state.epoch + 1 });
 }
 
@@ -65,7 +65,7 @@ export function setTheme(theme) {
   update({ theme });
 }
 
-// Said to those who hear the page; the same words twice are said twice.
+// Announce a text to screen readers, even if it repeats.
 export function announce(words) {
   update({ announcement: state.announcement === words ? `${words}\u00a0` : words });
 }

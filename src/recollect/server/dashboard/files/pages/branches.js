@@ -1,4 +1,4 @@
-// The branches of a chat, drawn as a tree: one line for each, a dot for each of its turns.
+// The branches of a chat as a tree: one line per branch, one dot per turn.
 import { html } from "../lib.js";
 import { call, part } from "../api.js";
 import { count, t } from "../i18n.js";
@@ -7,7 +7,7 @@ import { announce } from "../store.js";
 
 const ROW = 62; // pixels, as in the style sheet
 const STEP = 16;
-const MOST_TURNS = 7; // of which dots are drawn; more are squeezed
+const MOST_TURNS = 7; // dots with full spacing; more are compressed
 
 export function Branches({ id, branches, changed }) {
   const rows = ordered(branches);
@@ -36,7 +36,7 @@ export function Branches({ id, branches, changed }) {
   </${Panel}>`;
 }
 
-// Each branch below the one that it was made from.
+// Each branch follows its parent.
 function ordered(branches) {
   const names = new Set(branches.map((branch) => branch.name));
   const childrenOf = (name) => branches.filter((branch) => branch.from_branch === name);
@@ -67,7 +67,7 @@ function Tree({ rows }) {
   </svg>`;
 }
 
-// The line that shows the turn before a branch: it may be one from which its parent was made.
+// The line with the turn before a branch. It can be an ancestor of its parent.
 function rowWithTurn(rows, branch) {
   let row = rows.findIndex((each) => each.name === branch.from_branch);
   for (let steps = 0; steps < rows.length && row >= 0; steps += 1) {

@@ -1,4 +1,4 @@
-// A call of a tool, folded: its name is enough to follow what was said.
+// A folded tool call: its name is enough to follow the conversation.
 import { html } from "../lib.js";
 import { t } from "../i18n.js";
 import { Icon } from "../icons.js";

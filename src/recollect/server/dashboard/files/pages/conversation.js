@@ -1,4 +1,4 @@
-// One conversation: what was said, what the model sees of it, its branches, its tokens, and how far it is learned.
+// One conversation: messages, the model's view, branches, tokens, learning progress.
 import { html, useEffect, useRef, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";
@@ -15,19 +15,19 @@ import { View } from "./view.js";
 
 const EVERY = 3000; // milliseconds
 const AT_ONCE = 100; // messages
-const PAGE = 200; // rows that are asked for at once
-const MOST_EVENTS = 2000; // that are read for what is shown
+const PAGE = 200; // rows per request
+const MOST_EVENTS = 2000; // events to load for the shown messages
 
 export function ConversationPage({ id, query }) {
   const path = `/v1/conversations/${part(id)}`;
   const [shown, show] = useState("said");
   const [chosen, choose] = useState(null);
-  const span = chosen && chosen.target === query.message ? chosen : { target: query.message, first: null, most: AT_ONCE }; // of the messages that are shown
+  const span = chosen && chosen.target === query.message ? chosen : { target: query.message, first: null, most: AT_ONCE }; // range of shown messages
   const before = useRef(null);
   const pulse = useLive((signal) => readPulse(id, path, before, signal), ["pulse", id], EVERY);
   const sign = pulse.data?.sign ?? null;
   const whole = useLive(async (signal) => (sign ? readShown(path, span, pulse.data, signal) : null), ["conversation", id, span, sign]);
-  const [latest, keep] = useState(null); // what is shown while it is read again
+  const [latest, keep] = useState(null); // shown while it reloads
   useEffect(() => {
     if (whole.data) keep(whole.data);
   }, [whole.data]);
@@ -60,7 +60,7 @@ export function ConversationPage({ id, query }) {
   `;
 }
 
-// What tells cheaply whether something has changed; the turns are read again only if it has, or one is running.
+// A cheap change marker. Turns reload only if it changes, or while one is running.
 async function readPulse(id, path, before, signal) {
   const readUsage = () => get(`${path}/usage`, {}, signal);
   const [outline, runs, first] = await Promise.all([
@@ -71,7 +71,7 @@ async function readPulse(id, path, before, signal) {
   const mark = JSON.stringify([id, outline.updated_at, outline.turn_count, outline.closed_at]);
   const isSame = before.current?.mark === mark && before.current.usage.turns.every((turn) => turn.status !== "running");
   const usage = first ?? (isSame ? before.current.usage : await readUsage());
-  before.current = { mark: first ? null : mark, usage }; // what was read beside the outline may be older than it
+  before.current = { mark: first ? null : mark, usage }; // data loaded with the outline can be older than it
   return { outline, runs: runs.items, usage, sign: [mark, runs.items.length, usage.turns.length, usage.turns.at(-1)?.status] };
 }
 
@@ -98,7 +98,7 @@ async function readMessages(path, { target, first, most }, signal) {
   return { messages: found, isGone };
 }
 
-// Those of the messages that are shown: an event has no lower number than its message has.
+// Events of the shown messages: an event never has a lower number than its message.
 async function readEvents(path, messages, signal) {
   const end = messages.at(-1).created_at;
   const found = [];
@@ -137,7 +137,7 @@ function Facts({ conversation, path, reload }) {
   </div>`;
 }
 
-// --- what was said ---
+// --- messages ---
 
 function Said({ data, total, turns, target, setSpan }) {
   const { messages, events, isGone } = data;
@@ -149,7 +149,7 @@ function Said({ data, total, turns, target, setSpan }) {
   const calls = callsByTurn(events, turns);
   if (!total || !messages.length) return html`<${Empty} title=${t("conversation.empty")} />`;
   const first = messages[0].message_index;
-  const left = total - messages.length; // a message that was erased leaves a gap in the places
+  const left = total - messages.length; // an erased message leaves a gap in the positions
   const earlier = Math.min(first, left);
   const widen = (by) => setSpan({ first: Math.max(0, first - by), most: messages.length + AT_ONCE });
   let branch = "main";
@@ -192,7 +192,7 @@ function Message({ message, turn, isTarget }) {
   </li>`;
 }
 
-// A call belongs to the last turn that had begun when it was made.
+// A tool call belongs to the last turn that started before it.
 function callsByTurn(events, turns) {
   const found = new Map();
   const outputs = new Map(events.filter((event) => event.call_output !== null).map((event) => [event.tool_call_id, event.call_output]));
@@ -200,13 +200,13 @@ function callsByTurn(events, turns) {
     if (!event.item_type.endsWith("_call")) continue;
     const turn = turns.findLast((each) => each.started_at <= event.created_at);
     if (!turn) continue;
-    const told = { id: `call ${event.sequence_number}`, name: event.tool_name ?? event.item_type, input: event.call_arguments, output: outputs.get(event.tool_call_id) };
-    found.set(turn.turn_id, [...(found.get(turn.turn_id) ?? []), told]);
+    const toolCall = { id: `call ${event.sequence_number}`, name: event.tool_name ?? event.item_type, input: event.call_arguments, output: outputs.get(event.tool_call_id) };
+    found.set(turn.turn_id, [...(found.get(turn.turn_id) ?? []), toolCall]);
   }
   return found;
 }
 
-// --- beside it ---
+// --- side column ---
 
 function Learned({ runs, memory }) {
   const counted = {};

@@ -1,4 +1,4 @@
-// All conversations, the newest first; narrowed by whose they are, and searched in.
+// All conversations, newest first, with filters and search.
 import { html, useState } from "../lib.js";
 import { call, get } from "../api.js";
 import { count, t } from "../i18n.js";
@@ -39,12 +39,12 @@ function Filters({ query }) {
 }
 
 function List({ q, agent, user, session }) {
-  const asked = { q, agent_id: agent, user_id: user, session_id: session };
+  const filters = { q, agent_id: agent, user_id: user, session_id: session };
   const pages = usePages(
-    (cursor, signal) => get("/v1/conversations", { ...asked, cursor, limit: 50 }, signal),
-    ["conversations", asked],
+    (cursor, signal) => get("/v1/conversations", { ...filters, cursor, limit: 50 }, signal),
+    ["conversations", filters],
     (item) => item.conversation_id,
-    q ? 0 : EVERY, // looking for words reads much: only when asked
+    q ? 0 : EVERY, // a word search is expensive: no automatic reload
   );
   if (pages.isLoading) return html`<${Loading} />`;
   const isNarrowed = Boolean(q || agent || user || session);
@@ -74,7 +74,7 @@ function Row({ item }) {
   </a></li>`;
 }
 
-// With an agent and a user named, the service searches all that they said.
+// With an agent and a user, the service searches all their messages.
 function Said({ q, agent, user, session }) {
   const body = { query: q, agent_id: agent, user_id: user, limit: 30, ...(session && { session_id: session }) };
   const found = useLive((signal) => call("POST", "/v1/conversations/search", { body, signal }), ["said", body]);

@@ -1,4 +1,4 @@
-// One thing that is known: why, since when, what it was before; and how it is put right or deleted.
+// One entry: evidence, dates, history, edit and delete.
 import { html, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";

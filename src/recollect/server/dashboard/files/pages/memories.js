@@ -1,4 +1,4 @@
-// Whom the agents remember, and how much.
+// All memories, with the number of entries.
 import { html, useState } from "../lib.js";
 import { get } from "../api.js";
 import { count, number, t } from "../i18n.js";
@@ -9,11 +9,11 @@ import { go, link } from "../routes.js";
 const EVERY = 5000; // milliseconds
 
 export function MemoriesPage({ query }) {
-  // The service narrows by a user, or by an agent and a user; by an agent alone, what is loaded is narrowed here.
-  const asked = query.user ? { agent_id: query.agent, user_id: query.user } : {};
+  // The service filters by user, or by agent and user. A filter by agent only is applied here.
+  const filters = query.user ? { agent_id: query.agent, user_id: query.user } : {};
   const pages = usePages(
-    (cursor, signal) => get("/v1/memories", { ...asked, cursor, limit: 60 }, signal),
-    ["memories", asked],
+    (cursor, signal) => get("/v1/memories", { ...filters, cursor, limit: 60 }, signal),
+    ["memories", filters],
     (item) => item.memory_id,
     EVERY,
   );

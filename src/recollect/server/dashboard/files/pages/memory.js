@@ -1,4 +1,4 @@
-// What an agent remembers about a user: who they are, what happened when, and what they have in mind.
+// The memory of a user: profile, events, mind.
 import { html, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, date, number, t } from "../i18n.js";
@@ -19,13 +19,13 @@ export function MemoryPage({ id }) {
     return html`<div class="page-head"><${Heading} title=${t("memory.gone")}>${t("nav.memories")}</${Heading}></div><${Gone} what="memory.gone" back=${["memories"]} />`;
   }
   if (!memory.data) return memory.error ? html`<${Failure} error=${memory.error} retry=${memory.reload} />` : html`<${Loading} />`;
-  const told = memory.data;
-  const shared = { id, version: told.version, past, changed: memory.reload };
+  const outline = memory.data;
+  const shared = { id, version: outline.version, past, changed: memory.reload };
   return html`
     <p class="crumbs"><a href=${link(["memories"])}>← ${t("nav.memories")}</a></p>
     <div class="page-head">
-      <${Heading} title=${told.user_id.slice(0, 60)}><${Name} value=${told.user_id} most=${80} /></${Heading}>
-      <${Facts} told=${told} path=${path} />
+      <${Heading} title=${outline.user_id.slice(0, 60)}><${Name} value=${outline.user_id} most=${80} /></${Heading}>
+      <${Facts} outline=${outline} path=${path} />
     </div>
     <${Past} past=${past} setPast=${setPast} />
     <div class="columns even">
@@ -37,25 +37,25 @@ export function MemoryPage({ id }) {
   `;
 }
 
-function Facts({ told, path }) {
+function Facts({ outline, path }) {
   const erase = async () => {
     await call("DELETE", path);
     announce(t("memory.deleted"));
     go(["memories"]);
   };
-  const all = told.profile_content.length + told.event_content.length + told.mind_content.length;
+  const all = outline.profile_content.length + outline.event_content.length + outline.mind_content.length;
   return html`<div class="facts">
-    <span>${t("owner.with")} <${Name} value=${told.agent_id} most=${60} /></span>
+    <span>${t("owner.with")} <${Name} value=${outline.agent_id} most=${60} /></span>
     <span>${count("entries", all)}</span>
-    <span><${Ago} at=${told.updated_at} /></span>
+    <span><${Ago} at=${outline.updated_at} /></span>
     <span class="spacer" />
-    <a class="button" href=${link(["search"], { agent: told.agent_id, user: told.user_id })}><${Icon} name="search" />${t("nav.search")}</a>
-    <a class="button" href=${link(["conversations"], { agent: told.agent_id, user: told.user_id })}><${Icon} name="conversations" />${t("nav.conversations")}</a>
+    <a class="button" href=${link(["search"], { agent: outline.agent_id, user: outline.user_id })}><${Icon} name="search" />${t("nav.search")}</a>
+    <a class="button" href=${link(["conversations"], { agent: outline.agent_id, user: outline.user_id })}><${Icon} name="conversations" />${t("nav.conversations")}</a>
     <${DangerButton} label=${t("action.delete")} title=${t("memory.delete")} warning=${t("memory.delete.why")} act=${erase} />
   </div>`;
 }
 
-// As it was known at another time.
+// The memory at another point in time.
 function Past({ past, setPast }) {
   return html`<div class="past" role="group" aria-label=${t("past.title")}>
     <${Field} label=${t("past.at")}><input type="datetime-local" value=${past.at} onInput=${(event) => setPast({ ...past, at: event.target.value })} /></${Field}>
@@ -87,7 +87,7 @@ function Kind({ kind, id, version, past, changed }) {
   </${Panel}>`;
 }
 
-// The latest first, under the months in which they happened.
+// Newest first, grouped by month.
 function TimeLine({ entries, changed, past }) {
   const dated = entries.map((entry) => ({ entry, at: entry.valid_from ?? (entry.said_at ?? entry.learned_at).slice(0, 10) }));
   dated.sort((one, other) => (one.at < other.at ? 1 : -1));

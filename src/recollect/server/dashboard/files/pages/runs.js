@@ -1,4 +1,4 @@
-// How far the learning has come, and what went wrong.
+// Progress of learning, and failed runs.
 import { html } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";

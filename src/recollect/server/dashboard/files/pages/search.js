@@ -1,4 +1,4 @@
-// Asks what is known or was said, and shows what each score is made of.
+// Search entries and messages, with the parts of each score.
 import { html, useState } from "../lib.js";
 import { call, get } from "../api.js";
 import { count, number, t } from "../i18n.js";
@@ -67,7 +67,7 @@ function Turn({ hit }) {
     <p class="entry-meta"><span><${Speaker} of=${hit.message} /></span><${At} at=${hit.message.created_at} /><span class="spacer" /><a href=${link(["conversations", hit.conversation_id], { message: hit.message.message_id })}>${t("why.go")} →</a></p>`;
 }
 
-// The parts of a score as one bar, as long as the score is beside the best; then in words.
+// The parts of a score as a bar, scaled to the best score, then as text.
 function Score({ hit, best }) {
   const parts = Object.entries(hit.parts ?? {}).filter(([, value]) => value !== 0);
   parts.sort((one, other) => other[1] - one[1]);

@@ -1,4 +1,4 @@
-// The tokens that models cost, over time: for chats, and for learning.
+// Token usage over time, for chats and for learning.
 import { html } from "../lib.js";
 import { get } from "../api.js";
 import { number, t } from "../i18n.js";
@@ -30,7 +30,7 @@ export function UsagePage({ query }) {
   `;
 }
 
-// Days are those of UTC, as budgets are.
+// Days are in UTC, like budgets.
 function dayBefore(days) {
   return new Date(Date.now() - days * DAY).toISOString().slice(0, 10);
 }
@@ -58,7 +58,7 @@ function Spent({ title, spent, kind, by }) {
   </${Panel}>`;
 }
 
-// Who has cost how much, those that cost most first.
+// Totals, highest first.
 function Names({ title, items, by }) {
   const sums = new Map();
   for (const item of items) {
@@ -74,7 +74,7 @@ function Names({ title, items, by }) {
   </table></div>`;
 }
 
-// [day, input, output] from the first day that cost something; empty ones between are shown, for time goes on.
+// [day, input, output] from the first day with usage. Days without usage in between are included.
 function byDay(items, { until }) {
   const sums = new Map();
   const last = Date.parse(until);

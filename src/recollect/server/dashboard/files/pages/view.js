@@ -1,4 +1,4 @@
-// What the model sees of a conversation under its strategy, or would see under another.
+// The model's view of a conversation, with its own strategy or a preview of another.
 import { html, useEffect, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
@@ -17,7 +17,7 @@ const AT_FIRST = { max_user_turns: 20, keep_last_user_turns: 5, compact_trigger_
 
 export function View({ id, sign, total }) {
   const path = `/v1/conversations/${part(id)}`;
-  const [tried, tryOut] = useState(null); // a strategy to look under, without giving it to the conversation
+  const [tried, tryOut] = useState(null); // a strategy to preview, without saving it
   const settings = useLive((signal) => get(`${path}/memory`, {}, signal), ["memory settings", id, sign]);
   const view = useLive((signal) => get(`${path}/view`, tried ?? {}, signal), ["view", id, sign, tried]);
   const reload = () => {
@@ -35,7 +35,7 @@ export function View({ id, sign, total }) {
   `;
 }
 
-// Also where none is missing, some of them may be shortened.
+// Even if no item is missing, some can be shortened.
 function seen({ items, memory_strategy: strategy }, total) {
   const isWhole = (total ?? 0) <= items.length;
   const words = !isWhole ? "view.some" : strategy && strategy.mode !== "none" ? "view.items" : "view.all";

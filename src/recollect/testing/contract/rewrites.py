@@ -1,4 +1,4 @@
-"""Changing a history in one step: replacing it, and revising items where they stand."""
+"""Atomic changes of a history: replacing it, and revising items in place."""
 
 import asyncio
 from typing import Any
@@ -91,7 +91,7 @@ class RewritingContract(ContractBase):
         await session.add_items([message(n) for n in range(6)])
         before = [position for position, _ in await session.read_after(0)]
         await session.revise_items(
-            lambda items: [items[0], None, message("new"), None, items[4], None]  # the newest goes too
+            lambda items: [items[0], None, message("new"), None, items[4], None]  # the newest is removed too
         )
         kept = [before[0], before[2], before[4]]
         after = await session.read_after(0)
@@ -136,7 +136,7 @@ class RewritingContract(ContractBase):
             await session.revise_items(fail)
         with pytest.raises(TypeError):
             await session.revise_items(lambda _: [message("changed"), {"content": object()}])
-        with pytest.raises(ValueError):  # noqa: PT011 - one for each is asked for
+        with pytest.raises(ValueError):  # noqa: PT011 - the number of results must match
             await session.revise_items(lambda _: [message("changed")])
         assert texts(await session.get_items()) == ["a", "b"]
         await session.add_items([message("c")])

@@ -1,4 +1,4 @@
-"""Starting servers so that they end with us, however we end."""
+"""Start server processes that end when this process ends."""
 
 import os
 import signal
@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-# Runs in a process of its own, which becomes the server: nobody can ask for this from outside. Who changes
-# its user loses the request, so that comes first.
+# Runs in the child process, which then becomes the server: only a process itself can set its death signal.
+# Changing the user clears that setting, so the user changes first.
 _LAUNCHER = """
 import ctypes, os, sys
 parent, death, user, group = map(int, sys.argv[1:5])
@@ -34,7 +34,7 @@ def launch(
     on_our_death: signal.Signals = signal.SIGKILL,
     user: tuple[int, int] | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """Start a server, which appends what it says to a log, and on Linux gets a signal when this process ends.
+    """Start a server that appends its output to a log and, on Linux, gets a signal when this process ends.
 
     `user` is a user and group to run it as.
     """
@@ -50,12 +50,12 @@ def launch(
 def ending_with_us(
     on_our_death: signal.Signals = signal.SIGKILL, user: tuple[int, int] | None = None
 ) -> list[str]:
-    """What to begin a command with, so that on Linux it gets a signal when the thread that starts it ends."""
+    """Return a command prefix. On Linux the command gets a signal when the starting thread ends."""
     numbers = (os.getpid(), on_our_death, *(user or (-1, -1)))
     return [sys.executable, "-I", "-S", "-c", _LAUNCHER, *(str(int(number)) for number in numbers)]
 
 
 @cache
 def _lasting_thread(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process needs its own
-    """A thread that ends only with the process: to Linux, the parent of a process is a thread."""
+    """Return a thread that lives as long as the process: on Linux, the parent of a process is a thread."""
     return ThreadPoolExecutor(1, thread_name_prefix="recollect-servers")
