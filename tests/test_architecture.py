@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,10 @@ def test_a_missing_extra_is_named() -> None:
     assert ended.returncode == 1
     assert "pip install 'recollect[agents]'" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_the_server_extra_brings_what_the_service_imports() -> None:
+    project = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text())["project"]
+    brought = " ".join(project["optional-dependencies"]["server"]).replace("openai-agents", "openai agents")
+    loaded = modules_loaded_by("import recollect.server.app, recollect.providers.openai")
+    assert {package for package in HEAVY & loaded if package not in brought} == set()

@@ -1,12 +1,12 @@
 """Recollect: the memory layer for AI agents.
 
-Everything public is importable from here. Modules load when a name of theirs is first used, so that
-`import recollect` costs next to nothing.
+Everything public is importable from here. A module is loaded when one of its names is first used, so that
+`import recollect` is cheap.
 """
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # what type checkers take as true, without the cost of importing `typing`
+TYPE_CHECKING = False  # type checkers treat it as true; importing `typing` would cost time
 if TYPE_CHECKING:
     from .errors import AccessDeniedError as AccessDeniedError
     from .errors import ConflictError as ConflictError

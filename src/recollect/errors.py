@@ -2,57 +2,57 @@
 
 RecollectError
 ├── MissingExtraError          a class needs an extra that is not installed (also ImportError)
-├── InvalidItemError           something that cannot be stored exactly (also TypeError)
+├── InvalidItemError           an item that cannot be stored exactly (also TypeError)
 ├── SessionClosedError         a session was used after close() (also RuntimeError)
-├── MissingAbilityError        a session cannot do what was asked of it (also TypeError)
-├── WrongKeyError              no key opens what is stored (also ValueError)
-├── ScanLimitError             a read would take more than max_scan_items (also RuntimeError)
-├── SummaryFailedError         there is no summary; the error of the model's client is the cause
-├── ExtractionError            a stage of the pipeline has no answer; the client's error is the cause
-│   ├── UnusableAnswerError    the model answered what cannot be read; asking again may help
-│   ├── ModelUnavailableError  it did not answer, now; asking later may help
-│   └── ModelRefusedError      it will not answer this, however often it is asked
-├── EmbeddingError             there are no vectors, or none that can be used
-├── LeaseLostError             another worker has taken over a run; nothing more was written for it
-├── HistoryLostError           a plain session was cleared and took nothing back; it holds the items
-├── ConflictError              what is stored is not what the caller takes it for (also ValueError)
-├── ImportFormatError          a file to import is not what it should be (also ValueError)
-├── RunLockTimeoutError        another run held the session too long (also TimeoutError)
-├── ConversationNotCreatedError   a session id was asked for before there is one (also ValueError)
-└── StorageError               the database said no; its own error is the cause
+├── MissingAbilityError        a session lacks an ability (also TypeError)
+├── WrongKeyError              no key decrypts any item (also ValueError)
+├── ScanLimitError             a read needs more than max_scan_items (also RuntimeError)
+├── SummaryFailedError         no summary; the error of the model's client is the cause
+├── ExtractionError            a stage has no result; the client's error is the cause
+│   ├── UnusableAnswerError    the response cannot be parsed; a retry may help
+│   ├── ModelUnavailableError  the model did not respond; a later retry may help
+│   └── ModelRefusedError      the model refuses; a retry does not help
+├── EmbeddingError             the embedder returned no usable vectors
+├── LeaseLostError             another worker took over the run; nothing more was written
+├── HistoryLostError           a plain session was cleared and not refilled; the error has the items
+├── ConflictError              the stored data is not what the caller expects (also ValueError)
+├── ImportFormatError          the file to import has the wrong format (also ValueError)
+├── RunLockTimeoutError        another run locked the session too long (also TimeoutError)
+├── ConversationNotCreatedError   the session has no id yet (also ValueError)
+└── StorageError               the database reported an error, which is the cause
     ├── NotADatabaseError      the path cannot be opened as a database
-    ├── SchemaMismatchError    the tables are there, with another shape
-    ├── MissingTablesError     the tables are not there: a migration must be run
-    ├── AccessDeniedError      the server refused the user or the password
+    ├── SchemaMismatchError    the tables have another shape
+    ├── MissingTablesError     the tables do not exist: run the migrations
+    ├── AccessDeniedError      the server rejected the user or the password
     ├── ReadOnlyError          the database cannot be written to
     ├── DiskFullError          no space left for the write
-    ├── PartialBatchError      OpenAI Conversations took a part of a batch, and it says how much
-    ├── ConnectionLostError    in the middle of a call, whose outcome is unknown (also ConnectionError)
+    ├── PartialBatchError      OpenAI Conversations stored part of a batch; the error says how much
+    ├── ConnectionLostError    during a call, whose outcome is unknown (also ConnectionError)
     └── TransientError         nothing was written; the same call may succeed later
-        ├── DatabaseBusyError  others held the database longer than the busy timeout
+        ├── DatabaseBusyError  the database was locked longer than the busy timeout
         └── UnreachableError   no connection could be made (also ConnectionError)
 
-An argument that cannot be used is an `InvalidValueError` (a ValueError) or an `InvalidTypeError` (a
-TypeError). They stand beside the tree: only the call is wrong.
+An invalid argument raises `InvalidValueError` (a ValueError) or `InvalidTypeError` (a TypeError). These two
+are not in the tree: only the call is wrong.
 """
 
 from typing import Any
 
 
 class RecollectError(Exception):
-    """The base of every error that Recollect raises on its own behalf."""
+    """The base class of the errors that Recollect raises."""
 
 
 class InvalidValueError(ValueError):
-    """An argument has a value that cannot be used; the message says which one and why."""
+    """An argument has an invalid value. The message says which argument and why."""
 
 
 class InvalidTypeError(TypeError):
-    """An argument has a type that cannot be used; the message says which one and why."""
+    """An argument has an invalid type. The message says which argument and why."""
 
 
 class MissingExtraError(RecollectError, ImportError):
-    """A class was used whose optional dependencies are not installed."""
+    """The optional dependencies of a class are not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra '{extra}': pip install 'recollect[{extra}]'")
@@ -60,7 +60,7 @@ class MissingExtraError(RecollectError, ImportError):
 
 
 class InvalidItemError(RecollectError, TypeError):
-    """An item cannot be stored so that it would come back exactly as it went in."""
+    """An item cannot be stored exactly: reading it back would return something else."""
 
     def __init__(self, reason: str, index: int | None = None) -> None:
         super().__init__(reason if index is None else f"item {index} cannot be stored: {reason}")
@@ -89,7 +89,7 @@ class MissingAbilityError(RecollectError, TypeError):
 
 
 class WrongKeyError(RecollectError, ValueError):
-    """No key that was given opens what a session holds; nothing was changed."""
+    """None of the given keys decrypts the items of a session. Nothing was changed."""
 
     def __init__(self, session_id: str, reason: str) -> None:
         super().__init__(f"session {session_id!r}: {reason}; nothing was changed")
@@ -97,7 +97,7 @@ class WrongKeyError(RecollectError, ValueError):
 
 
 class ScanLimitError(RecollectError, RuntimeError):
-    """A read of an encrypted session would take more stored items than `max_scan_items` allows."""
+    """A read of an encrypted session needs more stored items than `max_scan_items` allows."""
 
     def __init__(self, session_id: str, max_scan_items: int | None) -> None:
         super().__init__(
@@ -108,70 +108,70 @@ class ScanLimitError(RecollectError, RuntimeError):
 
 
 class SummaryFailedError(RecollectError):
-    """There is no summary; what the model's client raised, if it did, is the cause."""
+    """No summary was made. The error of the model's client, if there is one, is the cause."""
 
 
 class ExtractionError(RecollectError):
-    """A stage of the pipeline has no answer; what the model's client raised, if it did, is the cause."""
+    """A stage of the pipeline failed. The error of the model's client, if there is one, is the cause."""
 
     def __init__(self, reason: str, raw_response: str = "") -> None:
         super().__init__(reason)
         self.raw_response = raw_response
-        """What the model said, word for word, as far as it said anything."""
+        """The response of the model, verbatim; empty if there was none."""
         self.prompt_tokens = 0
         self.completion_tokens = 0
-        """What the calls cost that led here, as far as the provider said."""
+        """The tokens of all calls that led to this error, as far as the provider reported them."""
 
 
 class UnusableAnswerError(ExtractionError):
-    """The model answered what cannot be read as an answer; it may do better when it is asked again."""
+    """The response of the model cannot be parsed. A retry may help."""
 
 
 class ModelUnavailableError(ExtractionError):
-    """The model did not answer: no connection, no time, too many requests, or a fault on its side."""
+    """The model did not respond: no connection, a timeout, a rate limit, or a server error."""
 
     retry_after: float | None = None
-    """Seconds after which the provider wants to be asked again, if it said so."""
+    """After how many seconds the provider accepts a retry, if it said so."""
 
 
 class ModelRefusedError(ExtractionError):
-    """The model will not answer, however often it is asked: a wrong key, an unknown model, a refusal."""
+    """The model refuses the request: a wrong key, an unknown model, or a refusal. A retry does not help."""
 
 
 class EmbeddingError(RecollectError):
-    """There are no vectors, or none that can be used; what the client raised, if it did, is the cause."""
+    """No usable vectors were returned. The error of the client, if there is one, is the cause."""
 
 
 class LeaseLostError(RecollectError):
-    """A worker took too long, and another has taken over its run; nothing more was written for it."""
+    """The lease of a worker expired, and another worker has taken over its run. Nothing was written."""
 
 
 class HistoryLostError(RecollectError):
-    """A session that cannot replace its history atomically was cleared, and then took no items.
+    """A session that cannot replace its history atomically was cleared, and then accepted no items.
 
     The error of the session is the cause.
     """
 
     def __init__(self, session_id: str, items: list[dict[str, Any]]) -> None:
         super().__init__(
-            f"session {session_id!r} was cleared and could not be filled again;"
-            f" this error has its {len(items)} items as `items`"
+            f"session {session_id!r} was cleared, and its history could not be restored;"
+            f" the {len(items)} items are in the attribute `items` of this error"
         )
         self.session_id = session_id
         self.items = items
-        """The history as it was."""
+        """The history before the change."""
 
 
 class ConflictError(RecollectError, ValueError):
-    """What is stored is not what the caller takes it for; nothing was changed."""
+    """The stored state differs from what the caller expects. Nothing was changed."""
 
 
 class ImportFormatError(RecollectError, ValueError):
-    """A file to import is not in a format that is understood; nothing was imported."""
+    """A file to import has an unknown format. Nothing was imported."""
 
 
 class RunLockTimeoutError(RecollectError, TimeoutError):
-    """Another run held the session for longer than the caller was ready to wait."""
+    """Another run held the lock of the session for longer than the timeout."""
 
     def __init__(self, session_id: str, seconds: float) -> None:
         super().__init__(f"session {session_id!r} is still in use by another run after {seconds:g} s")
@@ -179,9 +179,9 @@ class RunLockTimeoutError(RecollectError, TimeoutError):
 
 
 class ConversationNotCreatedError(RecollectError, ValueError, AttributeError):
-    """The conversation has no id yet: it is created by the first call that needs it.
+    """The conversation has no id yet. The first call that needs the conversation creates it.
 
-    It is an `AttributeError` too, so that `hasattr` and `isinstance` with a protocol can ask without harm.
+    This is also an `AttributeError`, so that `hasattr` and `isinstance` with a protocol return `False`.
     """
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class NotADatabaseError(StorageError):
 
 
 class SchemaMismatchError(StorageError):
-    """A table of that name exists with another shape."""
+    """A table with that name exists and has other columns."""
 
 
 class ReadOnlyError(StorageError):
@@ -208,7 +208,7 @@ class ReadOnlyError(StorageError):
 
 
 class DiskFullError(StorageError):
-    """There is no space left for the write; nothing of it was stored."""
+    """No space is left for the write. Nothing was stored."""
 
 
 class AccessDeniedError(StorageError):
@@ -216,33 +216,33 @@ class AccessDeniedError(StorageError):
 
 
 class MissingTablesError(StorageError):
-    """The tables are not there: a migration must be run first."""
+    """The tables do not exist. Run the migrations first."""
 
 
 class ConnectionLostError(StorageError, ConnectionError):
-    """The connection broke in the middle of a call: what it was to write is stored whole, or not at all."""
+    """The connection broke during a call. The write was stored completely, or not at all."""
 
 
 class PartialBatchError(StorageError):
-    """A batch of more than 20 items was stored in part; the error of the API is the cause."""
+    """A batch of more than 20 items was stored in part. The error of the API is the cause."""
 
     def __init__(self, stored: int, in_doubt: int, total: int) -> None:
-        doubt = f"; whether the next {in_doubt} were, too, is not known" if in_doubt else ""
+        doubt = f"; it is unknown whether the next {in_doubt} were stored" if in_doubt else ""
         super().__init__(f"the first {stored} of {total} items were stored{doubt}")
         self.stored = stored
         """How many items the API has acknowledged, from the start of the batch."""
         self.in_doubt = in_doubt
-        """How many after them may be stored as well: their request got no clear answer."""
+        """How many items after those may be stored too: the outcome of their request is unknown."""
         self.total = total
 
 
 class TransientError(StorageError):
-    """Nothing was written, and the same call may succeed later."""
+    """Nothing was written. The same call may succeed later."""
 
 
 class DatabaseBusyError(TransientError):
-    """Others held the database for longer than the busy timeout; nothing was written."""
+    """The database stayed locked for longer than the busy timeout. Nothing was written."""
 
 
 class UnreachableError(TransientError, ConnectionError):
-    """No connection to the server could be made; nothing was written."""
+    """No connection to the server could be opened. Nothing was written."""

@@ -1,4 +1,4 @@
-"""Optional dependencies, asked for at the point of use."""
+"""Optional dependencies, imported at the point of use."""
 
 from importlib import import_module
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from .errors import MissingExtraError
 
 DEFAULT_ANTHROPIC_MODEL = "claude-sonnet-5-5"
-"""The current Sonnet as of 2026-11-16. Look at Anthropic's list of retired models before each release."""
+"""The current Sonnet as of 2026-11-16. Check Anthropic's list of retired models before each release."""
 
 
 def require_extra(extra: str, module: str, what: str) -> Any:
-    """The module, or one clear error that names the extra which brings it."""
+    """Import a module of an optional dependency. Raise `MissingExtraError`, which names the extra."""
     try:
         return import_module(module)
     except ImportError as error:

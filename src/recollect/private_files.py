@@ -1,4 +1,4 @@
-"""Files that only their owner may read and write: databases, backups, exports.
+"""Files that only their owner can read and write: databases, backups, exports.
 
 They have mode 0600 from the moment they exist. A file that already exists keeps its mode.
 """
@@ -26,15 +26,15 @@ def create_private(path: str | Path) -> None:
     with _creating:
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY))
-        except FileExistsError:  # another process was faster
+        except FileExistsError:  # another process created it first
             return
 
 
 @contextmanager
 def replace_privately(path: str | Path) -> Iterator[Path]:
-    """A temporary file of mode 0600, which takes the place of `path` when the block ends without an error.
+    """Yield a temporary file of mode 0600, which replaces `path` when the block ends without an error.
 
-    So the file appears whole or not at all. A device or a pipe cannot be replaced: it is yielded itself.
+    The file appears completely or not at all. A device or a pipe cannot be replaced: it is yielded itself.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -52,10 +52,10 @@ def replace_privately(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _forget_lock() -> None:
-    """A thread of the parent may hold the lock, and the child does not have that thread."""
+def _replace_lock() -> None:
+    """In a forked child, replace the lock: a thread that only the parent has may hold it."""
     global _creating
     _creating = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_lock)
+os.register_at_fork(after_in_child=_replace_lock)

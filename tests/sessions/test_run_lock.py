@@ -357,7 +357,7 @@ async def test_a_lock_that_was_lost_is_logged_and_its_new_holder_keeps_it(
             time.sleep(0.1)  # noqa: ASYNC251 - a loop that stands still cannot renew
             assert await session.take_lease("another", 30)
             await asyncio.sleep(0.05)
-    assert caplog.messages == ["a run lock was lost: its lease ran out before it was renewed"]
+    assert caplog.messages == ["run lock lost: its lease expired before it was renewed"]
     assert not await is_free(session)
 
 
@@ -385,7 +385,7 @@ async def test_a_renewal_that_failed_is_tried_again(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         async with run_lock(session, lease=0.06):
             await asyncio.wait_for(session.called_again.wait(), 10)
-    assert caplog.messages == ["a run lock could not be renewed (StorageError), trying again"]
+    assert caplog.messages == ["run lock not renewed (StorageError), retrying"]
 
 
 # --- what it asks for ---
@@ -395,7 +395,7 @@ async def test_a_renewal_that_failed_is_tried_again(caplog: pytest.LogCaptureFix
 @in_event_loop
 async def test_a_lease_must_last(lease: float) -> None:
     session = InMemorySession("s")
-    with pytest.raises(ValueError, match=f"lease must be more than 0 seconds, and it is {lease}"):
+    with pytest.raises(ValueError, match=f"lease must be more than 0 seconds, not {lease}"):
         async with run_lock(session, lease=lease):
             raise AssertionError("not to be reached")
     assert await is_free(session)

@@ -371,7 +371,7 @@ async def test_it_says_so_when_what_is_kept_exceeds_the_budget(caplog: pytest.Lo
         for _ in range(3):
             assert await session.get_items() == turns(1, 2)
     assert len(caplog.records) == 1
-    assert "budget of 50" in caplog.text
+    assert "budget 50" in caplog.text
     assert "question" not in caplog.text
 
 

@@ -1,4 +1,4 @@
-"""The schema of a database server, in ordered steps, by Alembic. SQLite files migrate by themselves."""
+"""The migrations of a database server, as Alembic revisions. SQLite files migrate when they are opened."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -19,12 +19,12 @@ VERSION_TABLE = "recollect_schema_version"
 
 
 async def migrate(url: str) -> tuple[str | None, str | None]:
-    """Bring a database to the newest revision; returns the revision before and the one after."""
+    """Upgrade a database to the newest revision. Returns the revision before and the one after."""
     return await _in_transaction(url, _upgrade)
 
 
 async def current_revision(url: str) -> str | None:
-    """The revision that a database is at; `None` if it was never migrated."""
+    """The revision of a database; `None` if it was never migrated."""
     return await _in_transaction(url, _revision)
 
 
@@ -42,9 +42,10 @@ def known_revisions() -> tuple[str, ...]:
 
 
 async def check_revision(url: str) -> None:
-    """Make sure that a database is at the newest revision; else an error says what mends it.
+    """Check that a database is at the newest revision.
 
-    A SQLite file is always in order: it migrates when it is opened.
+    Raises `MissingTablesError` or `SchemaMismatchError`, whose message says what to do. A SQLite file always
+    passes: it is migrated when it is opened.
     """
     if sqlite_path(url) is not None or url.startswith("sqlite"):
         return
@@ -69,17 +70,17 @@ async def _in_transaction(url: str, work: "Callable[[Connection], T]") -> T:
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
-    from ..sql.sqlalchemy.connections import name_of
+    from ..sql.sqlalchemy.connections import display_url
     from ..sql.sqlalchemy.errors import explain_connecting
-    from ..sql.sqlalchemy.registry import checked_url
+    from ..sql.sqlalchemy.registry import parse_url
 
-    checked = checked_url(url)
+    checked = parse_url(url)
     engine = create_async_engine(checked, poolclass=NullPool)
     try:
         async with engine.begin() as connection:
             return await connection.run_sync(work)
     except Exception as error:
-        explained = explain_connecting(error, name_of(checked))
+        explained = explain_connecting(error, display_url(checked))
         if explained is error:
             raise
         raise explained from error
@@ -91,7 +92,7 @@ def _upgrade(connection: "Connection") -> tuple[str | None, str | None]:
     from alembic import command
 
     if connection.dialect.name == "postgresql":
-        # Two migrations at once wait for each other; the second then has nothing to do.
+        # Concurrent migrations wait for each other. The second one then has nothing to do.
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7265636)")
     config = _config()
     config.attributes["connection"] = connection

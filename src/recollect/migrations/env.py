@@ -1,4 +1,4 @@
-"""How Alembic runs the steps: on the connection it is given, in the transaction of whoever gave it."""
+"""Alembic's environment: runs the revisions on the connection of the caller, in its transaction."""
 
 from alembic import context
 

@@ -24,7 +24,7 @@ from .protocol import Items, Rewritable, Session, with_ability
 
 
 def rewrite(items: list[Item], change: Callable[[list[Item]], list[Item]]) -> tuple[int, list[str]]:
-    """How many items stay as they are, and the texts of those that come after them."""
+    """Return how many items at the start stay unchanged, and the texts of all items after those."""
     old = [as_stored(item) for item in items]
     known = {id(item): text for item, text in zip(items, old, strict=True)}
     new = list(_encode_again(change(list(items)), known))
@@ -34,7 +34,10 @@ def rewrite(items: list[Item], change: Callable[[list[Item]], list[Item]]) -> tu
 
 
 def as_stored(item: Item) -> str:
-    """An item that was read, as text; others may have stored what we would refuse, such as NaN."""
+    """Return the text of an item that was read.
+
+    Other software may have stored values we refuse, such as NaN.
+    """
     try:
         return encode_items([item])[0]
     except InvalidItemError:
@@ -42,7 +45,7 @@ def as_stored(item: Item) -> str:
 
 
 def _encode_again(items: list[Item], known: dict[int, str]) -> Iterator[str]:
-    """The texts of a new history: an item that was there before and has not changed is not refused."""
+    """Encode the items of a new history. An item that was there before and is unchanged is never refused."""
     for index, item in enumerate(items):
         before = known.get(id(item))
         if before is not None and as_stored(item) == before:
@@ -55,21 +58,23 @@ def _encode_again(items: list[Item], known: dict[int, str]) -> Iterator[str]:
 
 
 class Revision(NamedTuple):
-    """What becomes of items, which are named by their numbers in the history."""
+    """The result of a revision. Items are named by their index in the history."""
 
     texts: dict[int, str]
-    """The new texts of those that change."""
+    """The new texts of the changed items."""
 
     removed: list[int]
-    """Those that go."""
+    """The removed items."""
 
 
 def revise(items: list[Item], change: Callable[[list[Item]], list[Item | None]]) -> Revision:
-    """What `change` makes of items. It may change them in place: they are compared with what was stored."""
+    """Compute the revision that `change` makes. It may change items in place: stored texts are compared."""
     before = [as_stored(item) for item in items]
     after = change(list(items))
     if len(after) != len(before):
-        raise ValueError(f"a revision gave {len(after)} items for {len(before)}: None stands for what goes")
+        raise ValueError(
+            f"a revision returned {len(after)} entries for {len(before)} items: return None to remove an item"
+        )
     texts = {
         number: text
         for number, (item, stored) in enumerate(zip(after, before, strict=True))
@@ -79,19 +84,22 @@ def revise(items: list[Item], change: Callable[[list[Item]], list[Item | None]])
 
 
 def _text_of(item: Item, number: int, stored: str) -> str:
-    """The text of an item; one that others stored and we would refuse, such as NaN, may stay as it is."""
+    """Encode an item.
+
+    An unchanged item that other software stored may contain values we refuse, such as NaN.
+    """
     try:
         return encode_items([item])[0]
     except InvalidItemError as error:
-        if _is_still(item, stored):
+        if _is_unchanged(item, stored):
             return stored
         raise InvalidItemError(error.reason, number) from error
 
 
-def _is_still(item: Item, stored: str) -> bool:
+def _is_unchanged(item: Item, stored: str) -> bool:
     try:
         return as_stored(item) == stored
-    except (TypeError, ValueError, RecursionError):  # never was JSON
+    except (TypeError, ValueError, RecursionError):  # it is not JSON
         return False
 
 
@@ -99,29 +107,29 @@ _locks: WeakValueDictionary[tuple[int, type, str], asyncio.Lock] = WeakValueDict
 
 
 class HistoryCounts(tuple[int, int]):
-    """How many items there were, and how many there are."""
+    """The number of items before and after a change."""
 
     atomic: bool
-    """Whether the change was one atomic step. If not, an item that others added meanwhile may be lost."""
+    """Whether the change was one atomic step. If not, an item added by others meanwhile may be lost."""
 
     def __new__(cls, before: int, after: int, atomic: bool) -> "HistoryCounts":
-        """Make the pair."""
-        made = super().__new__(cls, (before, after))
-        made.atomic = atomic
-        return made
+        """Create the pair."""
+        counts = super().__new__(cls, (before, after))
+        counts.atomic = atomic
+        return counts
 
 
 class ItemCount(int):
     """The number of items in a new history."""
 
     atomic: bool
-    """Whether the change was one atomic step. If not, an item that others added meanwhile may be lost."""
+    """Whether the change was one atomic step. If not, an item added by others meanwhile may be lost."""
 
     def __new__(cls, count: int, atomic: bool) -> "ItemCount":
-        """Make the number."""
-        made = super().__new__(cls, count)
-        made.atomic = atomic
-        return made
+        """Create the number."""
+        number = super().__new__(cls, count)
+        number.atomic = atomic
+        return number
 
 
 class RemovedItems(list[Item]):
@@ -130,14 +138,14 @@ class RemovedItems(list[Item]):
     def __init__(self, items: list[Item], atomic: bool) -> None:
         super().__init__(items)
         self.atomic = atomic
-        """Whether the change was one atomic step. If not, an item that others added meanwhile may be lost."""
+        """Whether the change was one atomic step. If not, an item added by others meanwhile may be lost."""
 
 
 async def change_history(session: Session, change: Callable[[list[Item]], list[Item]]) -> bool:
-    """Replace the history by the result of the pure function `change`; says whether that was one atomic step.
+    """Replace the history by the result of the pure function `change`. Return whether that was atomic.
 
-    Raises `HistoryLostError`, which holds the items, if a session without that ability could neither take the
-    new history nor take the old one back.
+    Raises `HistoryLostError`, which contains the items, if a session that is not `Rewritable` was cleared and
+    then accepted neither the new items nor the old ones.
     """
     rewritable = with_ability(session, Rewritable)
     if rewritable is not None:
@@ -147,11 +155,13 @@ async def change_history(session: Session, change: Callable[[list[Item]], list[I
         items = await whole_history(session)
         changed: list[Item] = []
 
-        def noted(before: list[Item]) -> list[Item]:
+        def record_and_change(before: list[Item]) -> list[Item]:
             changed[:] = change(before)
             return changed
 
-        same, rest = rewrite(list(items), noted)  # refuses an invalid item before anything is removed
+        same, rest = rewrite(
+            list(items), record_and_change
+        )  # refuses an invalid item before anything is removed
         if rest or same < len(items):
             keeps_start = not rest and same > 0
             call = _pop(session, len(items) - same) if keeps_start else _replace(session, items, changed)
@@ -165,7 +175,7 @@ async def change_history(session: Session, change: Callable[[list[Item]], list[I
 
 
 async def replace_history(session: Session, items: Items) -> bool:
-    """Replace the history by these items; says whether that was one atomic step."""
+    """Replace the history by these items. Return whether that was one atomic step."""
     rewritable = with_ability(session, Rewritable)
     if rewritable is None:
         return await change_history(session, lambda _: items)
@@ -174,7 +184,7 @@ async def replace_history(session: Session, items: Items) -> bool:
 
 
 async def whole_history(session: Session) -> Items:
-    """All items, whatever the settings say; asked for with a limit, a strategy shows no view of them."""
+    """Read all items. The explicit limit overrides the settings, and a strategy then applies no view."""
     return await session.get_items(limit=sys.maxsize)
 
 
@@ -184,7 +194,7 @@ def _lock_of(session: Session) -> asyncio.Lock:
 
 
 async def _pop(session: Session, count: int) -> None:
-    """Remove the newest items. The rest is never at risk."""
+    """Remove the newest items one by one. The items before them are never at risk."""
     for _ in range(count):
         await session.pop_item()
 

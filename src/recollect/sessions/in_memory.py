@@ -30,18 +30,18 @@ class InMemorySession(SDKCompaction, SessionABC):
         self._lease: tuple[str, float] | None = None
 
     async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
+        """Return all items, oldest first, or with a limit only the newest ones."""
         limit = self._effective_limit(limit)
         rows = list(self._rows) if limit is None else _last(self._rows, limit)
         return [row.item for row in self._decoded(rows)]
 
     async def add_items(self, items: Items) -> None:
-        """Append a batch, whole or not at all."""
+        """Append a batch: all of its items or none."""
         self._check_open()
         self._append(encode_items(items))
 
     async def pop_item(self) -> Any:
-        """Remove the newest item and return it, `None` if there is none."""
+        """Remove and return the newest item, or return `None` if there is none."""
         return await self.pop_checked(lambda _: True)
 
     async def clear_session(self) -> None:
@@ -58,7 +58,7 @@ class InMemorySession(SDKCompaction, SessionABC):
         self._closed = True
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
-        """Replace the history by what the pure function `change` makes of it."""
+        """Replace the history by the result of the pure function `change`."""
         self._check_open()
         with self._changing:
             encoded = encode_items(change([row.item for row in self._decoded(self._rows)]))
@@ -71,7 +71,7 @@ class InMemorySession(SDKCompaction, SessionABC):
         await self.transform_items(lambda _: items)
 
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
-        """Change stored items where they stand; `None` removes one."""
+        """Change stored items in place. `None` removes an item."""
         self._check_open()
         with self._changing:
             rows = self._decoded(self._rows)
@@ -84,7 +84,10 @@ class InMemorySession(SDKCompaction, SessionABC):
                 self._notes = {key: (version + 1, "{}") for key, (version, _) in self._notes.items()}
 
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
-        """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""
+        """Remove the newest item that `accept` accepts, and all items after it.
+
+        If it raises, remove nothing.
+        """
         self._check_open()
         with self._changing:
             for number, (_, text) in enumerate(reversed(self._rows), start=1):
@@ -96,20 +99,20 @@ class InMemorySession(SDKCompaction, SessionABC):
             return None
 
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
-        """The first `limit` items after a position (0: from the start), oldest first."""
+        """Return the first `limit` items after a position (0: from the start), oldest first."""
         self._check_open()
         rows = self._rows[bisect_right(self._rows, position, key=_position) :]
         return self._decoded(rows[: check_limit(limit)])
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
-        """The last `limit` items before a position (`None`: from the end), oldest first."""
+        """Return the last `limit` items before a position (`None`: from the end), oldest first."""
         self._check_open()
         check_limit(limit)
         end = None if position is None else bisect_left(self._rows, position, key=_position)
         return self._decoded(_last(self._rows[:end], limit))
 
     async def add_batch(self, items: Items, batch_id: str) -> bool:
-        """Append a batch unless one of this id was appended before."""
+        """Append a batch unless one with this id was appended before."""
         self._check_open()
         check_text("batch_id", batch_id)
         encoded = encode_items(items)
@@ -121,7 +124,7 @@ class InMemorySession(SDKCompaction, SessionABC):
             return True
 
     async def get_metadata(self) -> SessionMetadata:
-        """The metadata; empty where none was set."""
+        """Return the metadata, empty if none was set."""
         self._check_open()
         return self._metadata
 
@@ -132,7 +135,7 @@ class InMemorySession(SDKCompaction, SessionABC):
         self._metadata = replace(metadata, data=decode_item(data) or {})
 
     async def get_note(self, key: str) -> Note | None:
-        """The note of this key, `None` where there is none."""
+        """Return the note with this key, or `None`."""
         self._check_open()
         check_text("key", key)
         if key not in self._notes:
@@ -141,7 +144,7 @@ class InMemorySession(SDKCompaction, SessionABC):
         return Note(version, decode_item(text) or {})
 
     async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
-        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        """Set a note if it still has this version (0: it does not exist yet), else return `False`."""
         self._check_open()
         check_text("key", key)
         (text,) = encode_items([dict(data)])
@@ -152,7 +155,7 @@ class InMemorySession(SDKCompaction, SessionABC):
             return True
 
     async def take_lease(self, owner: str, seconds: float) -> bool:
-        """Take or extend the lease; `False` while another owner's runs."""
+        """Take or extend the lease. Return `False` while another owner holds it."""
         self._check_open()
         check_text("owner", owner)
         now = time.monotonic()
@@ -163,7 +166,7 @@ class InMemorySession(SDKCompaction, SessionABC):
             return True
 
     async def drop_lease(self, owner: str) -> None:
-        """Give the lease up, if it is this owner's."""
+        """Release the lease if this owner holds it."""
         self._check_open()
         check_text("owner", owner)
         if self._lease is not None and self._lease[0] == owner:

@@ -30,14 +30,14 @@ _BYPASSED_BY: dict[str, Sequence[str]] = {
     "begin_run": ("get_items",),
     "read_after": _READING,
     "read_before": _READING,
-    # Notes hold summaries of what was read.
+    # Notes contain summaries of the items that were read.
     "get_note": _READING,
     "set_note": _READING,
 }
 
 
 def bypassed_override(session: object, ability: str) -> str | None:
-    """The overridden method that an ability of the session would bypass, `None` if there is none.
+    """Return the overridden method that an ability of the session would bypass, or `None`.
 
     A class that sets `keeps_abilities = True` in its own body states that its overrides may be bypassed.
     """
@@ -47,7 +47,7 @@ def bypassed_override(session: object, ability: str) -> str | None:
 
 
 def _defined_above(session: object, name: str) -> list[Mapping[str, object]]:
-    """The attributes of the object and of its classes, up to the class that defines a name."""
+    """The attributes of the object and its classes, up to the class that defines the name."""
     own = getattr(session, "__dict__", {})
     if name in own:
         return []
@@ -55,38 +55,38 @@ def _defined_above(session: object, name: str) -> list[Mapping[str, object]]:
     return [own, *(vars(each) for each in classes if not vars(each).get("keeps_abilities", False))]
 
 
-# Items are plain dicts. In signatures they are `Any`, so that type checkers take our sessions where the
-# Agents SDK asks for one of its own.
+# Items are plain dicts. In signatures they are `Any`, so that type checkers accept our sessions where the
+# Agents SDK expects one of its own.
 Items: TypeAlias = list[Any]
 SessionInputCallback: TypeAlias = Callable[[Items, Items], Items | Awaitable[Items]]
 
 
-if TYPE_CHECKING:  # for type checkers it is the SDK's own type
+if TYPE_CHECKING:  # type checkers see the SDK's own type
     from agents import items as _sdk
 
     TResponseInputItem: TypeAlias = _sdk.TResponseInputItem
 else:
     TResponseInputItem = Item
-    """An item, under the name that the Agents SDK has for it."""
+    """An item, under the name that the Agents SDK uses."""
 
 
 @runtime_checkable
 class Session(Protocol):
-    """A conversation's history: what the Agents SDK's Runner asks of a session."""
+    """The history of a conversation, with the four methods that the Agents SDK's Runner calls."""
 
     session_id: str
     session_settings: Any = None
 
     async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
+        """Return all items, oldest first, or with a limit only the newest ones."""
         ...
 
     async def add_items(self, items: Items) -> None:
-        """Append a batch, whole or not at all."""
+        """Append a batch: all of its items or none."""
         ...
 
     async def pop_item(self) -> Any:
-        """Remove the newest item and return it, `None` if there is none."""
+        """Remove and return the newest item, or return `None` if there is none."""
         ...
 
     async def clear_session(self) -> None:
@@ -94,14 +94,14 @@ class Session(Protocol):
         ...
 
 
-if TYPE_CHECKING:  # some wrappers of the SDK ask for its own base class by name
+if TYPE_CHECKING:  # some wrappers of the SDK require its own base class
     from agents.memory.session import SessionABC as _Base
 else:
     _Base = ABC
 
 
 class SessionABC(_Base):
-    """The base of our sessions: settings, and closing once."""
+    """The base class of our sessions: settings and closing."""
 
     keeps_abilities = True
     session_id: str
@@ -116,22 +116,22 @@ class SessionABC(_Base):
 
     @abstractmethod
     async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
+        """Return all items, oldest first, or with a limit only the newest ones."""
 
     @abstractmethod
     async def add_items(self, items: Items) -> None:
-        """Append a batch, whole or not at all."""
+        """Append a batch: all of its items or none."""
 
     @abstractmethod
     async def pop_item(self) -> Any:
-        """Remove the newest item and return it, `None` if there is none."""
+        """Remove and return the newest item, or return `None` if there is none."""
 
     @abstractmethod
     async def clear_session(self) -> None:
         """Remove all items and the session itself."""
 
     async def aclose(self) -> None:
-        """Release what the session holds. Closing twice is harmless."""
+        """Release the resources of the session. Idempotent."""
         self._closed = True
 
     @property
@@ -154,11 +154,11 @@ class SessionABC(_Base):
         return limit_of(self.session_settings) if limit is None else check_limit(limit)
 
 
-# --- Abilities: what not every backend has -----------------------------------------------------------
+# --- Abilities: what only some backends have ----------------------------------------------------------
 
 
 class PositionedItem(NamedTuple):
-    """An item and where it stands; later items have higher positions, and gaps are normal."""
+    """An item and its position in the session. Later items have higher positions; gaps are normal."""
 
     position: int
     item: Item
@@ -166,7 +166,7 @@ class PositionedItem(NamedTuple):
 
 @dataclass(frozen=True)
 class SessionMetadata:
-    """Whose session it is and what to call it, beside the items."""
+    """The owner and title of a session, stored beside its items."""
 
     user_id: str | None = None
     agent_id: str | None = None
@@ -175,7 +175,7 @@ class SessionMetadata:
 
 
 def check_metadata(metadata: SessionMetadata) -> SessionMetadata:
-    """The metadata, if its texts can be stored anywhere. `data` may hold anything that JSON can."""
+    """Return the metadata if every database can store its texts. `data` may contain any JSON."""
     for name in ("user_id", "agent_id", "title"):
         text = getattr(metadata, name)
         if text is not None:
@@ -196,7 +196,7 @@ class SessionInfo:
 
 @dataclass(frozen=True)
 class SessionPage:
-    """A page of a listing, and the cursor of the next one, `None` on the last."""
+    """A page of a listing, and the cursor of the next page (`None` on the last page)."""
 
     sessions: list[SessionInfo]
     next_cursor: str | None
@@ -206,7 +206,7 @@ class Rewritable(Protocol):
     """A history that can be replaced in one atomic step."""
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
-        """Replace the history by what the pure function `change` makes of it; nobody comes in between."""
+        """Replace the history by the result of the pure function `change`, in one atomic step."""
         ...
 
     async def replace_items(self, items: Items) -> None:
@@ -214,21 +214,21 @@ class Rewritable(Protocol):
         ...
 
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
-        """Change stored items where they stand: `change` is pure, and gives for each what it becomes.
+        """Change stored items in place. `change` is pure and returns the new item for each item, or `None`.
 
-        `None` removes it. Whatever the session stores is revised, also what a read would not show. Notes are
-        emptied: they may tell of what was there.
+        `None` removes the item. All stored items are revised, also those that a read does not return. Notes
+        are emptied, because they may repeat what the items contained.
         """
         ...
 
 
 class PopsChecked(Protocol):
-    """A history whose newest item can be looked at before it is removed, in one atomic step."""
+    """A history whose newest item can be inspected and removed in one atomic step."""
 
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
-        """Remove the newest item and return it, if `accept` says yes; if no, remove it and go on to the next.
+        """Remove and return the newest item that `accept` accepts. Newer items are removed too.
 
-        Where `accept` raises, its error is raised, and nothing was removed.
+        If `accept` raises, the error is raised and nothing is removed.
         """
         ...
 
@@ -237,64 +237,64 @@ class Positioned(Protocol):
     """A history that can be read in parts."""
 
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
-        """The first `limit` items after a position (0: from the start), oldest first."""
+        """Return the first `limit` items after a position (0: from the start), oldest first."""
         ...
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
-        """The last `limit` items before a position (`None`: from the end), oldest first."""
+        """Return the last `limit` items before a position (`None`: from the end), oldest first."""
         ...
 
 
 class AppendsOnce(Protocol):
-    """A history that recognises a batch it has already taken."""
+    """A history that recognizes a batch it already contains."""
 
     async def add_batch(self, items: Items, batch_id: str) -> bool:
-        """Append a batch unless one of this id was appended before; says whether it was appended now."""
+        """Append a batch unless one with this id was appended before. Return whether it was appended now."""
         ...
 
 
 class Described(Protocol):
-    """A session that can carry metadata."""
+    """A session with metadata."""
 
     async def get_metadata(self) -> SessionMetadata:
-        """The metadata; empty where none was set."""
+        """Return the metadata, empty if none was set."""
         ...
 
     async def set_metadata(self, metadata: SessionMetadata) -> None:
-        """Set the metadata, and make the session if it is not there."""
+        """Set the metadata, and create the session if it does not exist."""
         ...
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something kept beside a history, such as how much of it a summary covers."""
+    """A record beside a history, for example how much of it a summary covers."""
 
     version: int
-    """Counts the times it was set, from 1."""
+    """How often the note was set, from 1."""
     data: Mapping[str, Any]
 
 
 class Noted(Protocol):
-    """A session that keeps small notes beside its items. They go when it is cleared."""
+    """A session that stores small notes beside its items. Clearing the session deletes them."""
 
     async def get_note(self, key: str) -> Note | None:
-        """The note of this key, `None` where there is none."""
+        """Return the note with this key, or `None`."""
         ...
 
     async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
-        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        """Set a note if it still has this version (0: it does not exist yet), else return `False`."""
         ...
 
 
 class Leasable(Protocol):
-    """A session that one owner at a time can hold, across processes."""
+    """A session with a lease that one owner at a time can hold, across processes."""
 
     async def take_lease(self, owner: str, seconds: float) -> bool:
-        """Take or extend the lease; `False` while another owner's runs."""
+        """Take or extend the lease. Return `False` while another owner holds it."""
         ...
 
     async def drop_lease(self, owner: str) -> None:
-        """Give the lease up, if it is this owner's."""
+        """Release the lease if this owner holds it."""
         ...
 
 
@@ -302,7 +302,7 @@ AbilityT = TypeVar("AbilityT")
 
 
 def require_ability(session: object, ability: type[AbilityT]) -> AbilityT:
-    """The session as something with the ability; `MissingAbilityError` if the session lacks it."""
+    """Return the session typed as the ability. Raise `MissingAbilityError` if the session lacks it."""
     missing = [name for name in _methods_of(ability) if own_method(session, name) is None]
     if missing:
         inherited = [name for name in missing if hasattr(session, name)]
@@ -312,16 +312,16 @@ def require_ability(session: object, ability: type[AbilityT]) -> AbilityT:
 
 
 def with_ability(session: object, ability: type[AbilityT]) -> AbilityT | None:
-    """The session as something with the ability, `None` if it has it not."""
+    """Return the session typed as the ability, or `None` if the session lacks it."""
     has_all = all(own_method(session, name) for name in _methods_of(ability))
     return cast(AbilityT, session) if has_all else None
 
 
 def own_method(session: object, name: str) -> Callable[..., Any] | None:
-    """A method of the session, `None` if it is missing or would bypass what the session overrides.
+    """Return a method of the session, or `None` if it is missing or would bypass an override of the session.
 
-    Wrappers of other projects may pass unknown names on to the session inside. Around encryption, such a
-    method would store contents in clear. So would an inherited one under an overridden `add_items`.
+    Wrappers of other projects may delegate unknown names to the session inside. Around encryption, such a
+    method would store contents in plain text. So would an inherited method if `add_items` is overridden.
     """
     method = getattr(session, name, None)
     is_own = isinstance(session, SessionABC) or getattr(method, "__self__", session) is session

@@ -1,4 +1,7 @@
-"""One run at a time on a session, across tasks, threads and processes, for those who ask for it."""
+"""A lock for one run at a time on a session, across tasks, threads and processes.
+
+The lock is advisory: it holds only among callers that use it.
+"""
 
 import asyncio
 import logging
@@ -22,38 +25,42 @@ _LONGEST_WAIT = 0.1
 async def run_lock(
     session: Session, *, timeout: float | None = None, lease: float = 30.0
 ) -> AsyncIterator[None]:
-    """Hold a session for one run: `async with run_lock(session): await Runner.run(…)`.
+    """Lock a session for one run: `async with run_lock(session): await Runner.run(…)`.
 
-    Others who ask for the lock wait, at most `timeout` seconds if given. The lock is a lease that is renewed
-    while the block runs: if the process dies, it is free again after at most `lease` seconds. A process that
-    hangs for longer than that loses it, and another run may begin beside it. It belongs to the run and not to
-    the history: a run that clears its session still holds it.
+    Waits while another run holds the lock. With `timeout`, raises `RunLockTimeoutError` after so many
+    seconds.
+
+    The lock is a lease. It is renewed while the block runs. If the process dies, the lease expires after at
+    most `lease` seconds. A process that hangs for longer loses the lease, and another run may start beside
+    it. The lease belongs to the run and not to the history: a run that clears its session still holds it.
     """
     if not lease > 0:
-        raise ValueError(f"lease must be more than 0 seconds, and it is {lease}")
+        raise ValueError(f"lease must be more than 0 seconds, not {lease}")
     leasable = require_ability(session, Leasable)
     owner = uuid.uuid4().hex
     renewal = None
     try:
-        await _take(leasable, session.session_id, owner, lease, timeout)
+        await _acquire(leasable, session.session_id, owner, lease, timeout)
         renewal = asyncio.create_task(_renew(leasable, owner, lease))
         yield
     finally:
-        # Also after a cancellation that met the taking of the lease, which may have happened.
+        # Also if a cancellation interrupted taking the lease: the lease may have been taken nevertheless.
         if renewal is not None:
             renewal.cancel()
-        await finish_despite_cancellation(_drop(leasable, owner))
+        await finish_despite_cancellation(_release(leasable, owner))
 
 
-async def _drop(leasable: Leasable, owner: str) -> None:
-    """Give the lease up; if that fails, it runs out by itself, and the run has its own result or error."""
+async def _release(leasable: Leasable, owner: str) -> None:
+    """Release the lease. A failure is only logged: the lease expires, and the run keeps its own result."""
     try:
         await leasable.drop_lease(owner)
     except (RecollectError, OSError) as error:
-        logger.warning("a run lock could not be given up (%s) and will run out", type(error).__name__)
+        logger.warning("run lock not released (%s); it expires with its lease", type(error).__name__)
 
 
-async def _take(leasable: Leasable, session_id: str, owner: str, lease: float, timeout: float | None) -> None:
+async def _acquire(
+    leasable: Leasable, session_id: str, owner: str, lease: float, timeout: float | None
+) -> None:
     deadline = None if timeout is None else time.monotonic() + timeout
     wait = _FIRST_WAIT
     while not await leasable.take_lease(owner, lease):
@@ -68,7 +75,7 @@ async def _renew(leasable: Leasable, owner: str, lease: float) -> None:
         await asyncio.sleep(lease / 3)
         try:
             if not await leasable.take_lease(owner, lease):
-                logger.warning("a run lock was lost: its lease ran out before it was renewed")
+                logger.warning("run lock lost: its lease expired before it was renewed")
                 return
         except (RecollectError, OSError) as error:
-            logger.warning("a run lock could not be renewed (%s), trying again", type(error).__name__)
+            logger.warning("run lock not renewed (%s), retrying", type(error).__name__)

@@ -38,16 +38,16 @@ class SessionWrapper(SessionABC):
         self._own_id = session_id
 
     async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
+        """Return all items, oldest first, or with a limit only the newest ones."""
         return await self.wrapped.get_items(self._effective_limit(limit))
 
     async def add_items(self, items: Items) -> None:
-        """Append a batch, whole or not at all."""
+        """Append a batch: all of its items or none."""
         self._check_open()
         await self.wrapped.add_items(items)
 
     async def pop_item(self) -> Any:
-        """Remove the newest item and return it, `None` if there is none."""
+        """Remove and return the newest item, or return `None` if there is none."""
         self._check_open()
         return await self.wrapped.pop_item()
 
@@ -158,7 +158,7 @@ class RetryingSession(SessionWrapper):
         self._delay = delay
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None, **options: Any) -> Items:
-        """All items, oldest first; with a limit the newest of them.
+        """Return all items, oldest first, or with a limit only the newest ones.
 
         The Runner passes its context as `wrapper`, which the wrapped session may want to know of.
         """
@@ -178,7 +178,7 @@ class RetryingSession(SessionWrapper):
             await self._retry(lambda: add_batch(items, batch_id, **context), repeatable=True)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:
-        """Remove the newest item and return it, `None` if there is none."""
+        """Remove and return the newest item, or return `None` if there is none."""
         self._check_open()
         context = self._context(wrapper)
         return await self._retry(lambda: self.wrapped.pop_item(**context), repeatable=False)

@@ -1,9 +1,9 @@
-"""The first person, told in the third."""
+"""Rewriting the first person to the third."""
 
 import pytest
 
-from recollect.memory.offline.chinese import third_person_of as chinese_third_person_of
-from recollect.memory.offline.english_rewriter import third_person_of
+from recollect.memory.offline.chinese import to_third_person as chinese_to_third_person
+from recollect.memory.offline.english_rewriter import to_third_person
 
 ENGLISH = {
     "I'm a baker.": "The user is a baker.",
@@ -41,19 +41,19 @@ CHINESE = {
 
 @pytest.mark.parametrize(("said", "told"), ENGLISH.items())
 def test_an_english_sentence_is_told_in_the_third_person(said: str, told: str) -> None:
-    assert third_person_of(said) == told
+    assert to_third_person(said) == told
 
 
 @pytest.mark.parametrize(("said", "told"), CHINESE.items())
 def test_a_chinese_sentence_is_told_in_the_third_person(said: str, told: str) -> None:
-    assert chinese_third_person_of(said) == told
+    assert chinese_to_third_person(said) == told
 
 
 @pytest.mark.parametrize("said", ["The shop is shut.", "I told you.", "Let's see my car.", "Should I go?"])
 def test_what_is_not_told_cleanly_is_not_told(said: str) -> None:
-    assert third_person_of(said) is None
+    assert to_third_person(said) is None
 
 
 @pytest.mark.parametrize("said", ["商店关门了", "我告诉你了"])
 def test_what_is_not_told_cleanly_in_chinese_is_not_told(said: str) -> None:
-    assert chinese_third_person_of(said) is None
+    assert chinese_to_third_person(said) is None

@@ -95,7 +95,7 @@ def test_an_onnx_model_of_other_dimensions_is_an_error(model_path: Path, tmp_pat
 
 
 def test_an_onnx_model_that_is_not_there_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*model\.onnx"):
+    with pytest.raises(FileNotFoundError, match=r"file not found: .*model\.onnx"):
         OnnxEmbedder(tmp_path / "model.onnx", make_tokenizer(tmp_path))
 
 
@@ -120,14 +120,14 @@ async def test_any_function_is_an_embedder(function: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        ([[1.0, 2.0]], "gave 1 vectors for 2 texts"),
-        ([[1.0], [2.0]], "gave vectors of 1 dimensions, and 2 are expected"),
+        ([[1.0, 2.0]], "returned 1 vectors for 2 texts"),
+        ([[1.0], [2.0]], "returned vectors of 1 dimensions, and 2 are expected"),
         ([[1.0, np.nan], [1.0, 2.0]], "values that are not numbers"),
         ([[1.0, np.inf], [1.0, 2.0]], "values that are not numbers"),
-        ([1.0, 2.0], "gave an array of 1 dimensions for 2 texts"),
-        ([[1.0, 2.0], [1.0]], "not a list of vectors"),
-        ("nonsense", "not a list of vectors"),
-        (None, "gave an array of 0 dimensions"),
+        ([1.0, 2.0], "returned an array of 1 dimensions for 2 texts"),
+        ([[1.0, 2.0], [1.0]], "did not return a list of vectors"),
+        ("nonsense", "did not return a list of vectors"),
+        (None, "returned an array of 0 dimensions"),
     ],
 )
 @in_event_loop

@@ -142,11 +142,11 @@ async def test_an_answer_that_cannot_be_read_is_a_clear_error(
     session = await session_with(client, "a", "b")
     for use in (session.get_items, session.pop_item):
         server.fail_next(LIST, GARBAGE[name])
-        with pytest.raises(StorageError, match="cannot be read"):
+        with pytest.raises(StorageError, match="cannot be parsed"):
             await use()
     if name != "items that are none":
         server.fail_next(CREATE, GARBAGE[name])
-        with pytest.raises(StorageError, match="cannot be read"):
+        with pytest.raises(StorageError, match="cannot be parsed"):
             await OpenAIConversationsSession(openai_client=client).get_items()
     assert stored(server, session) == ["a", "b"]
 

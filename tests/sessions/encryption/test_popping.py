@@ -48,8 +48,8 @@ async def test_expired_items_on_the_way_go(tmp_path: Path, make: Any) -> None:
 @pytest.mark.parametrize(
     ("newest", "told"),
     [
-        (envelope(message("another's"), key="another"), "no key opens its newest item"),
-        (truncated(envelope(message("b"))), "no key opens its newest item"),
+        (envelope(message("another's"), key="another"), "no key decrypts its newest item"),
+        (truncated(envelope(message("b"))), "no key decrypts its newest item"),
         (message("plain"), "its newest item is not encrypted"),
     ],
     ids=["another key", "truncated", "plain"],

@@ -70,7 +70,7 @@ async def test_what_is_older_than_the_time_to_live_is_not_read(caplog: pytest.Lo
     for _ in range(3):
         assert texts(await session.get_items()) == ["590 s", "0 s"]
     assert [record.getMessage() for record in caplog.records] == [
-        "session 's': 2 items left out, older than the time to live"
+        "session 's': 2 items omitted, older than the time to live"
     ], "told once"
     assert texts(await encrypted(inner, ttl=None).get_items()) == ["5000 s", "601 s", "590 s", "0 s"]
     assert texts(await encrypted(inner, ttl=1000).get_items()) == ["601 s", "590 s", "0 s"]
@@ -156,7 +156,7 @@ async def test_a_wrong_key_is_an_error_and_no_empty_history(cipher: Any) -> None
         lambda: wrong.rotate(include_plaintext=True),
         encrypted(inner, "wrong", ttl=5).purge_expired,
     ):
-        with pytest.raises(WrongKeyError, match=r"session 's': no key opens .*; nothing was changed"):
+        with pytest.raises(WrongKeyError, match=r"session 's': no key decrypts .*; nothing was changed"):
             await use()
     assert await inner.get_items() == before
     assert issubclass(WrongKeyError, ValueError)
@@ -187,10 +187,10 @@ async def test_what_no_key_opens_is_left_out_and_counted(caplog: pytest.LogCaptu
     )
     assert texts(await session.get_items()) == ["a"]
     assert [record.getMessage() for record in caplog.records] == [
-        "session 's': 1 items left out, not opened by any key",
-        "session 's': 1 items left out, not encrypted",
-        "session 's': 2 items left out, not opened by any key",
-        "session 's': 2 items left out, not encrypted",
+        "session 's': 1 items omitted, not decrypted by any key",
+        "session 's': 1 items omitted, not encrypted",
+        "session 's': 2 items omitted, not decrypted by any key",
+        "session 's': 2 items omitted, not encrypted",
     ], "again when they become more"
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
@@ -201,7 +201,7 @@ async def test_a_history_that_is_not_encrypted_reads_as_empty(caplog: pytest.Log
     await inner.add_items([message("a"), message("b")])
     session = encrypted(inner)
     assert await session.get_items() == []
-    assert "2 items left out, not encrypted" in caplog.text
+    assert "2 items omitted, not encrypted" in caplog.text
     await session.add_items([message("c")])
     assert texts(await session.get_items()) == ["c"]
 
@@ -278,7 +278,7 @@ async def _count_turns(work: Any) -> int:
 async def test_others_have_their_turn_during_long_reads_and_writes(
     cipher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader_module, "_PATIENCE", 0.0)
+    monkeypatch.setattr(reader_module, "_LONGEST_BLOCKING", 0.0)
     session = encrypted(InMemorySession("s"), cipher=cipher)
     items = [message(n) for n in range(20 * BLOCK)]
     assert await _count_turns(session.add_items(items)) >= 20

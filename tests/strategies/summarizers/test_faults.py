@@ -80,7 +80,9 @@ async def test_a_fault_is_one_clear_error_and_the_next_call_succeeds(
 
 @each_provider
 @pytest.mark.parametrize(
-    "fault", [Refuse(429, retry_after=0.01), CloseBefore(), CloseAfter()], ids=["limited", "before", "after"]
+    "fault",
+    [Refuse(429, retry_after=0.01), CloseBefore(), CloseAfter(), Truncate(40)],
+    ids=["limited", "before", "after", "truncated"],
 )
 @in_event_loop
 async def test_what_passes_by_is_tried_again(server: ProviderServer, provider: str, fault: Fault) -> None:

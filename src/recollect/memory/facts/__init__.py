@@ -1,1 +1,1 @@
-"""The facts that a text states: one by one, by what they are about, and whether they concern health."""
+"""Facts in texts: clauses that state one fact each, slots, stances, and texts about health."""

@@ -1,9 +1,9 @@
-"""The clauses of a Chinese sentence, each with the one it is about."""
+"""Splits Chinese sentences into clauses, each with its subject."""
 
 import re
 from collections.abc import Iterator
 
-from .slots import Tell, slot_of
+from .slots import Rewrite, slot_of
 
 _KIN = (
     "(?:妈妈?|爸爸?|父亲|母亲|父母|爸妈|哥哥?|弟弟?|姐姐?|妹妹?|爷爷|奶奶|外公|外婆|姥姥|姥爷|老公|老婆|丈夫|妻子"
@@ -12,7 +12,7 @@ _KIN = (
 )
 SOMEBODY = f"(?:我|用户)(?:们|家)?的?(?:最好的|最大的|最小的|好|大|小|亲|前|新|那个|这个)?{_KIN}"
 """Somebody who belongs to the user."""
-# A clause begins with one of these where its subject is left out: a time, an adverb, a verb.
+# A clause without a subject begins with one of these: a time, an adverb or a verb.
 _WITHOUT_SUBJECT = re.compile(
     "(?:昨天|前天|今天|上周|上个月|去年|今年|刚刚|刚|最近|已经|终于|明天|下周|下个月|现在|目前|一直|平时"
     "|经常|每天|周末|小时候|从小|其实|也|还|同时"
@@ -28,32 +28,32 @@ _JOINT = re.compile(f"[，,；;、](?:{_LINK}|但|也(?=对|有|在|是|不)|还
 
 
 def lacks_subject(clause: str) -> bool:
-    """Whether a clause does not say whom it is about."""
+    """Whether a clause has no subject."""
     return bool(_WITHOUT_SUBJECT.match(clause))
 
 
-def chinese_clauses_of(sentence: str, tell: Tell) -> list[str]:
-    """The clauses of a sentence, where one of them has a slot or names an illness; else the sentence."""
+def chinese_clauses_of(sentence: str, rewrite: Rewrite) -> list[str]:
+    """The clauses of a sentence if one of them fills a slot or names an illness, else the whole sentence."""
     clauses = list(_split(sentence))
-    if len(clauses) == 1 or not any(_stands(clause, tell) for clause in clauses):
+    if len(clauses) == 1 or not any(_stands(clause, rewrite) for clause in clauses):
         return [sentence]
     return [clause for clause in _with_subjects(clauses) if len(clause) > 1]
 
 
-def with_subject(sentence: str, before: str, tell: Tell) -> str:
-    """A sentence that states a slot, but not whose, with the person whom the sentence before is about."""
+def with_subject(sentence: str, before: str, rewrite: Rewrite) -> str:
+    """A sentence that fills a slot without a subject, with the subject of the sentence before."""
     if not lacks_subject(sentence) or _USER.search(sentence):
         return sentence
     other = re.match(SOMEBODY, before)
-    return other.group() + sentence if other and slot_of(tell(sentence) or "") else sentence
+    return other.group() + sentence if other and slot_of(rewrite(sentence) or "") else sentence
 
 
-def _stands(clause: str, tell: Tell) -> bool:
-    return bool(_ILL.search(clause)) or slot_of(tell(clause) or "") is not None
+def _stands(clause: str, rewrite: Rewrite) -> bool:
+    return bool(_ILL.search(clause)) or slot_of(rewrite(clause) or "") is not None
 
 
 def _split(sentence: str) -> Iterator[str]:
-    """Cut at commas, and where a conjunction or the sign of a list is followed by a clause."""
+    """Split at commas, and at a conjunction or list mark that a clause follows."""
     start = 0
     for joint in _JOINT.finditer(sentence):
         rest = sentence[joint.end() :]
@@ -64,7 +64,7 @@ def _split(sentence: str) -> Iterator[str]:
 
 
 def _with_subjects(clauses: list[str]) -> Iterator[str]:
-    """A clause without a subject is about that of the one before it: the user, or somebody named there."""
+    """Give each clause without a subject that of the clause before: the user, or somebody named there."""
     subject: str | None = "" if lacks_subject(clauses[0]) else None
     held = ""
     for clause in clauses:
@@ -72,7 +72,7 @@ def _with_subjects(clauses: list[str]) -> Iterator[str]:
             clause = _OWNERS[subject] + clause
         if not lacks_subject(clause) or _USER.search(clause):
             subject = _subject_of(clause)
-        elif subject is None:  # it is about somebody who cannot be identified
+        elif subject is None:  # its subject is unknown
             held = f"{held}，{clause}"
             continue
         else:
@@ -84,7 +84,7 @@ def _with_subjects(clauses: list[str]) -> Iterator[str]:
 
 
 def _subject_of(clause: str) -> str | None:
-    """The subject of a clause; `None` where it is not known."""
+    """The subject of a clause; `None` if it is unknown."""
     if other := re.match(SOMEBODY, clause):
         return other.group()
     user = _USER.match(clause)

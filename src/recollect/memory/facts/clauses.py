@@ -1,7 +1,7 @@
-"""The clauses of an English sentence about the user, each as a sentence of its own.
+"""Splits sentences about the user into clauses, and texts of entries into facts.
 
-"I live in Lisbon and am allergic to nuts" states two facts, and one of them can end without the other. A
-sentence is read in the first person, as people say it, and in the third, as entries have it.
+"I live in Lisbon and am allergic to nuts" states two facts, and one of them can end without the other.
+Sentences may be in the first person, as people say them, or in the third, as entries have them.
 """
 
 import re
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from .chinese_clauses import chinese_clauses_of, lacks_subject
 from .health import concerns_health
-from .slots import OCCUPATION, Slot, Tell, slot_of
+from .slots import OCCUPATION, Rewrite, Slot, slot_of
 
 """Gives a clause in the third person; `None` where that is not possible."""
 
@@ -52,7 +52,7 @@ _SUBORDINATE = re.compile(
     re.IGNORECASE,
 )
 _LIVES = re.compile(r"\blive[sd]? in |\bliving in ", re.IGNORECASE)
-# Nobody but the user is named in these, so that what follows is about the user.
+# These name nobody but the user, so the rest is about the user too.
 _IS_SOMEBODY = re.compile(
     rf"(?:I['’]m|\bam|\bis) (?:an? (?:[\w-]+ ){{0,3}}{OCCUPATION}"
     r"|(?:(?:living|based) in|from) [A-Z][\w ]*)[.]$"
@@ -64,7 +64,7 @@ _PREDICATE = re.compile(
     r"|working (?:as|at|for)|from (?=[A-Z])|\d{1,3}(?: years old)?(?=[,.;!)]| and\b| with\b|$)"
     rf"|an? (?:[\w-]+ ){{0,3}}{OCCUPATION}\b)"
 )
-# What is pointed at stands in the clause before.
+# These point to the clause before.
 _POINTS_BACK = re.compile(
     r"(?:[\w'’]+ ){1,4}?(?:it|there|that|them|him|her|this|these|those|here|so|too|both)\b"
     r"(?! (?:is|are|I)\b)",
@@ -88,7 +88,7 @@ _LAST_SIGN = re.compile(r"[\s,;:(–—-]+$")
 
 @dataclass(frozen=True)
 class _Person:
-    """How a clause goes on that leaves out its subject."""
+    """How a clause that leaves out its subject continues."""
 
     subject: str
     be: str
@@ -97,7 +97,7 @@ class _Person:
     verbs: re.Pattern[str]
 
     def goes_on(self, piece: str, rest: str) -> str | None:
-        """What `rest` leaves out after a piece about the user; `None` if it is no clause."""
+        """The words that `rest` leaves out after a clause about the user; `None` if it is no clause."""
         if (
             self.verbs.match(rest)
             and _LONG_ENOUGH.match(rest)
@@ -140,7 +140,7 @@ _SAYS_I = re.compile(r"\b(?:I|my|we|our)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Piece:
-    """A part of a sentence that can stand by itself."""
+    """A part of a sentence that could be a sentence of its own."""
 
     opening: str
     """Words that it leaves out in the sentence."""
@@ -156,22 +156,22 @@ class _Piece:
         return text[:1].upper() + text[1:] + ("" if text[-1:] in ".!?…" else ".")
 
 
-def clauses_of(sentence: str, tell: Tell) -> list[str]:
-    """The clauses of a sentence about the user, where one of them states a fact that stands by itself.
+def clauses_of(sentence: str, rewrite: Rewrite) -> list[str]:
+    """The clauses of a sentence about the user if one of them states a fact by itself.
 
-    Any other sentence comes back as it is.
+    Any other sentence is returned whole.
     """
     if _QUOTED.search(sentence) or not _WHOLE.match(sentence):
         return [sentence]
-    pieces = _joined(sentence, list(_pieces(sentence)), tell)
+    pieces = _joined(sentence, list(_pieces(sentence)), rewrite)
     if len(pieces) == 1:
         return [sentence]
     clauses = [piece.within(sentence) for piece in pieces]
-    return clauses if any(_stands(clause, tell) for clause in clauses) else [sentence]
+    return clauses if any(_stands(clause, rewrite) for clause in clauses) else [sentence]
 
 
-def _stands(clause: str, tell: Tell) -> bool:
-    return concerns_health(clause) or bool(_PLAIN.match(clause)) or slot_of(tell(clause) or "") is not None
+def _stands(clause: str, rewrite: Rewrite) -> bool:
+    return concerns_health(clause) or bool(_PLAIN.match(clause)) or slot_of(rewrite(clause) or "") is not None
 
 
 def _pieces(sentence: str) -> Iterator[_Piece]:
@@ -190,7 +190,7 @@ def _pieces(sentence: str) -> Iterator[_Piece]:
 
 
 def _opening(person: _Person, piece: str, joint: re.Match[str], rest: str) -> str | None:
-    """The words that the clause after a joint leaves out; `None` if the sentence goes on there as one."""
+    """The words that the clause after a joint leaves out; `None` if the sentence is not split there."""
     if joint["with"]:
         return _opening_with(person, piece, rest)
     is_bare_sign = joint["sign"] in (",", ":") and not joint["after"]
@@ -225,9 +225,9 @@ def _opening_bare(person: _Person, piece: str, rest: str) -> str | None:
     return f"{person.subject} " if person.verbs.match(rest) else f"{person.subject} {person.be} "
 
 
-def _joined(sentence: str, pieces: list[_Piece], tell: Tell) -> list[_Piece]:
-    """The pieces, with neighbours as one where both are about the same: "I'm a teacher and a writer"."""
-    slots = [slot_of(tell(piece.within(sentence)) or "") for piece in pieces]
+def _joined(sentence: str, pieces: list[_Piece], rewrite: Rewrite) -> list[_Piece]:
+    """The pieces, with neighbours joined if both fill the same slot: "I'm a teacher and a writer"."""
+    slots = [slot_of(rewrite(piece.within(sentence)) or "") for piece in pieces]
     joined = pieces[:1]
     for (before, slot), piece in zip(pairwise(slots), pieces[1:], strict=True):
         if before and slot and before.name == slot.name:
@@ -250,19 +250,19 @@ _VERB = re.compile(r"^(?:lives|works|is|has|moved|named|allergic|resides|goes by
 
 
 def facts_of(text: str) -> list[str]:
-    """The facts that a text in the third person states, in its order; the text itself where it is one."""
+    """The facts that a text in the third person states, in their order; the text itself if it is one fact."""
     facts = [fact for sentence in _SENTENCE.split(text) for fact in _of_sentence(sentence.strip()) if fact]
     return facts if len(facts) > 1 else [text]
 
 
 def slot_in(text: str) -> Slot | None:
-    """What a fact says of something with one value, also where it leaves "the" or "the user" out."""
+    """The slot that a fact fills, also if it leaves out "the" or "the user"; `None` if it fills none."""
     return slot_of(_named(text))
 
 
 def _of_sentence(sentence: str) -> Iterator[str]:
     if _CJK.search(sentence):
-        clauses = chinese_clauses_of(sentence, _told_in_chinese)
+        clauses = chinese_clauses_of(sentence, _add_chinese_user)
         yield from (f"{each.rstrip('。')}。" for each in clauses) if len(clauses) > 1 else [sentence]
     else:
         whole = _WHO.sub(r"\g<user> \g<one> and \g<other>", sentence)
@@ -275,5 +275,5 @@ def _named(text: str) -> str:
     return f"The user {text[0].lower()}{text[1:]}" if _VERB.match(text) else text
 
 
-def _told_in_chinese(clause: str) -> str:
+def _add_chinese_user(clause: str) -> str:
     return f"用户{clause}" if lacks_subject(clause) else clause

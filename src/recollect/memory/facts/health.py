@@ -1,4 +1,4 @@
-"""Whether a text concerns somebody's health or safety: a fact that must not be lost."""
+"""Recognizes texts about health and safety, which must not be lost."""
 
 import re
 

@@ -1,11 +1,11 @@
-"""What but one thing can hold of at a time, such as a home, and what it is now; read from an entry's text."""
+"""Slots: attributes of the user with one value at a time, such as `home`, read from the text of an entry."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Tell = Callable[[str], str | None]
-"""Rewrites a clause in the third person; `None` where that cannot be done."""
+Rewrite = Callable[[str], str | None]
+"""Rewrites a clause in the third person; `None` if it cannot."""
 
 _VALUE = r"(?P<value>[^.,;!?()。，；！？（）]{1,60}?)"
 _END = (
@@ -29,7 +29,7 @@ OCCUPATION = (
 
 @dataclass(frozen=True)
 class Slot:
-    """What a text says of something that has one value at a time."""
+    """An attribute of the user with one value at a time, and the value."""
 
     name: str
     value: str
@@ -138,7 +138,7 @@ _OVER = re.compile(
 
 
 def slot_of(text: str) -> Slot | None:
-    """What a text in the third person says of something with one value; `None` if nothing, or no longer."""
+    """The slot that a text in the third person fills; `None` if it fills none, or ends one."""
     for name, pattern in (*_PATTERNS, *_PATTERNS_CHINESE):
         match = pattern.search(text)
         if match and not _OVER.search(match.group()) and _fits(name, match["value"]):
@@ -148,5 +148,5 @@ def slot_of(text: str) -> Slot | None:
 
 
 def _fits(name: str, value: str) -> bool:
-    """Whether a home or an employer has a name: "a new flat" is not where somebody lives."""
+    """Whether a home or an employer is a name: "a new flat" is not a value of `home`."""
     return name not in ("home", "employer") or not value[0].islower()

@@ -1,4 +1,4 @@
-"""Whether a text says that something is so, or that it is not: what takes back what."""
+"""Stances: whether a text affirms or denies something, to find texts that contradict each other."""
 
 import re
 from dataclasses import dataclass
@@ -19,23 +19,23 @@ _STOP_WORDS = frozenset(
     {"longer", "anymor", "ani", "more", "stop", "quit", "gave", "use", "give", "again", "after", "all", "day"}
 )
 _LIST = re.compile(r"\w,? (?:and|or) \w|\w, \w|[、和及与]", re.IGNORECASE)
-_ABOUT_THE_SAME = 0.7  # share of the words of two texts that are the same
+_ABOUT_THE_SAME = 0.7  # the least share of common words of two texts about the same
 
 
 @dataclass(frozen=True)
 class Stance:
-    """What a text is about, and whether it says that this is so."""
+    """The subject of a text, and whether the text affirms it."""
 
     words: frozenset[str]
     names: frozenset[str]
     is_dated: bool
     is_so: bool
     is_list: bool = False
-    """Whether it says so of several things."""
+    """Whether it is about several things."""
 
 
 def stance_of(text: str) -> Stance:
-    """What a text says is so, or is not."""
+    """The stance of a text."""
     said = gist_of(text)
     liked, dislikes = _DISLIKES.subn(_liked, said)
     meaning = meaning_of(liked)
@@ -52,16 +52,16 @@ def stance_of(text: str) -> Stance:
 
 
 def takes_back(text: str) -> bool:
-    """Whether a text could take something back that was so, or was not."""
+    """Whether a text could retract an earlier statement."""
     return meaning_of(text).is_negated or bool(_CHANGED.search(gist_of(text)))
 
 
 def contradict(new: Stance, known: Stance) -> bool:
-    """Whether of two texts one says what the other denies."""
+    """Whether the new text denies what the known one affirms, or the reverse."""
     if new.is_so == known.is_so or known.is_dated or new.names != known.names or not known.words:
         return False
     if known.is_list and known.words - new.words:
-        return False  # only a part of what is known is denied
+        return False  # the new text denies only a part of the known list
     return len(new.words & known.words) / len(new.words | known.words) >= _ABOUT_THE_SAME
 
 

@@ -1,4 +1,4 @@
-"""What is worth knowing in a conversation, found by rule in English and Chinese: no model, no download."""
+"""An extractor that follows rules, for English and Chinese: no model, no download."""
 
 from .extractor import OfflineExtractor
 

@@ -1,4 +1,4 @@
-"""What gives a Chinese sentence away, and how it is told in the third person."""
+"""Chinese: the patterns that classify a sentence, rewriting to the third person, and dates."""
 
 import re
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from .moments import (
     Tense,
     chinese_number_of,
     first_of,
+    format_date,
+    format_span,
     monday_of,
     resolve,
-    tell,
-    tell_span,
 )
 from .sentences import around_speech
 
@@ -27,7 +27,7 @@ INJECTION = re.compile(
     "|你现在是|从现在(?:起|开始)，?你|(?:扮演|假装)|新的?指令|开发者模式|越狱"
 )
 ORDER = re.compile("^(?:请)?(?:保存|存储|记录|添加|写入|授予|删除|设置)")
-# What follows is a text to work on, and no statement of the user.
+# What follows such a request is a text to work on, not a statement of the user.
 _WORK = "(?:翻译|润色|改写|校对|总结|概括|修改|缩写|扩写|重写|改错|纠正语法|检查语法|改得|改成)"
 _ASKED = "(?:请|麻烦|帮我|帮忙|你|您|能|能否|能不能|可以|可不可以|给我)*(?:[把将].{1,20}?)?"
 WORK = re.compile(f"^{_ASKED}{_WORK}(?:[：:]|成|为|一下|这|下面|以下)")
@@ -83,38 +83,38 @@ _AND_OTHERS = "用户等人"
 
 
 def is_first_person(sentence: str) -> bool:
-    """Whether somebody speaks of themselves."""
+    """Whether the speaker speaks of themselves."""
     return bool(_FIRST.search(sentence))
 
 
 def speaks_to_somebody(sentence: str) -> bool:
-    """Whether the other is spoken to."""
+    """Whether the sentence addresses the listener."""
     return bool(_SPEAKING_TO.search(sentence))
 
 
-def third_person_of(sentence: str) -> str | None:
-    """The sentence in the third person; `None` where that cannot be done cleanly."""
-    return around_speech(sentence, _rewrite_plain)
+def to_third_person(sentence: str) -> str | None:
+    """The sentence in the third person; `None` if it cannot be rewritten cleanly."""
+    return around_speech(sentence, _rewrite)
 
 
-def _rewrite_plain(sentence: str) -> str | None:
+def _rewrite(sentence: str) -> str | None:
     if speaks_to_somebody(sentence):
         return None
     if not is_first_person(sentence):
         return f"用户{sentence}" if lacks_subject(sentence) else None
-    for pattern, told in _WORDS:
-        sentence = pattern.sub(told, sentence)
+    for pattern, replacement in _WORDS:
+        sentence = pattern.sub(replacement, sentence)
     return sentence.replace(f"{_AND_OTHERS}的", "他们的")
 
 
-def quoted(sentence: str) -> str:
-    """The sentence word for word."""
+def quote(sentence: str) -> str:
+    """The sentence as a literal quote of the user."""
     inner = sentence.replace("“", "‘").replace("”", "’")
     return f"用户说：“{inner}”"
 
 
 Found = tuple[date, Precision, str] | tuple[date, Precision, str, date] | None
-"""The first day, how precise it is, the date in words, and the last day where it is told."""
+"""The first day, its precision, the date in words, and optionally the last day."""
 
 _WEEKDAYS = {character: number for number, character in enumerate("一二三四五六日")} | {"天": 6}
 _SEASONS = {"春": 3, "夏": 6, "秋": 9, "冬": 12}
@@ -129,7 +129,7 @@ def _named_day(match: re.Match[str], said_on: date) -> Found:
     phrase = {"昨晚": "昨天", "今晚": "今天", "今早": "今天", "明晚": "明天"}.get(
         match.group(), match.group()
     )
-    return _told(resolve(phrase, True, said_on, "past"), "day")
+    return _found_date(resolve(phrase, True, said_on, "past"), "day")
 
 
 def _weekday(match: re.Match[str], said_on: date) -> Found:
@@ -137,7 +137,7 @@ def _weekday(match: re.Match[str], said_on: date) -> Found:
     day = monday_of(said_on) + timedelta(weeks=weeks, days=_WEEKDAYS[match["weekday"]])
     if not match["which"] and day >= said_on and DONE.search(match.string):
         day -= timedelta(weeks=1)
-    return _told(day, "day")
+    return _found_date(day, "day")
 
 
 def _week(match: re.Match[str], said_on: date) -> Found:
@@ -146,16 +146,16 @@ def _week(match: re.Match[str], said_on: date) -> Found:
         return (
             monday_of(said_on) + timedelta(weeks=weeks, days=5),
             "weekend",
-            tell_span("weekend", weeks, said_on, True),
+            format_span("weekend", weeks, said_on, True),
         )
-    return monday_of(said_on) + timedelta(weeks=weeks), "week", tell_span("week", weeks, said_on, True)
+    return monday_of(said_on) + timedelta(weeks=weeks), "week", format_span("week", weeks, said_on, True)
 
 
 def _month(match: re.Match[str], said_on: date) -> Found:
     months = {"上上": -2, "上": -1, "下": 1, "下下": 2}.get(match["which"], 0)
     phrase = f"{abs(months)} months ago" if months < 0 else f"in {months} months"
     day = resolve(phrase, False, said_on, "past") if months else said_on
-    return _told(day, "month")
+    return _found_date(day, "month")
 
 
 def _ago(match: re.Match[str], said_on: date) -> Found:
@@ -163,10 +163,10 @@ def _ago(match: re.Match[str], said_on: date) -> Found:
     is_past = match["side"] in ("前", "以前", "之前")
     if unit in ("周", "星期", "礼拜"):
         weeks = -number if is_past else number
-        return monday_of(said_on) + timedelta(weeks=weeks), "week", tell_span("week", weeks, said_on, True)
+        return monday_of(said_on) + timedelta(weeks=weeks), "week", format_span("week", weeks, said_on, True)
     precision = _UNITS[unit]
     phrase = f"{number} {precision}s ago" if is_past else f"in {number} {precision}s"
-    return _told(resolve(phrase, False, said_on, "past"), precision)
+    return _found_date(resolve(phrase, False, said_on, "past"), precision)
 
 
 def _whole_date(match: re.Match[str], said_on: date) -> Found:
@@ -179,12 +179,12 @@ def _whole_date(match: re.Match[str], said_on: date) -> Found:
         resolved: date | None = date(year, month, number)
     else:
         resolved = _nearest(f"{number} {_ENGLISH[month]}", match.string, said_on)
-    found = _told(resolved, "day" if day else "month")
+    found = _found_date(resolved, "day" if day else "month")
     return found and (*found[:2], "" if match["year"] and match["year"].isdigit() else found[2])
 
 
 def _nearest(phrase: str, sentence: str, said_on: date) -> date | None:
-    """The day in the past if it is told as done, in the future if as planned; else the nearer one."""
+    """The past day if the sentence says it is done, the future day if it is planned, else the nearer one."""
     past, future = (resolve(phrase, False, said_on, tense) for tense in _TENSES)
     if past is None or future is None or DONE.search(sentence):
         return past
@@ -201,14 +201,14 @@ def _days(match: re.Match[str], said_on: date) -> Found:
         month=chinese_number_of(month) if month else first.month, day=chinese_number_of(match["last_day"])
     )
     last = last if last >= first else last.replace(year=last.year + 1)
-    return first, "day", found[2] and f"{found[2]}至{tell(last, 'day', True)}", last
+    return first, "day", found[2] and f"{found[2]}至{format_date(last, 'day', True)}", last
 
 
 def _year(match: re.Match[str], said_on: date) -> Found:
     year = _year_of(match["year"], said_on)
     if match["season"]:
         return date(year, _SEASONS[match["season"]], 1), "season", f"{year}年{match['season']}天"
-    found = _told(date(year, 1, 1), "year")
+    found = _found_date(date(year, 1, 1), "year")
     return found and (*found[:2], "" if match["year"].isdigit() else found[2])
 
 
@@ -218,10 +218,10 @@ def _year_of(named: str | None, said_on: date) -> int:
     return int(named) if named.isdigit() else said_on.year + _YEARS_AWAY[named]
 
 
-def _told(day: date | None, precision: Precision) -> Found:
+def _found_date(day: date | None, precision: Precision) -> Found:
     if day is None:
         return None
-    return first_of(day, precision), precision, tell(day, precision, True)
+    return first_of(day, precision), precision, format_date(day, precision, True)
 
 
 _ENGLISH = dict(
@@ -257,7 +257,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
 
 
 def chinese_moments_in(sentence: str, said_on: date) -> list[Moment]:
-    """The first dates that a Chinese sentence speaks of, in its order."""
+    """The first dates in a Chinese sentence, in their order."""
     found: list[Moment] = []
     for pattern, resolver in _PATTERNS:
         for match in pattern.finditer(sentence):

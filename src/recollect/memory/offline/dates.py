@@ -1,6 +1,6 @@
-"""The dates that an English sentence speaks of.
+"""Finds the dates in an English sentence.
 
-A cheap pattern finds the phrase and says how precise it is; the library resolves it.
+A cheap pattern finds the phrase and its precision. The `dateparser` library resolves it.
 """
 
 import re
@@ -15,11 +15,11 @@ from .moments import (
     Precision,
     Tense,
     first_of,
+    format_date,
+    format_span,
     monday_of,
     number_of,
     resolve,
-    tell,
-    tell_span,
 )
 
 _MONTH = (
@@ -38,7 +38,7 @@ _FIRST_MONTH = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": _WIN
 _PERFECT = re.compile(r"['’](?:ve|s)\b|\b(?:have|has|been)\b", re.IGNORECASE)
 
 Found = tuple[date, Precision, str] | tuple[date, Precision, str, date] | None
-"""The first day, how precise it is, the date in words, and the last day where it is told."""
+"""The first day, its precision, the date in words, and optionally the last day."""
 
 
 def _day(phrase: str, said_on: date, tense: Tense) -> Found:
@@ -51,13 +51,13 @@ def _whole_date(match: re.Match[str], said_on: date, tense: Tense) -> Found:
 
 
 def _days(match: re.Match[str], said_on: date, tense: Tense) -> Found:
-    """From a day of a month to another one of it."""
+    """A range of days within a month."""
     year = match["year"] or ""
     last = resolve(f"{match['last']} {match['month']} {year}".strip(), False, said_on, tense)
     if last is None or int(match["first"]) >= last.day:
         return None
     first = last.replace(day=int(match["first"]))
-    return first, "day", "" if year else f"{first.day} to {tell(last, 'day', False)}", last
+    return first, "day", "" if year else f"{first.day} to {format_date(last, 'day', False)}", last
 
 
 def _years(match: re.Match[str], _said_on: date, _tense: Tense) -> Found:
@@ -66,7 +66,7 @@ def _years(match: re.Match[str], _said_on: date, _tense: Tense) -> Found:
 
 
 def _numbers(match: re.Match[str], _said_on: date, _tense: Tense) -> Found:
-    """A day in numbers; where day and month could be either, only the year is certain."""
+    """A numeric date. If day and month cannot be told apart, only the year is certain."""
     one, other, year = int(match["one"]), int(match["other"]), int(match["year"])
     if one != other and max(one, other) <= _MONTHS:
         return _found(date(year, 1, 1), "year", "")
@@ -115,7 +115,7 @@ def _in_unit(phrase: str, unit: str, said_on: date) -> Found:
 def _span(unit: str, count: int, said_on: date) -> Found:
     span: Precision = "weekend" if unit == "weekend" else "week"
     start = monday_of(said_on) + timedelta(weeks=count, days=5 if unit == "weekend" else 0)
-    return start, span, tell_span(span, count, said_on, False)
+    return start, span, format_span(span, count, said_on, False)
 
 
 def _relative_unit(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
@@ -154,7 +154,7 @@ def _day_of_month(match: re.Match[str], said_on: date, tense: Tense) -> Found:
     day = said_on
     for _ in range(62):  # back, or ahead, to the next day with that number
         if day.day == int(match["day"]):
-            return day, "day", tell(day, "day", False)
+            return day, "day", format_date(day, "day", False)
         day += timedelta(days=-1 if tense == "past" else 1)
     return None
 
@@ -174,12 +174,12 @@ def _lasting(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
 def _found(day: date | None, precision: Precision, words: str | None = None) -> Found:
     if day is None:
         return None
-    return first_of(day, precision), precision, tell(day, precision, False) if words is None else words
+    return first_of(day, precision), precision, format_date(day, precision, False) if words is None else words
 
 
 _Resolver = Callable[[re.Match[str], date, Tense], Found]
 _FLAGS = re.IGNORECASE
-# In this order: the first that fits a place in the sentence is taken.
+# The order matters: the first pattern that matches at a position wins.
 _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (
         re.compile(
@@ -259,7 +259,7 @@ _FUTURE = re.compile(
     r"|(?:\b(?:am|is|are)|['’](?:m|re)) (?:(?:\w+ )?\w+ing|(?:on|in|at|away|off) (?:\w+ ){0,2})\b",
     _FLAGS,
 )
-# "We are married" and "I get married" tell of no past.
+# "We are married" and "I get married" are not about the past.
 _NOW = r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bget )(?<!getting )(?<!['’]m )(?<!['’]re )(?<!\bso )"
 _PAST = re.compile(
     rf"\b(?:was|were|did|had|went|got|took|made|last|ago|yesterday)\b|{_NOW}\b\w{{2,}}ed\b", _FLAGS
@@ -267,7 +267,7 @@ _PAST = re.compile(
 
 
 def moments_in(sentence: str, said_on: date) -> list[Moment]:
-    """The first dates that an English sentence speaks of, in its order."""
+    """The first dates in an English sentence, in their order."""
     tense: Tense = "future" if _FUTURE.search(sentence) and not _PAST.search(sentence) else "past"
     found: list[Moment] = []
     for pattern, resolver in _PATTERNS:
@@ -280,7 +280,7 @@ def moments_in(sentence: str, said_on: date) -> list[Moment]:
 
 
 def _with_ends(moments: list[Moment], sentence: str) -> list[Moment]:
-    """The moments, and from the first of two with "to" between them, to when."""
+    """The moments, with two that have "to" between them joined into a range."""
     return [
         replace(moment, last=after.day) if after and _is_until(moment, after, sentence) else moment
         for moment, after in zip_longest(moments, moments[1:])

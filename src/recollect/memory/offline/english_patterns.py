@@ -1,4 +1,4 @@
-"""What gives an English sentence away: what it is not worth keeping for, and what it is about."""
+"""Patterns that classify English sentences: those to ignore, and what the others are about."""
 
 import re
 
@@ -22,12 +22,12 @@ INJECTION = re.compile(
 ORDER = re.compile(
     r"^(?:please )?(?:store|save|record|add|write|insert|set|mark|treat|grant|give|delete|erase)\b", _ANY_CASE
 )
-# What follows is a text to work on, and no statement of the user.
+# What follows such a request is a text to work on, not a statement of the user.
 _WORK = (
     r"(?:(?:translate|rewrite|rephrase|paraphrase|reword|summari[sz]e|proofread|proof-read|polish|shorten)\b"
     r"|edit\b(?! ?:)|(?:fix|correct|check|improve) (?:the |my |any )?"
     r"(?:grammar|spelling|typos?|wording|punctuation|english)\b"
-    # Only with a text after it: "Check this out!" is no such order.
+    # Only with a text after it: "Check this out!" is no such request.
     r"|(?:fix|correct|check|improve|revise|make) (?=(?:this|these|the following|my)\b[^.!?:]{0,60}:))"
 )
 _ASKED = (
@@ -123,7 +123,7 @@ _PASSING = (
     "so|really|very|just|too|super|sure|sorry|here|there|always|all|ready|back|up|in|on|at|good|fine|okay|ok"
     "|alright|well|better|gonna|sunk|open|definitely|totally|absolutely"
 )
-# Who somebody is, what they have, like and do: said in a few words, and worth it all the same.
+# Who somebody is, and what they have, like and do, in a few words that are worth remembering.
 PLAIN = re.compile(
     r"^I(?:['’]m| am) (?:(?:also|now|not|currently|still|originally|severely|highly|even|more) )*+"
     rf"(?!(?:{_FEELING}|{_PASSING})\b|\w+ing\b|\d+ ?%|over the moon)\w"

@@ -1,4 +1,4 @@
-"""English verbs, as far as a sentence in the first person needs them to be told in the third."""
+"""Rewrites an English sentence from the first person to the third: `I moved` becomes `The user moved`."""
 
 import re
 
@@ -45,7 +45,7 @@ _CONSONANT_Y = re.compile(r"[^aeiou]y$")
 
 
 def is_past(verb: str) -> bool:
-    """Whether a word is a verb in the past tense, or could be one."""
+    """Whether a word is, or could be, a verb in the past tense."""
     return verb in PAST or (
         verb.endswith("ed") and len(verb) > 3 and verb not in ("need", "feed", "speed", "breed")
     )
@@ -109,30 +109,30 @@ _LINKED = frozenset({"and", "or", "but"})
 
 
 def is_first_person(sentence: str) -> bool:
-    """Whether somebody speaks of themselves."""
+    """Whether the speaker speaks of themselves."""
     return bool(_FIRST_PERSON.search(sentence))
 
 
 def speaks_to_somebody(sentence: str) -> bool:
-    """Whether the other is spoken to."""
+    """Whether the sentence addresses the listener."""
     return bool(_SPEAKING_TO.search(sentence))
 
 
-def third_person_of(sentence: str) -> str | None:
-    """The sentence in the third person; `None` where that cannot be done cleanly."""
-    return around_speech(sentence, _told)
+def to_third_person(sentence: str) -> str | None:
+    """The sentence in the third person; `None` if it cannot be rewritten cleanly."""
+    return around_speech(sentence, _rewrite)
 
 
-def _told(sentence: str) -> str | None:
+def _rewrite(sentence: str) -> str | None:
     plain = _with_subject(_expanded(sentence))
     if not is_first_person(plain) or speaks_to_somebody(plain) or _INVERTED.search(plain):
         return None
-    told = "".join(_Telling(_TOKENS.findall(plain)).tell())
-    return told[0].upper() + told[1:]
+    rewritten = "".join(_Rewriter(_TOKENS.findall(plain)).rewrite())
+    return rewritten[0].upper() + rewritten[1:]
 
 
-def quoted(sentence: str) -> str:
-    """The sentence word for word."""
+def quote(sentence: str) -> str:
+    """The sentence as a literal quote of the user."""
     inner = sentence.replace('"', "'").replace("“", "'").replace("”", "'")
     return f'The user said: "{inner}"'
 
@@ -144,7 +144,7 @@ def _expanded(sentence: str) -> str:
 
 
 def _with_subject(sentence: str) -> str:
-    """Where the speaker left out `I`, as in "Just got back", the sentence with it."""
+    """The sentence with the subject `I` if the speaker left it out, as in "Just got back"."""
     match = _WITHOUT_SUBJECT.match(sentence)
     if not match:
         return sentence
@@ -161,26 +161,26 @@ def _with_subject(sentence: str) -> str:
     return sentence
 
 
-class _Telling:
-    """The words of a sentence, one after the other, as they are told."""
+class _Rewriter:
+    """Rewrites the words of a sentence one by one, and keeps the state that verbs depend on."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
-        self._told: list[str] = []
+        self._words: list[str] = []
         self._was_named = False
         self._is_ambiguous = False
         self._agreeing = False
-        """Whether the next verb is to follow `the user`."""
+        """Whether the next verb must agree with `the user`."""
         self._linked_verbs = False
-        """Whether a verb that follows after `and` is in the present tense, too."""
+        """Whether a verb after `and` is in the present tense too."""
 
-    def tell(self) -> list[str]:
+    def rewrite(self) -> list[str]:
         """The words in the third person."""
         for place, token in enumerate(self._tokens):
-            self._told.append(self._telling_of(place, token))
-        return self._told
+            self._words.append(self._rewrite_token(place, token))
+        return self._words
 
-    def _telling_of(self, place: int, token: str) -> str:
+    def _rewrite_token(self, place: int, token: str) -> str:
         if token.isspace() or not (token[0].isalpha()):
             self._agreeing = self._agreeing and token.isspace()
             self._linked_verbs = self._linked_verbs and token.isspace()
@@ -231,9 +231,9 @@ class _Telling:
         self._agreeing = False
         if low in _NO_VERB:
             return token
-        told = third_person(low)
-        self._linked_verbs = told != low and told not in _HELPING
-        return told
+        rewritten = third_person(low)
+        self._linked_verbs = rewritten != low and rewritten not in _HELPING
+        return rewritten
 
     def _other(self, token: str) -> str:
         low = token.lower()
@@ -246,10 +246,10 @@ class _Telling:
         return token
 
     def _follows_link(self) -> bool:
-        before = [told for told in self._told[-4:] if not told.isspace()]
+        before = [word for word in self._words[-4:] if not word.isspace()]
         return bool(before) and before[-1].lower() in _LINKED
 
     def _follows_and(self) -> bool:
         """Whether `I` is one of several, as in "my wife and I", so that the verb is a plural."""
-        before = [told for told in self._told if not told.isspace()]
-        return len(before) < 7 and before[-1:] == ["and"] and not any(USER in told for told in before)
+        before = [word for word in self._words if not word.isspace()]
+        return len(before) < 7 and before[-1:] == ["and"] and not any(USER in word for word in before)

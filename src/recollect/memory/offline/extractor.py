@@ -1,4 +1,4 @@
-"""The three stages of the pipeline by rule, in English and Chinese: no model, always the same answer."""
+"""The three stages of the pipeline by rules, in English and Chinese: no model, and always the same result."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -10,55 +10,55 @@ from ..entry import Entry
 from ..facts.stances import takes_back
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
 from ..texts.similarity import mean_the_same, meaning_of, says_more
-from .decisions import Held, Known, decide
-from .messages import correction_in, read_message
+from .decisions import FactIndex, TextIndex, decide
+from .messages import find_correction, read_message
 from .sentences import split_sentences
 
-_AT_ONCE = 20  # messages, before others get their turn
+_AT_ONCE = 20  # messages, before other tasks of the event loop get their turn
 _LONG = 2000  # characters of a message; a shorter one is read whole, and at once
-_BEFORE = 10  # messages before, in which something may stand that is corrected now
-_TOLD = 50  # candidates that are told in words
+_BEFORE = 10  # earlier messages whose statements may be corrected now
+_MOST_SUMMARIZED = 50  # candidates in the summary of a stage
 
 
 class OfflineExtractor:
-    """Finds what is worth knowing without a model."""
+    """Finds candidates and decides about them without a model."""
 
     model = "offline"
 
     def __init__(self) -> None:
-        # Two stages read the same messages. What was read is held for as long as its excerpt is.
+        # Two stages read the same messages. Their candidates are cached for the lifetime of the excerpt.
         self._read: WeakKeyDictionary[Excerpt, list[Candidate]] = WeakKeyDictionary()
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
-        """First-person statements and dated happenings in the user's messages."""
-        found = [each for each in await self._candidates(excerpt) if _is_given_first(each)]
+        """Find first-person statements and dated happenings in the user's messages."""
+        found = [each for each in await self._candidates(excerpt) if _is_first_stage(each)]
         left_out = await _count_left_out(excerpt)
         data = {"sentences_left_out": left_out} if left_out else {}
-        return Answer(Modification(_in_words(found) or "Nothing new.", tuple(found)), data=data)
+        return Answer(Modification(_summarize(found) or "Nothing new.", tuple(found)), data=data)
 
     async def update(
         self,
-        excerpt: Excerpt,  # noqa: ARG002  # the seam gives it to those who read it again
+        excerpt: Excerpt,  # noqa: ARG002  # part of the protocol, and not needed here
         candidates: Sequence[Candidate],
         known: Sequence[Entry],
     ) -> Answer[Update]:
-        """Whether each is added, takes the place of what is known, or adds nothing."""
+        """Decide whether each candidate is added, supersedes known entries, or adds nothing."""
         decisions = []
-        for decision in decide(candidates, known, await _taken_back(candidates)):
-            await _give_way(decision.candidate)
+        for decision in decide(candidates, known, await _find_retracted(candidates)):
+            await _yield_to_loop(decision.candidate)
             decisions.append(decision)
         return Answer(Update(tuple(decisions)))
 
     async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
-        """Feelings, wishes and opinions in the user's messages that are not known yet."""
-        found = [each for each in await self._candidates(excerpt) if not _is_given_first(each)]
-        new = _not_known(found, known)
-        return Answer(Mind(_in_words(new), _confidence(new), tuple(new)))
+        """Find feelings, wishes and opinions in the user's messages that are not known yet."""
+        found = [each for each in await self._candidates(excerpt) if not _is_first_stage(each)]
+        new = _drop_known(found, known)
+        return Answer(Mind(_summarize(new), _confidence(new), tuple(new)))
 
     async def _candidates(self, excerpt: Excerpt) -> list[Candidate]:
         if excerpt not in self._read:
             read = [each async for each in _read(excerpt)]
-            gone = await _taken_back(read)
+            gone = await _find_retracted(read)
             # Of two feelings that contradict each other the latter holds: the last stage cannot decide that.
             self._read[excerpt] = [
                 each for place, each in enumerate(read) if each.content_type != "mind" or place not in gone
@@ -69,20 +69,20 @@ class OfflineExtractor:
         """Nothing is held."""
 
 
-async def _give_way(number: int) -> None:
+async def _yield_to_loop(number: int) -> None:
     """Let others have their turn, now and then: all this is work for the processor."""
     if number % _AT_ONCE == 0:
         await asyncio.sleep(0)
 
 
 async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
-    """What is worth knowing in the user's messages, each thing once."""
-    seen = Known()
+    """The candidates in the user's messages, each once."""
+    seen = TextIndex()
     before = excerpt.before[-1] if excerpt.before else None
     slotted = _last_with_slot([each for each in excerpt.before[-_BEFORE:] if excerpt.is_users(each)])
     for number, message in enumerate(excerpt.messages):
-        await _give_way(number)
-        found = await _found_in(message, before, slotted) if excerpt.is_users(message) else []
+        await _yield_to_loop(number)
+        found = await _candidates_in_thread(message, before, slotted) if excerpt.is_users(message) else []
         for candidate in found:
             slotted = candidate if candidate.slot else slotted
             if seen.same_as(candidate.text) is None:
@@ -91,69 +91,74 @@ async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
         before = message
 
 
-async def _found_in(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:
-    """The candidates of a message; a long one is read in a thread, so that others do not wait."""
+async def _candidates_in_thread(
+    message: Message, before: Message | None, slotted: Candidate | None
+) -> list[Candidate]:
+    """The candidates of a message. A long message is read in a thread, so it does not block the loop."""
     if len(message.content) > _LONG:
         return await asyncio.to_thread(_candidates_of, message, before, slotted)
     return _candidates_of(message, before, slotted)
 
 
 async def _count_left_out(excerpt: Excerpt) -> int:
-    """How many sentences of the user are not read, because a message has too many."""
+    """The number of the user's sentences that are not read because a message has too many."""
     texts = [message.content for message in excerpt.messages if excerpt.is_users(message)]
     split = [await asyncio.to_thread(split_sentences, text) for text in texts if len(text) > _LONG]
     return sum(each.left_out for each in split)
 
 
-async def _taken_back(candidates: Sequence[Candidate]) -> set[int]:
-    """The places of the candidates that a later one takes back."""
-    held, places = Held(), set[int]()
+async def _find_retracted(candidates: Sequence[Candidate]) -> set[int]:
+    """The indexes of the candidates that a later one takes back."""
+    index, places = FactIndex(), set[int]()
     for place, candidate in enumerate(candidates):
-        await _give_way(place)
-        places.update(map(int, held.taken_back_by(candidate, meaning_of(candidate.text))))
-        held.add(str(place), candidate)
+        await _yield_to_loop(place)
+        places.update(map(int, index.contradicted_by(candidate, meaning_of(candidate.text))))
+        index.add(str(place), candidate)
     return places
 
 
 def _last_with_slot(before: Sequence[Message]) -> Candidate | None:
-    """What the user said before that could now be corrected; it is not cited, for it was taken in then."""
+    """The last earlier statement with a slot, which may be corrected now.
+
+    It has no evidence here, because an earlier run has read its message.
+    """
     found = [each for message in before for each in read_message(message, None)]
     last = next((candidate for candidate in reversed(found) if candidate.slot), None)
     return replace(last, evidence=()) if last else None
 
 
 def _candidates_of(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:
-    correction = correction_in(message, slotted)
+    correction = find_correction(message, slotted)
     if correction is None:
         return read_message(message, before)
     rest = read_message(correction.rest, before) if correction.rest else []
-    return [*(each for each in rest if each.text != correction.told.text), correction.corrected]
+    return [*(each for each in rest if each.text != correction.original.text), correction.corrected]
 
 
-def _is_given_first(candidate: Candidate) -> bool:
-    """Whether it belongs to the first stage: also what takes a feeling back, which only the second can do."""
+def _is_first_stage(candidate: Candidate) -> bool:
+    """Whether the first stage returns it, as it does retractions of feelings, which the second applies."""
     return candidate.content_type != "mind" or takes_back(candidate.text)
 
 
-def _not_known(candidates: Sequence[Candidate], known: Sequence[Entry]) -> list[Candidate]:
-    index = Known()
+def _drop_known(candidates: Sequence[Candidate], known: Sequence[Entry]) -> list[Candidate]:
+    index = TextIndex()
     for entry in known:
         if entry.retired_at is None:
             index.add(entry.content_id, entry.text)
     return [candidate for candidate in candidates if not _is_known(candidate, index)]
 
 
-def _is_known(candidate: Candidate, index: Known) -> bool:
+def _is_known(candidate: Candidate, index: TextIndex) -> bool:
     meaning = meaning_of(candidate.text)
     return any(mean_the_same(meaning, other) or says_more(other, meaning) for _, other in index.near(meaning))
 
 
-def _in_words(candidates: Sequence[Candidate]) -> str:
-    return "\n".join(f"- {candidate.text}" for candidate in candidates[:_TOLD])
+def _summarize(candidates: Sequence[Candidate]) -> str:
+    return "\n".join(f"- {candidate.text}" for candidate in candidates[:_MOST_SUMMARIZED])
 
 
 def _confidence(candidates: Sequence[Candidate]) -> float | None:
-    """The mean of what is believed of each; `None` where there is nothing to believe."""
+    """The mean confidence of the candidates; `None` without candidates."""
     if not candidates:
         return None
     return round(sum(candidate.confidence for candidate in candidates) / len(candidates), 2)

@@ -1,4 +1,4 @@
-"""What is asked of a sentence, whatever its language."""
+"""The rules of each language behind one interface."""
 
 import re
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from .sentences import is_chinese
 
 @dataclass(frozen=True)
 class Grammar:
-    """How one language is read."""
+    """The patterns and functions for one language."""
 
     is_chinese: bool
     moments_in: Callable[[str, date], list[Moment]]
-    third_person_of: Callable[[str], str | None]
-    quoted: Callable[[str], str]
+    to_third_person: Callable[[str], str | None]
+    quote: Callable[[str], str]
     is_first_person: Callable[[str], bool]
     speaks_to_somebody: Callable[[str], bool]
     injection: re.Pattern[str]
@@ -40,8 +40,8 @@ class Grammar:
 ENGLISH = Grammar(
     is_chinese=False,
     moments_in=moments_in,
-    third_person_of=english_rewriter.third_person_of,
-    quoted=english_rewriter.quoted,
+    to_third_person=english_rewriter.to_third_person,
+    quote=english_rewriter.quote,
     is_first_person=english_rewriter.is_first_person,
     speaks_to_somebody=english_rewriter.speaks_to_somebody,
     injection=english_patterns.INJECTION,
@@ -68,8 +68,8 @@ ENGLISH = Grammar(
 CHINESE = Grammar(
     is_chinese=True,
     moments_in=chinese_moments_in,
-    third_person_of=chinese.third_person_of,
-    quoted=chinese.quoted,
+    to_third_person=chinese.to_third_person,
+    quote=chinese.quote,
     is_first_person=chinese.is_first_person,
     speaks_to_somebody=chinese.speaks_to_somebody,
     injection=chinese.INJECTION,

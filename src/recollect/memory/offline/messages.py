@@ -1,4 +1,8 @@
-"""Questions of the assistant, and the short answers that make sense only with them."""
+"""Finds the candidates in one message of a user: statements, short answers to a question, and corrections.
+
+A short answer makes sense only with the question. A correction takes a statement back at once: "I live in
+Munich." - "Actually, it's Berlin."
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,11 +21,11 @@ from .sentences import caption_of, sentences_of, without_opening
 from .statements import (
     LONGEST,
     Statement,
+    add_said_on,
+    render_continuation,
+    render_statement,
     statement_of,
     statements_of,
-    tell_further,
-    tell_statement,
-    with_said_on,
 )
 
 _LONGEST_QUESTION = 120
@@ -51,26 +55,26 @@ _WHOLE = (
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The question that a message follows."""
+class Question:
+    """A question of the assistant, to which the user's message may be the answer."""
 
     text: str
     message_id: str
 
 
-def asked_before(before: Message | None) -> Asked | None:
-    """The last question of the assistant's message before, if it is short enough to be told."""
+def question_before(before: Message | None) -> Question | None:
+    """The last question of the assistant in the message before, if it is short enough to be quoted."""
     if before is None or before.role != "assistant":
         return None
     for sentence in reversed(sentences_of(before.content[-_LAST:])):
         if sentence.endswith(("?", "？")) and not grammar_of(sentence).injection.search(sentence):
             question = without_opening(sentence)
-            return Asked(question, before.message_id) if len(question) <= _LONGEST_QUESTION else None
+            return Question(question, before.message_id) if len(question) <= _LONGEST_QUESTION else None
     return None
 
 
-def answer_to(asked: Asked, text: str, said_on: date) -> Statement | None:
-    """The message as a statement, if it is a short answer that says something."""
+def read_answer(question: Question, text: str, said_on: date) -> Statement | None:
+    """The message as a statement if it is a short answer that says something, else `None`."""
     sentences = sentences_of(text)
     if len(sentences) != 1 or len(sentences[0]) > _LONGEST_ANSWER:
         return None
@@ -80,14 +84,14 @@ def answer_to(asked: Asked, text: str, said_on: date) -> Statement | None:
         return None
     if any(pattern.search(answer) for pattern in grammar.junk):
         return None
-    statement = statement_of(_whole(asked, answer), 0, said_on)
-    return statement if statement.moments or _ASKS_FOR_A_NAME_OR_NUMBER.search(asked.text) else None
+    statement = statement_of(_whole(question, answer), 0, said_on)
+    return statement if statement.moments or _ASKS_FOR_A_NAME_OR_NUMBER.search(question.text) else None
 
 
-def _whole(asked: Asked, answer: str) -> str:
-    """The answer as a whole sentence, where the question is one of those that everybody asks."""
+def _whole(question: Question, answer: str) -> str:
+    """The answer as a full sentence if the question is a common one, else the answer."""
     for pattern, sentence in _WHOLE:
-        if pattern.search(asked.text) and grammar_of(answer).is_first_person(answer) is False:
+        if pattern.search(question.text) and grammar_of(answer).is_first_person(answer) is False:
             return sentence.format(answer.rstrip(".!。！"))
     return answer
 
@@ -103,37 +107,37 @@ _CONFIDENCE_SLOT = 0.9
 
 
 def read_message(message: Message, before: Message | None) -> list[Candidate]:
-    """What is worth knowing in a message of a user, given the message before it."""
+    """The candidates in a message of a user, given the message before it."""
     said_on = message.created_at.date()
-    asked = asked_before(before)
+    question = question_before(before)
     statements = statements_of(message.content, said_on)
     if not statements:
-        return _without_statements(message, asked, said_on)
+        return _without_statements(message, question, said_on)
     is_kept = _score(statements, message.content, before) >= LEAST
-    return [_candidate(group, message, said_on, asked) for group in _groups(statements, is_kept)]
+    return [_candidate(group, message, said_on, question) for group in _groups(statements, is_kept)]
 
 
-def _without_statements(message: Message, asked: Asked | None, said_on: date) -> list[Candidate]:
-    """A short answer to a question, or a picture."""
-    answer = answer_to(asked, message.content, said_on) if asked else None
+def _without_statements(message: Message, question: Question | None, said_on: date) -> list[Candidate]:
+    """The candidate of a message without statements: a short answer to a question, or an image."""
+    answer = read_answer(question, message.content, said_on) if question else None
     if answer:
-        return [_candidate([answer], message, said_on, asked)]
+        return [_candidate([answer], message, said_on, question)]
     caption = caption_of(message.content)
-    if not caption or not asked or grammar_of(caption).injection.search(caption):
+    if not caption or not question or grammar_of(caption).injection.search(caption):
         return []
     return [_picture(caption, message, said_on)]
 
 
 def _score(statements: Sequence[Statement], text: str, before: Message | None) -> float:
-    """How much a message is worth keeping: each sign counts once."""
+    """The score of a message. Each sign counts once."""
     by_language: dict[bool, list[tuple[float, ...]]] = {}
     for statement in statements:
         by_language.setdefault(statement.grammar.is_chinese, []).append(statement.signs)
     signs = sum(sum(map(_strongest, zip(*rows, strict=True))) for rows in by_language.values())
     dated = DATED if any(statement.moments for statement in statements) else 0.0
     pictured = PICTURED if caption_of(text) else 0.0
-    asked = answers(before.content) if before and before.role == "assistant" else 0.0
-    return signs + dated + pictured + asked + sum(statement.length for statement in statements)
+    reply = answers(before.content) if before and before.role == "assistant" else 0.0
+    return signs + dated + pictured + reply + sum(statement.length for statement in statements)
 
 
 def _strongest(column: Sequence[float]) -> float:
@@ -141,10 +145,10 @@ def _strongest(column: Sequence[float]) -> float:
 
 
 def _groups(statements: Sequence[Statement], is_kept: bool) -> list[list[Statement]]:
-    """The statements of an entry each: those that stand by themselves, and the best of the others."""
+    """The statements grouped by entry: those that stand alone, and the best of the others."""
     groups: list[list[Statement]] = []
     best = max(statements, key=lambda statement: statement.score)
-    # One clause is worth as much as its sentence: none is lost because the others were set apart.
+    # A clause is worth as much as its sentence, so none is lost because the sentence was split.
     split = {each.whole for each in statements if each.whole and (is_kept or each.stands_alone)}
     for statement in statements:
         least = LEAST if statement.is_plain else STRONG
@@ -157,7 +161,7 @@ def _groups(statements: Sequence[Statement], is_kept: bool) -> list[list[Stateme
 
 
 def _is_linked(group: Sequence[Statement], statement: Statement) -> bool:
-    """Whether a statement goes on where the group ends, and there is room for it."""
+    """Whether a statement continues the group, and fits into the entry."""
     length = sum(len(each.sentence) for each in group) + len(statement.sentence)
     return (
         statement.place == group[-1].place + 1
@@ -170,14 +174,16 @@ def _is_linked(group: Sequence[Statement], statement: Statement) -> bool:
 
 
 def _only_says_when(statement: Statement) -> bool:
-    """Whether a statement says when, and the next one what, as in "Last night was amazing"."""
+    """Whether a statement says only when, and the next one what, as in "Last night was amazing"."""
     is_first_person = statement.grammar.is_first_person(statement.heard)
     return bool(statement.moments) and len(statement.sentence) < _SHORT and not is_first_person
 
 
-def _candidate(group: Sequence[Statement], message: Message, said_on: date, asked: Asked | None) -> Candidate:
+def _candidate(
+    group: Sequence[Statement], message: Message, said_on: date, question: Question | None
+) -> Candidate:
     head = group[0]
-    question = asked if asked and _needs_question(head) else None
+    question = question if question and _needs_question(head) else None
     text = _text(group, question, said_on)
     moment = head.moments[0] if head.moments else None
     valid = moment if moment and _is_true_from(head) else None
@@ -195,23 +201,23 @@ def _candidate(group: Sequence[Statement], message: Message, said_on: date, aske
 
 
 def _is_true_from(head: Statement) -> bool:
-    """Whether it is true from the day it names: a wish and a birthday are not."""
+    """Whether it holds from the day that it names, unlike a wish or a birthday."""
     return head.content_type != "mind" and not (head.slot and head.slot.name == "birthday")
 
 
 def _needs_question(head: Statement) -> bool:
-    """Whether a statement is understood only with the question before it."""
+    """Whether a statement makes sense only with the question before it."""
     is_short = len(head.sentence) < _VERY_SHORT[head.grammar.is_chinese]
     return head.plain is None or (is_short and not head.grammar.is_first_person(head.heard))
 
 
-def _text(group: Sequence[Statement], question: Asked | None, said_on: date) -> str:
+def _text(group: Sequence[Statement], question: Question | None, said_on: date) -> str:
     head = group[0]
-    further = (tell_further(each) for each in group[1:])
-    text = " ".join([tell_statement(head, question.text if question else None), *filter(None, further)])
+    further = (render_continuation(each) for each in group[1:])
+    text = " ".join([render_statement(head, question.text if question else None), *filter(None, further)])
     is_relative = any(moment.words for moment in head.moments)
     if is_relative or (head.is_happening and not head.moments):
-        return with_said_on(text, said_on, head.grammar)
+        return add_said_on(text, said_on, head.grammar)
     return text
 
 
@@ -233,8 +239,8 @@ def _confidence(head: Statement) -> float:
 
 
 def _picture(caption: str, message: Message, said_on: date) -> Candidate:
-    told = f"The user shared an image: {caption[:LONGEST].rstrip('.')}."
-    text = with_said_on(told, said_on, ENGLISH)
+    rendered = f"The user shared an image: {caption[:LONGEST].rstrip('.')}."
+    text = add_said_on(rendered, said_on, ENGLISH)
     data = {"said_on": said_on.isoformat()}
     return Candidate("event", text, (message.message_id,), _CONFIDENCE_QUOTED, data=data)
 
@@ -256,21 +262,21 @@ _WITHIN = re.compile(rf", (?={_SORRY}{{0,3}}{_MEANT} [^,.!?]{{1,40}}[.!]*$)", re
 
 @dataclass(frozen=True)
 class Correction:
-    """What was told, as it is corrected."""
+    """A candidate and its correction."""
 
-    told: Candidate
+    original: Candidate
     corrected: Candidate
     rest: Message | None
     """The message without the correction."""
 
 
-def correction_in(message: Message, told: Candidate | None) -> Correction | None:
-    """The first correction in a message: of what it said before, or else of what was told before it."""
+def find_correction(message: Message, earlier: Candidate | None) -> Correction | None:
+    """The first correction in a message, of a statement in the same message or else of the `earlier` one."""
     if not _HINT.search(message.content, 0, _LOOKED_AT):
         return None
     sentences = list(_parts_of(message.content))
     for place, value in _values_in(sentences):
-        wrong = _last_with_slot(message, sentences[:place]) or told
+        wrong = _last_with_slot(message, sentences[:place]) or earlier
         right = _corrected(message, wrong, value) if wrong else None
         if wrong and right:
             rest = "\n".join((*sentences[:place], *sentences[place + 1 :]))
@@ -288,7 +294,7 @@ def _corrected(message: Message, wrong: Candidate, value: str) -> Candidate | No
 
 
 def _parts_of(text: str) -> Iterator[str]:
-    """The sentences of a text, and what is corrected within one apart from its correction."""
+    """The sentences of a text. A sentence that corrects itself is split before the correction."""
     for sentence in sentences_of(text):
         yield from _WITHIN.split(sentence, maxsplit=1)
 

@@ -1,4 +1,4 @@
-"""Numbers that are written as words, in English and Chinese."""
+"""Moments that a text names, numbers written as words, and the resolution of phrases by `dateparser`."""
 
 import re
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ _COUPLE = re.compile(r"^a couple(?: of)?$", re.IGNORECASE)
 
 
 def number_of(word: str) -> int:
-    """The number that an English word or digits stand for."""
+    """The value of an English number word or of digits."""
     word = word.lower()
     if word.isdigit():
         return int(word)
@@ -54,7 +54,7 @@ def number_of(word: str) -> int:
 
 
 def chinese_number_of(word: str) -> int:
-    """The number that Chinese characters or digits stand for, up to ninety-nine."""
+    """The value of a Chinese number up to ninety-nine, or of digits."""
     if word.isdigit():
         return int(word)
     tens, ten, units = word.rpartition("十")
@@ -71,30 +71,30 @@ _SMALL = ("no", *UNITS[1:13])
 
 @dataclass(frozen=True)
 class Moment:
-    """When something was or will be, as a text says it."""
+    """A date or period that a text names."""
 
     start: int
     end: int
-    """Where in the text it stands."""
+    """The span of the phrase in the text."""
     phrase: str
     day: date
-    """The first day of it."""
+    """Its first day."""
     precision: Precision
     words: str
-    """The date as a reader wants it; empty where the phrase says all of it already."""
+    """The date in words; empty if the phrase is complete by itself."""
     is_since: bool = False
-    """Whether it is the beginning of what lasts."""
+    """Whether it is the start of something that lasts."""
     last: date | None = None
-    """The end of it, where the text says from when to when."""
+    """Its last day, if the text names a range."""
 
     @property
     def value(self) -> str:
-        """As `valid_from` has it: a day, a month or a year."""
+        """The value for `valid_from`: a day, a month or a year."""
         return self._to_precision(self.day)
 
     @property
     def last_value(self) -> str | None:
-        """As `valid_to` has it."""
+        """The value for `valid_to`."""
         return self._to_precision(self.last) if self.last else None
 
     def _to_precision(self, day: date) -> str:
@@ -103,25 +103,25 @@ class Moment:
         return day.isoformat()[:7] if self.precision == "month" else day.isoformat()
 
 
-def tell_day(day: date, is_chinese: bool) -> str:
+def format_day(day: date, is_chinese: bool) -> str:
     """A day in words."""
     if is_chinese:
         return f"{day.year}年{day.month}月{day.day}日"
     return f"{day.day} {_MONTHS[day.month]} {day.year}"
 
 
-def tell(day: date, precision: Precision, is_chinese: bool) -> str:
+def format_date(day: date, precision: Precision, is_chinese: bool) -> str:
     """A day, a month or a year in words."""
     if precision == "day":
-        return tell_day(day, is_chinese)
+        return format_day(day, is_chinese)
     if precision == "month":
         return f"{day.year}年{day.month}月" if is_chinese else f"{_MONTHS[day.month]} {day.year}"
     return f"{day.year}年" if is_chinese else f"{day.year}"
 
 
-def tell_span(unit: Precision, count: int, said_on: date, is_chinese: bool) -> str:
-    """A week or a weekend by how many it lies before (less than 0) or after the day it was spoken of."""
-    anchor = tell_day(said_on, is_chinese)
+def format_span(unit: Precision, count: int, said_on: date, is_chinese: bool) -> str:
+    """A week or a weekend in words, `count` weeks before (negative) or after the day it was mentioned."""
+    anchor = format_day(said_on, is_chinese)
     if is_chinese:
         return f"{anchor}{_chinese_span(unit, count)}"
     if not count:
@@ -154,19 +154,22 @@ def monday_of(day: date) -> date:
 
 
 Tense = Literal["past", "future"]
-_REMEMBERED = 2048  # phrases with their day
+_REMEMBERED = 2048  # resolved phrases in the cache
 
 
 @lru_cache(_REMEMBERED)
 def resolve(phrase: str, is_chinese: bool, said_on: date, tense: Tense) -> date | None:
-    """The day that a phrase means which was said on a day; `None` where the library does not know."""
+    """The day that a phrase means if it is said on a day; `None` if the library cannot resolve it.
+
+    The result does not depend on the clock, time zone or locale of the machine.
+    """
     found = _parser(is_chinese, said_on, tense).get_date_data(phrase).date_obj
     return None if found is None else found.date()
 
 
 @lru_cache(64)
 def _parser(is_chinese: bool, said_on: date, tense: Tense) -> Any:
-    # Imported when first needed: it takes longer than all else here.
+    # Imported when first needed, because the import is slow.
     from dateparser.date import DateDataParser
 
     settings = {

@@ -1,4 +1,4 @@
-"""How much a message is worth keeping: signs that add up.
+"""Scores how much a message is worth remembering: the weights of its signs add up.
 
 The English weights are rounded from a regression on six conversations, which was checked by leaving out each
 of them once. Those of plain statements and of Chinese are set by hand.
@@ -10,13 +10,13 @@ from .chinese import DONE as DONE_CHINESE
 from .english_patterns import DONE
 
 LEAST = 1.2
-"""What a message must reach for an entry."""
+"""The least score of a message for an entry."""
 STRONG = 2.0
-"""What a further sentence of the same message must reach by itself for an entry of its own."""
+"""The least score of a further sentence of the same message for an entry of its own."""
 DATED = 1.1
 PICTURED = 0.5
 ANSWERS = 0.7
-"""For a message that follows a question, and once more by half if it asked what, where, who, why or how."""
+"""Added for a message after a question; 1.6 times as much if that asked what, where, who, why or how."""
 EACH_WORD = 0.02
 _MOST_WORDS = 60
 
@@ -41,7 +41,7 @@ _SIGNS: tuple[tuple[re.Pattern[str], float], ...] = (
         re.compile(r"\b(?:I|I['’]\w+|my|mine)\b|^(?:been|just|started|got|lost|took|went)\b", re.IGNORECASE),
         0.7,
     ),
-    # Whoever says "I like tea" says nothing else that could show it to matter.
+    # A plain sentence such as "I like tea" has no other sign that it matters.
     (
         re.compile(
             r"^I(?:['’]m| am)? (?:(?:really|also|always|usually|often|now|never|do not|don['’]t"
@@ -90,19 +90,19 @@ _ASKS = re.compile("[?？]")
 
 
 def signs_of(sentence: str, is_chinese: bool) -> tuple[float, ...]:
-    """What each sign adds."""
+    """The weight of each sign in a sentence; 0 if the sign is missing."""
     given = _SIGNS_CHINESE if is_chinese else _SIGNS
     return tuple(weight if pattern.search(sentence) else 0.0 for pattern, weight in given)
 
 
 def length_of(sentence: str, is_chinese: bool) -> float:
-    """What the length of a sentence adds."""
+    """The weight of the length of a sentence."""
     words = len(sentence) // 2 if is_chinese else len(_WORD.findall(sentence))
     return EACH_WORD * min(words, _MOST_WORDS)
 
 
 def answers(question: str) -> float:
-    """What it adds that the message before asked something."""
+    """The weight of a question in the message before."""
     if not _ASKS.search(question):
         return 0.0
     return ANSWERS * (1.6 if _ASKS_FOR_MUCH.search(question) else 1)

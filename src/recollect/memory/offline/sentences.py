@@ -1,4 +1,4 @@
-"""The sentences of a message, in English and Chinese, and what each begins with that says nothing."""
+"""Splits messages into sentences, in English and Chinese, and removes openings that say nothing."""
 
 import re
 from bisect import bisect
@@ -40,7 +40,7 @@ _NAME = (
     r"(?!(?:I|My|We|Our|It|The|This|That|Yesterday|Today|Tomorrow|Last|On|In)\b)"
     r"(?!\w+(?:ly|day)\b)[A-Z][a-z]{1,14}"
 )
-# A word to begin with, perhaps a name that is spoken to, and a sign that sets it off.
+# An opening word, optionally the name of the listener, and a punctuation mark.
 _OPENING = re.compile(
     rf"(?i:{_INTERJECTIONS})(?:,? {_NAME})?(?:\s*[,!.:…–—]+\s*|\s+-+\s+)"
     r"|(?i:actually|in fact|(?:it )?(?:turns|turned) out(?: that)?) (?=(?i:I|I['’]\w+|my|we|we['’]\w+)\b)"
@@ -55,7 +55,7 @@ _OPENING_CHINESE = re.compile(
     "|不过|而且|然后|所以|但是|请记住|记住|请记得|话说|总之|当然|没错|早上好|晚上好)[，,！!。：:、\\s]+"
     "|请记住|请记得|其实|说实话|但是|可是|不过(?!敏)|而且|然后|所以|并且"
 )
-# What is added for the listener alone.
+# A remark that is meant for the listener alone.
 _CLOSING = re.compile(
     r",? (?:but |so |and |please |just )*(?:don['’]t tell (?:anyone|anybody|my \w+|him|her|them)"
     r"|keep (?:it|this|that) (?:a secret|secret|quiet|between us|to yourself))[.!]*$"
@@ -70,11 +70,11 @@ class Sentences:
 
     read: list[str]
     left_out: int
-    """How many more there are."""
+    """The number of sentences that are not read."""
 
 
 def split_sentences(text: str) -> Sentences:
-    """The sentences of a message. Of too many, those that concern health come first, then the first ones."""
+    """The sentences of a message. If there are too many, those about health are read first."""
     plain = _EMOJI.sub(" ", _CONTROL.sub(" ", _CAPTION.sub("\n", text)))
     found = (_SPACES.sub(" ", piece).strip() for piece in _pieces(plain))
     spoken = [part for sentence in found for part in _parts(sentence) if len(part) > 1]
@@ -85,14 +85,14 @@ def split_sentences(text: str) -> Sentences:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a message, without what no person reads."""
+    """The sentences of a message that are read."""
     return split_sentences(text).read
 
 
 def _parts(sentence: str) -> Iterator[str]:
-    """A sentence, cut where a part of it ends if it is too long: some people use no full stops.
+    """The sentence, split at the end of a part if it is too long: some people use no full stops.
 
-    A long run without any place to cut was not written by a person, and is skipped.
+    A long run without a place to split was not written by a person, and is skipped.
     """
     start = 0
     while len(sentence) - start > _LONGEST:
@@ -108,18 +108,18 @@ def _parts(sentence: str) -> Iterator[str]:
 
 
 def caption_of(text: str) -> str | None:
-    """What the picture shows that was sent with a message."""
+    """The caption of the image in a message; `None` without one."""
     match = _CAPTION.search(text[:_LOOKED_AT])
     return _SPACES.sub(" ", _CONTROL.sub(" ", match.group(1))).strip() if match else None
 
 
 def is_chinese(sentence: str) -> bool:
-    """Whether a sentence is Chinese: a character says about as much as a word of letters."""
+    """Whether a sentence is Chinese. A Chinese character counts as much as three letters."""
     return 3 * len(_CJK.findall(sentence)) > len(_LETTER.findall(sentence))
 
 
 def without_opening(sentence: str) -> str:
-    """A sentence without greetings, thanks and names spoken to at its start, and asides at its end."""
+    """A sentence without greetings, thanks and names at its start, and remarks at its end."""
     opening = _OPENING_CHINESE if is_chinese(sentence) else _OPENING
     for _ in range(5):
         match = opening.match(sentence) or _NAME_CALLED.match(sentence)
@@ -130,7 +130,7 @@ def without_opening(sentence: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text, cut where sentences end, but not after an abbreviation, nor where somebody is quoted."""
+    """The text, split at the ends of sentences, but not after an abbreviation or within quoted speech."""
     start, speech = 0, speech_in(text)
     for match in _END.finditer(text):
         piece = text[start : match.end()]
@@ -145,41 +145,41 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
     return number > 0 and place < spans[number - 1][1]
 
 
-_HIDDEN = "\ue000"  # stands for what is not looked at
+_HIDDEN = "\ue000"  # masks a character that must not be read
 _SAYING = r"\b(?:says?|said|saying|told \w+|wrote|writes|asked|replied|answered|like|goes)[,:]? "
 _QUOTED = re.compile(
     r"(?P<double>(?<![A-Za-z0-9])[\"“][^\"“”\n]{1,300}[\"”](?![A-Za-z0-9]))|(?P<corner>「[^「」\n]{1,300}」)"
     rf"|{_SAYING}(?P<single>['‘](?:[^'‘’\n]|(?<=\w)['’](?=\w)){{1,300}}['’])(?!\w)",
     re.IGNORECASE,
 )
-# A title has nobody in it who speaks of themselves.
+# A quoted title does not speak in the first or second person.
 _SPEAKS = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|we|us|our|you|your)\b|[我咱你您]", re.IGNORECASE)
 
 
 def speech_in(text: str) -> list[tuple[int, int]]:
-    """Where in a text somebody is quoted who speaks of themselves or to somebody."""
+    """The spans of a text in which somebody is quoted who speaks of themselves or to somebody."""
     spans = [match.span(match.lastgroup or 0) for match in _QUOTED.finditer(text)]
     return [(start, end) for start, end in spans if _SPEAKS.search(text, start, end)]
 
 
 def without_speech(text: str) -> str:
-    """The text with nothing to read where somebody is quoted, all else in its place."""
+    """The text with quoted speech masked, and all other characters at their positions."""
     for start, end in speech_in(text):
         text = text[: start + 1] + _HIDDEN * (end - start - 2) + text[end - 1 :]
     return text
 
 
-def around_speech(text: str, told: Callable[[str], str | None]) -> str | None:
-    """What is told of a text, with what is quoted in it left as it is."""
+def around_speech(text: str, rewrite: Callable[[str], str | None]) -> str | None:
+    """The rewritten text, with quoted speech left as it is; `None` if the text cannot be rewritten."""
     text = text.replace(_HIDDEN, "")
-    quoted = speech_in(text)
-    if not quoted:
-        return told(text)
+    spans = speech_in(text)
+    if not spans:
+        return rewrite(text)
     pieces, start = [], 0
-    for begin, end in quoted:
+    for begin, end in spans:
         pieces.append(text[start:begin])
         start = end
-    result = told(_HIDDEN.join([*pieces, text[start:]]))
-    for begin, end in quoted if result else ():
+    result = rewrite(_HIDDEN.join([*pieces, text[start:]]))
+    for begin, end in spans if result else ():
         result = result.replace(_HIDDEN, text[begin:end], 1) if result else None
     return result

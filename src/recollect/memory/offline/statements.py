@@ -1,4 +1,4 @@
-"""What a message states: its sentences, without those that state nothing about the user."""
+"""The statements of a message: its sentences that say something about the user, and their text as entries."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from ..facts.clauses import clauses_of
 from ..facts.health import concerns_health
 from ..facts.slots import Slot, slot_of
 from .grammar import CHINESE, Grammar, grammar_of
-from .moments import Moment, tell_day
+from .moments import Moment, format_day
 from .salience import DATED, length_of, signs_of
 from .sentences import sentences_of, without_opening, without_speech
 
@@ -41,17 +41,17 @@ class Statement:
 
     @cached_property
     def plain(self) -> str | None:
-        """The sentence in the third person, without dates; `None` where that cannot be done cleanly."""
-        return self.grammar.third_person_of(self.sentence)
+        """The sentence in the third person, without dates; `None` if it cannot be rewritten cleanly."""
+        return self.grammar.to_third_person(self.sentence)
 
     @cached_property
     def slot(self) -> Slot | None:
-        """What it says of something that has one value at a time."""
+        """The slot that it fills; `None` if it fills none."""
         return slot_of(self.plain) if self.plain else None
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it is worth an entry of its own, whatever else the message says."""
+        """Whether it deserves an entry of its own, independent of the rest of the message."""
         is_first_person = self.grammar.is_first_person(self.heard)
         is_sure = bool(self.moments) or (self.is_plain and concerns_health(self.heard))
         return (is_first_person and is_sure) or self.slot is not None
@@ -63,50 +63,50 @@ class Statement:
 
     @property
     def score(self) -> float:
-        """How much it is worth keeping by itself."""
+        """Its score as an entry by itself."""
         return sum(self.signs) + self.length + (DATED if self.moments else 0.0)
 
     @property
     def is_end(self) -> bool:
-        """Whether it says that the user left a job: it happened once, and changes who the user is."""
+        """Whether it says that the user left a job, which is both an event and a change of the profile."""
         return bool(self.grammar.left.search(self.heard))
 
     @property
     def is_happening(self) -> bool:
-        """Whether it is something of which one wants to know when it was."""
+        """Whether it is a happening, whose date matters."""
         return self.content_type == "event" or self.is_end
 
     @property
     def content_type(self) -> ContentType:
-        """What it says something about: who the user is, what happened, or what they think, feel and want."""
+        """The type of its entry: who the user is, what happened, or what they think, feel and want."""
         if self.slot or self.is_end:
             return "profile"
         done, mind = self.grammar.done.search(self.heard), self.grammar.mind.search(self.heard)
         if self.moments and not all(moment.is_since for moment in self.moments):
             return "mind" if not done and self.grammar.wish.search(self.heard) else "event"
         if self.grammar.over.search(self.heard):
-            done = None  # that it is so no longer is no happening
+            done = None  # the end of a state is no happening
         if mind and not (done and done.start() < mind.start()):
             return "mind"
         return "event" if done and not self.moments else "profile"
 
 
 def statements_of(text: str, said_on: date) -> list[Statement]:
-    """What a message states, in its order."""
-    told = enumerate(_told_clauses(sentences_of(text)))
-    found = (statement_of(clause, place, said_on, whole) for place, (clause, whole) in told if clause)
+    """The statements of a message, in their order."""
+    clauses = enumerate(_statement_clauses(sentences_of(text)))
+    found = (statement_of(clause, place, said_on, whole) for place, (clause, whole) in clauses if clause)
     return [statement for statement in found if not _is_about_the_other(statement)]
 
 
 def _is_about_the_other(statement: Statement) -> bool:
-    """Whether it is what the user thinks of the other, or offers: "I'm impressed by your courage"."""
+    """Whether it is about the listener, as in "I'm impressed by your courage"."""
     grammar, sentence = statement.grammar, statement.heard
     is_happening = bool(statement.moments) or bool(grammar.done.search(sentence))
     return grammar.speaks_to_somebody(sentence) and not is_happening
 
 
-def _told_clauses(sentences: list[str]) -> Iterator[tuple[str, str | None]]:
-    """Clauses that state something, each with its sentence, and an empty text for each other sentence."""
+def _statement_clauses(sentences: list[str]) -> Iterator[tuple[str, str | None]]:
+    """The clauses that state something, each with its sentence, and an empty text for any other sentence."""
     was_injected, before = False, ""
     for sentence in _own_sentences(sentences):
         grammar = grammar_of(sentence)
@@ -116,8 +116,8 @@ def _told_clauses(sentences: list[str]) -> Iterator[tuple[str, str | None]]:
         if was_injected or grammar.recalled.search(sentence) or not states_something(opened):
             yield "", None
         else:
-            tell = grammar.third_person_of
-            whole = with_subject(opened, before, tell) if grammar.is_chinese else opened
+            rewrite = grammar.to_third_person
+            whole = with_subject(opened, before, rewrite) if grammar.is_chinese else opened
             clauses = _clauses_of(whole)
             if len(clauses) == 1:
                 yield whole, None
@@ -127,7 +127,7 @@ def _told_clauses(sentences: list[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _own_sentences(sentences: list[str]) -> list[str]:
-    """The sentences of the user, without a text that is to be translated, rewritten or the like."""
+    """The user's own sentences, without a text that they want translated, rewritten or the like."""
     for place, sentence in enumerate(sentences):
         grammar, opened = grammar_of(sentence), without_opening(sentence)
         is_last = place == len(sentences) - 1
@@ -139,11 +139,11 @@ def _own_sentences(sentences: list[str]) -> list[str]:
 
 
 def _clauses_of(sentence: str) -> list[str]:
-    """The clauses of a sentence that state a fact each, or else the sentence."""
+    """The clauses of a sentence if each states a fact, or else the whole sentence."""
     grammar = grammar_of(sentence)
     if grammar.is_chinese:
-        return [without_opening(each) for each in chinese_clauses_of(sentence, grammar.third_person_of)]
-    return clauses_of(sentence, grammar.third_person_of)
+        return [without_opening(each) for each in chinese_clauses_of(sentence, grammar.to_third_person)]
+    return clauses_of(sentence, grammar.to_third_person)
 
 
 def states_something(sentence: str) -> bool:
@@ -162,7 +162,7 @@ def _says_enough_in_chinese(sentence: str) -> bool:
     return (
         count >= _LEAST_CHARACTERS
         or bool(is_plain)
-        or slot_of(CHINESE.third_person_of(sentence) or "") is not None
+        or slot_of(CHINESE.to_third_person(sentence) or "") is not None
     )
 
 
@@ -182,42 +182,42 @@ def statement_of(sentence: str, place: int, said_on: date, whole: str | None = N
 
 
 LONGEST = 200
-"""Characters of an entry, about."""
+"""The approximate number of characters of an entry."""
 
 _POSSESSIVE = re.compile(r"['’]s\b")
 _LAST_SIGN = re.compile(r"[\s!.,;:…–—~-]+$|[。！，；：～]+$")
 
 
-def tell_statement(statement: Statement, question: str | None = None) -> str:
-    """The statement as an entry has it, without the day on which it was said."""
-    dated = _dated(statement)
-    told = statement.grammar.third_person_of(dated)
-    if told is not None:
-        return _ended(told, statement.grammar)
-    quoted = statement.grammar.quoted(_ended(dated, statement.grammar))
-    return _asked(question, quoted, statement.grammar) if question else quoted
+def render_statement(statement: Statement, question: str | None = None) -> str:
+    """The text of an entry for a statement, without the day on which it was said."""
+    dated = _insert_dates(statement)
+    rendered = statement.grammar.to_third_person(dated)
+    if rendered is not None:
+        return _end_sentence(rendered, statement.grammar)
+    quote = statement.grammar.quote(_end_sentence(dated, statement.grammar))
+    return _add_question(question, quote, statement.grammar) if question else quote
 
 
-def tell_further(statement: Statement) -> str | None:
-    """The statement after another one in the same entry; `None` where the other is spoken to."""
+def render_continuation(statement: Statement) -> str | None:
+    """The text of a further statement in the same entry; `None` if it addresses the listener."""
     grammar = statement.grammar
     if grammar.speaks_to_somebody(statement.heard):
         return None
-    dated = _dated(statement)
-    return _ended(grammar.third_person_of(dated) or dated, grammar)
+    dated = _insert_dates(statement)
+    return _end_sentence(grammar.to_third_person(dated) or dated, grammar)
 
 
-def with_said_on(text: str, said_on: date, grammar: Grammar) -> str:
-    """The text of an event, and when it was said."""
-    day = tell_day(said_on, grammar.is_chinese)
+def add_said_on(text: str, said_on: date, grammar: Grammar) -> str:
+    """The text with the day on which it was said."""
+    day = format_day(said_on, grammar.is_chinese)
     if grammar.is_chinese:
         return f"{text.rstrip('。')}（说于{day}）。"
     return f"{text.rstrip('.')} (said on {day})."
 
 
-def _dated(statement: Statement) -> str:
-    """The sentence with the resolved date after each phrase that does not say it all."""
-    text = shortened(statement.sentence, max((moment.end for moment in statement.moments), default=0))
+def _insert_dates(statement: Statement) -> str:
+    """The sentence with the resolved date after each relative phrase, such as "last week"."""
+    text = shorten(statement.sentence, max((moment.end for moment in statement.moments), default=0))
     for moment in reversed(statement.moments):
         if moment.words and moment.end <= len(text):
             text = _with_date(text, moment, statement.grammar)
@@ -234,8 +234,8 @@ def _with_date(text: str, moment: Moment, grammar: Grammar) -> str:
     return f"{before}, {moment.words}{',' if goes_on else ''}{after}"
 
 
-def shortened(sentence: str, least: int = 0) -> str:
-    """A long sentence up to the end of a part of it, of at least so many characters."""
+def shorten(sentence: str, least: int = 0) -> str:
+    """A long sentence, cut at the end of a part, but not before `least` characters."""
     if len(sentence) <= LONGEST:
         return sentence
     places = [
@@ -246,13 +246,13 @@ def shortened(sentence: str, least: int = 0) -> str:
     return sentence[:cut].rstrip() + "…"
 
 
-def _ended(text: str, grammar: Grammar) -> str:
+def _end_sentence(text: str, grammar: Grammar) -> str:
     if text.endswith("…"):
         return text
     return _LAST_SIGN.sub("", text) + ("。" if grammar.is_chinese else ".")
 
 
-def _asked(question: str, quoted: str, grammar: Grammar) -> str:
+def _add_question(question: str, quote: str, grammar: Grammar) -> str:
     if grammar.is_chinese:
-        return f"被问到“{question}”时，{quoted}"
-    return f'Asked "{question}", {quoted[0].lower()}{quoted[1:]}'
+        return f"被问到“{question}”时，{quote}"
+    return f'Asked "{question}", {quote[0].lower()}{quote[1:]}'

@@ -15,7 +15,7 @@ import numpy as np
 from ..database.vectors import Kept, Pending, Vectors, model_of
 from ..search.documents import Vectors as Matrix
 from ..search.embedders import Embedder, EmbeddingError
-from ..search.embedders.protocol import checked
+from ..search.embedders.protocol import validate_vectors
 
 _log = logging.getLogger("recollect.memory")
 
@@ -181,7 +181,7 @@ class EmbeddingBackfill:
             raise
         except Exception as error:  # a user's embedder may raise anything
             raise EmbeddingError(f"the embedder raised {type(error).__name__}") from error
-        return checked(vectors, len(texts), self._embedder.dimensions)
+        return validate_vectors(vectors, len(texts), self._embedder.dimensions)
 
     def _back_off(self, error: EmbeddingError) -> None:
         seconds = min(_FIRST_PAUSE * 2**self._in_a_row, _LONGEST_PAUSE)

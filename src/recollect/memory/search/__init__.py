@@ -1,6 +1,6 @@
-"""Search: the turn or the fact that holds the answer, and why it was found.
+"""Search: finds the turns or entries that answer a question, and explains their scores.
 
-Pure functions over a corpus in memory: `understand` reads a question, `rank` and `rank_sessions` answer it.
+Pure functions over a corpus in memory: `understand` parses a question, `rank` and `rank_sessions` rank.
 """
 
 from .corpus import Corpus

@@ -1,6 +1,6 @@
-"""The documents of one scope, held so that a question is answered in a millisecond.
+"""A corpus: the documents of one scope in memory, indexed so that a search takes about a millisecond.
 
-A corpus is not for several threads at once: whoever holds it sees to that.
+A corpus is not thread-safe. Its owner serializes access.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..texts.terms import characters, terms
-from .documents import Document, Numbers, Vector, Vectors, name_share, question_share, substance, tells_time
+from .documents import Document, Numbers, Vector, Vectors, name_share, names_time, question_share, substance
 from .index import Column, Layout, Postings, lay_out
 
 _COLUMNS: Mapping[str, type] = {
@@ -36,10 +36,10 @@ NO_DAY = 0  # the calendar starts with 1
 
 
 class Corpus:
-    """What can be found in one scope; documents may be added and removed.
+    """The searchable documents of one scope. Documents can be added and removed.
 
-    Vectors are compared by their angle. One that does not fit (another dimension, no number, no length) is
-    left out: the document is found by its text.
+    Vectors are compared by cosine similarity. A vector that does not fit (other dimensions, not finite, zero)
+    is ignored, and its document is found by its text only.
     """
 
     def __init__(self, documents: Iterable[Document] = (), *, dimensions: int | None = None) -> None:
@@ -63,7 +63,7 @@ class Corpus:
         return document_id in self._row_of
 
     def add(self, documents: Iterable[Document]) -> None:
-        """Add documents; one whose id is there already is a `ValueError`, and those before it stay in."""
+        """Add documents. An id that is in use is a `ValueError`; the documents before it stay."""
         self._layout = None
         for document in documents:
             if document.id in self._row_of:
@@ -71,7 +71,7 @@ class Corpus:
             self._add(document)
 
     def remove(self, document_ids: Collection[str]) -> int:
-        """Remove documents, and tell how many there were; those that are not there do no harm."""
+        """Remove documents and return how many were removed. Unknown ids are ignored."""
         gone = {self._row_of[each] for each in document_ids if each in self._row_of}
         if gone:
             self._layout = None
@@ -79,27 +79,27 @@ class Corpus:
         return len(gone)
 
     def column(self, name: str) -> NDArray[Any]:
-        """What is known of each row: `length`, `speaker`, `day`, …"""
+        """A column with a value for each row: `length`, `speaker`, `day`, …"""
         return self._columns[name].values
 
     @property
     def vectors(self) -> Vectors | None:
-        """The vectors by row, of length 1; rows of zeros where `has_vector` says no."""
+        """The unit vectors by row; zeros for rows without a vector, as `has_vector` says."""
         return None if self._vectors is None else self._vectors.values
 
     @property
     def dimensions(self) -> int | None:
-        """Of the vectors that are compared; of the first that came, where it was not said."""
+        """The dimensions of the vectors, as given or those of the first vector; `None` without vectors."""
         return self._dimensions
 
     @property
     def speakers(self) -> Mapping[str, int]:
-        """Who said something here, with the number that stands in the column `speaker`."""
+        """The speakers, each with its number in the column `speaker`."""
         return self._speakers
 
     @property
     def layout(self) -> Layout:
-        """Who stands beside whom."""
+        """The sessions of the rows, and their neighbours."""
         if self._layout is None:
             self._layout = lay_out(self.column("session"), self.column("position"))
         return self._layout
@@ -107,9 +107,13 @@ class Corpus:
     def _add(self, document: Document) -> None:
         found = Counter(terms(document.text))
         vector = self._usable(document.vector)
-        told = {**self._place(document), **_traits(document, found.total()), "has_vector": vector is not None}
+        values = {
+            **self._place(document),
+            **_traits(document, found.total()),
+            "has_vector": vector is not None,
+        }
         for name, column in self._columns.items():
-            column.append(told[name])
+            column.append(values[name])
         if self._vectors is not None:
             self._vectors.append(0.0 if vector is None else vector)
         row = len(self.documents)
@@ -135,7 +139,7 @@ class Corpus:
         return numbers[name]
 
     def _usable(self, given: Any) -> Vector | None:
-        """The vector at length 1, if it can be compared; the first one says what can."""
+        """The unit vector, if it can be compared, else `None`. The first vector sets the dimensions."""
         vector = np.zeros(0) if given is None else np.asarray(given, np.float64)
         size = float(np.linalg.norm(vector))
         if vector.ndim != 1 or not np.isfinite(size) or size == 0.0:
@@ -166,13 +170,13 @@ def _traits(document: Document, length: int) -> dict[str, float]:
         "length": length,
         "question": question_share(document.text),
         "names": name_share(document.text, speakers),
-        "time": tells_time(document.text),
+        "time": names_time(document.text),
         "substance": substance(length),
     }
 
 
 def _seconds(time: datetime | None) -> float:
-    """Seconds since the calendar began, as the clock there showed them; 0 where no time is known."""
+    """Seconds since the start of the calendar in local time; 0 if the time is unknown."""
     if time is None:
         return 0.0
     return time.toordinal() * 86400.0 + time.hour * 3600 + time.minute * 60 + time.second

@@ -1,4 +1,4 @@
-"""The dates that a question names, and how near a day is to them."""
+"""Parses the dates that a question names, and scores how near a day is to them."""
 
 import re
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ _MONTHS = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905
 )
 _MONTH = "|".join(_MONTHS)
-# Where case does not matter, these count as "s" and "i": a month may be spelled with them.
+# Case-insensitive matching treats these as "s" and "i", so a month may be spelled with them.
 _FOLDED = str.maketrans("ſıİ", "sii")
 _LEAD = r"(?:\b(?:in|on|of|during|since|until|by|around|as of|the|early|late|mid)[\s-]+){0,3}"
 _ABSOLUTE = re.compile(
     rf"{_LEAD}\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})\b(?:,?\s*(?P<year>\d{{4}})\b)?"
     rf"|{_LEAD}\b(?P<month2>{_MONTH})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s*(?P<year2>\d{{4}})\b)?"
     rf"|{_LEAD}\b(?P<month3>{_MONTH}),?\s+(?:of\s+)?(?P<year3>(?:19|20)\d\d)\b"
-    # "may" and "march" are words too: a month alone needs a word before it that goes with a month.
+    # "may" and "march" are also plain words, so a month alone needs a preposition or the like before it.
     rf"|\b(?:in|of|during|since|until|by|early|late|mid|last|this)[\s-]+(?P<month4>{_MONTH})\b"
     r"|(?P<year5>\d{4})\s*年(?:\s*(?P<month5>\d{1,2})\s*月(?:\s*(?P<day5>\d{1,2})\s*[日号])?)?"
     r"|(?<!\d)(?P<month6>\d{1,2})\s*月(?:\s*(?P<day6>\d{1,2})\s*[日号])?"
@@ -36,21 +36,21 @@ _RELATIVE: tuple[tuple[re.Pattern[str], int, int], ...] = (
     (re.compile(r"\blast week(?:end)?\b|上周|上个?星期", re.IGNORECASE), 3, 13),
     (re.compile(r"\blast month\b|上个?月", re.IGNORECASE), 15, 61),
 )
-_DAYS_AFTER = 14  # what happened is told soon after
+_DAYS_AFTER = 14  # people mention an event soon after it
 _DAYS_BEFORE = 3
 _WHOLE_YEAR = 0.3  # a year alone says little
 
 
 @dataclass(frozen=True)
 class NamedDate:
-    """A day, a month or a year that a question names; `None` where it does not say."""
+    """A day, a month or a year that a question names; parts that it does not name are `None`."""
 
     year: int | None = None
     month: int | None = None
     day: int | None = None
 
     def days(self, year: int) -> tuple[int, int] | None:
-        """Its first and last day in a year, counted from the start of the calendar."""
+        """Its first and last day in a year, as ordinals."""
         try:
             first = date(year, self.month or 1, self.day or 1)
             if self.day:
@@ -66,20 +66,20 @@ class NamedDate:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Days from one to another, counted from the start of the calendar."""
+    """A range of days, as ordinals."""
 
     first: int
     last: int
 
 
 def named_dates(text: str) -> tuple[str, tuple[NamedDate, ...]]:
-    """The text without the dates it names, and these."""
+    """The text without the dates that it names, and the dates."""
     found = tuple(date for date in map(_read, _ABSOLUTE.finditer(text)) if date is not None)
     return (_ABSOLUTE.sub(" ", text) if found else text), found
 
 
 def relative_stretches(text: str, today: date) -> tuple[Stretch, ...]:
-    """The days that "yesterday" and the like mean."""
+    """The ranges that relative phrases such as "yesterday" mean."""
     end = today.toordinal()
     return tuple(
         Stretch(max(1, end - most), max(1, end - least))
@@ -100,7 +100,7 @@ def _read(match: re.Match[str]) -> NamedDate | None:
 
 
 def nearness(day: Numbers, dates: tuple[NamedDate, ...], stretches: tuple[Stretch, ...]) -> Floats:
-    """How near each day is to what is named, from 0 to 1; a day of 0 is near to nothing."""
+    """How near each day is to the named dates, from 0 to 1. Day 0, an unknown day, is near to nothing."""
     near = np.zeros(len(day))
     for first, last, worth in (*_named(day, dates), *((each.first, each.last, 1.0) for each in stretches)):
         late = np.maximum(day - last, 0) / _DAYS_AFTER
@@ -110,7 +110,7 @@ def nearness(day: Numbers, dates: tuple[NamedDate, ...], stretches: tuple[Stretc
 
 
 def _named(day: Numbers, dates: tuple[NamedDate, ...]) -> Iterator[tuple[int, int, float]]:
-    """First and last day and the worth of each date, in every year of these days where it names none."""
+    """The first day, last day and weight of each date, for every year of the days if it names no year."""
     if not dates or not (day > 0).any():
         return
     known = day[day > 0]

@@ -1,4 +1,4 @@
-"""What is searched: a turn of a conversation, or an entry of a memory."""
+"""Documents to search: turns of conversations and entries of memories, and features of their texts."""
 
 import re
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Document:
-    """One thing that can be found."""
+    """A turn or an entry."""
 
     id: str
     text: str = field(repr=False)
     speaker: str | None = None
-    """Who said it, or whom it is about: a name or a role."""
+    """The speaker, or the person it is about: a name or a role."""
     session: str | None = None
-    """What it was said in; its neighbours are those of the same session."""
+    """The session it belongs to. Its neighbours are documents of the same session."""
     position: int = 0
-    """Its place in the session."""
+    """Its position in the session."""
     time: datetime | None = None
-    """When it was said, or when it happened."""
+    """The time when it was said, or when it happened."""
     vector: Vector | Sequence[float] | None = field(default=None, repr=False, compare=False)
     kind: str = "turn"
 
@@ -36,7 +36,7 @@ class Document:
 _SENTENCE = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _ENDS_AS_QUESTION = re.compile(r"[?？][\"'”’」』)\s.!]*$|[吗呢]\s*$")
 _NAME = re.compile(r"(?<=[a-z0-9,:;] )(?!I\b)[A-Z][\w'-]+|\"[^\"]{2,80}\"|[“《「][^”》」]{1,80}[”》」]")
-_TELLS_TIME = re.compile(
+_TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|days?|weeks?|weekends?|months?|years?|hours?|since|"
     r"recently|morning|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?\b"
     r"|\b(?:january|february|march|april|june|july|august|september|october|november|december|"
@@ -50,23 +50,23 @@ _ENOUGH_NAMES = 2
 
 
 def question_share(text: str) -> float:
-    """How much of a text is questions, from 0 to 1."""
+    """The share of a text that is questions, from 0 to 1."""
     sentences = _SENTENCE.findall(text)
-    asked = sum(len(sentence) for sentence in sentences if _ENDS_AS_QUESTION.search(sentence))
-    return asked / max(1, sum(map(len, sentences)))
+    length = sum(len(sentence) for sentence in sentences if _ENDS_AS_QUESTION.search(sentence))
+    return length / max(1, sum(map(len, sentences)))
 
 
 def name_share(text: str, speakers: frozenset[str]) -> float:
-    """Whether a text tells names or titles other than the speakers', from 0 to 1."""
+    """Whether a text has names or titles other than the speakers', from 0 to 1."""
     found = sum(name.split("'")[0].lower() not in speakers for name in _NAME.findall(text))
     return min(found, _ENOUGH_NAMES) / _ENOUGH_NAMES
 
 
-def tells_time(text: str) -> bool:
-    """Whether a text says when, or how long."""
-    return _TELLS_TIME.search(text) is not None
+def names_time(text: str) -> bool:
+    """Whether a text names a time or a duration."""
+    return _TIME.search(text) is not None
 
 
 def substance(terms: int) -> float:
-    """Whether a text of so many terms is long enough to say something, from 0 to 1."""
+    """Whether a text with this number of terms is long enough to say something, from 0 to 1."""
     return min(terms, _ENOUGH_TERMS) / _ENOUGH_TERMS

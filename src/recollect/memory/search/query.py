@@ -1,4 +1,4 @@
-"""A question, as far as it can be understood without a model."""
+"""Parses a question without a model: terms, dates, speakers, and the kind of answer."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -54,35 +54,35 @@ _QUOTED = re.compile(r"[\"“「『《]([^\"“”「」『』《》]{2,200})[\"
 
 @dataclass(frozen=True)
 class Query:
-    """What a question asks for."""
+    """A parsed question."""
 
     text: str
     terms: tuple[str, ...]
-    """What is looked for in texts: without the words of asking, the dates and the speakers."""
+    """The search terms: without question words, dates and speakers."""
     embedding_text: str
-    """What is to be embedded: without the names of speakers, which would say more than the rest."""
+    """The text to embed: without the names of speakers, which would dominate the vector."""
     speakers: tuple[str, ...] = ()
-    """Who of the speakers is named."""
+    """The speakers that it names."""
     role: str | None = None
-    """The role that is meant by "I" or "you", where nobody is named."""
+    """The role that "I" or "you" means, if no speaker is named."""
     dates: tuple[NamedDate, ...] = ()
     stretches: tuple[Stretch, ...] = ()
     phrases: tuple[str, ...] = ()
-    """What is quoted."""
+    """The quoted phrases."""
     asks_when: bool = False
     asks_name: bool = False
     asks_newest: bool = False
     asks_several: bool = False
-    """Whether the answer may lie in several places."""
+    """Whether the answer may be spread over several documents."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to look for: no word and no date."""
+        """Whether it has neither a term nor a date to search for."""
         return not (self.terms or self.dates or self.stretches)
 
 
 def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = None) -> Query:
-    """What a question asks for, among these speakers; "yesterday" is understood where the day is given."""
+    """Parse a question about these speakers. Relative dates such as "yesterday" need `today`."""
     text = text[:LONGEST]
     words = frozenset(terms(text))
     named = tuple(sorted(name for name in speakers if _is_named(name, words)))
@@ -104,7 +104,7 @@ def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = 
 
 
 def without_names(text: str, speakers: Collection[str]) -> str:
-    """A text without the names of those who speak, as it is best embedded."""
+    """A text without the names of the speakers, which makes better vectors."""
     names = tuple(sorted({name for name in speakers if name.lower() not in ROLES and name.strip()}))
     left = _any_of(names).sub(" ", text) if names else text
     return " ".join(left.split()) or text

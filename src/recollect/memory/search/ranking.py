@@ -1,4 +1,4 @@
-"""How much each part of a ranking counts."""
+"""Ranks documents and sessions for a question: pure functions that also return the parts of every score."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -15,57 +15,57 @@ from .query import Query
 
 @dataclass(frozen=True)
 class Weights:
-    """The weight of each part; 0 switches it off.
+    """The weight of each part of a score; 0 turns the part off.
 
-    They were chosen by leaving out one conversation of a collection at a time: what was best for the
-    others was measured on the one left out. None is finer than what made a difference there. `phrase` and
-    `recency`, which hardly anybody asks for there, were not measured but judged.
+    The weights were chosen by cross-validation: those that were best for all conversations of a collection
+    but one were measured on that one. They are no more precise than what made a difference there. `phrase`
+    and `recency`, which questions there hardly need, were estimated.
     """
 
     text: float = 0.4
-    """Words of the question, the rarer the more; as much as `text` and `vector` where there is no vector."""
+    """Words of the question, rare ones more. Without a vector, it also gets the weight of `vector`."""
     vector: float = 0.6
-    """Nearness in meaning."""
+    """Similarity in meaning."""
     before: float = 0.45
-    """Of the score of the turn before: often the question that this one answers."""
+    """Share of the score of the turn before, which is often the question that this one answers."""
     after: float = 0.35
-    """Of the score of the turn after; of the two neighbours, the one that gives more counts."""
+    """Share of the score of the turn after. Of the two neighbours, the one that adds more counts."""
     session: float = 0.4
-    """Of the best score in the same session."""
+    """Share of the best score in the same session."""
     topic: float = 0.2
     """Words of the question anywhere in the same session."""
     speaker: float = 0.45
-    """Said by whom the question names."""
+    """The speaker is the one that the question names."""
     date: float = 0.6
     """Said at the time that the question names, or soon after."""
     time: float = 0.25
-    """Tells a time, where the question asks for one."""
+    """Names a time, if the question asks for one."""
     names: float = 0.2
-    """Tells names, where the question asks for one; less where it does not."""
+    """Has names, if the question asks for one; less if it does not."""
     substance: float = 0.15
     """Long enough to say something."""
     question: float = 0.3
-    """Taken away from what is itself a question."""
+    """Subtracted from a document that is itself a question."""
     phrase: float = 0.3
-    """Has what the question quotes, word for word."""
+    """Contains what the question quotes, literally."""
     recency: float = 0.1
-    """Newer, where the question asks for the newest."""
+    """Newer, if the question asks for the newest."""
 
     def without(self, *names: str) -> "Weights":
-        """The same with these parts switched off."""
+        """These weights with some parts turned off."""
         return replace(self, **dict.fromkeys(names, 0.0))
 
 
 PARTS = tuple(part.name for part in fields(Weights))
 
 
-# Turns are short and of like length: repetition and length tell less than in long documents.
+# Turns are short and of similar length, so repetition and length matter less than in long documents.
 _SATURATION = 0.9
 _LENGTH = 0.4
 
 
 def bm25(query: Iterable[str], postings: Postings, lengths: Floats) -> Floats:
-    """The score of every row for these terms."""
+    """The BM25 score of every row for these terms: the rarer the matched terms, the higher."""
     scores, damping = np.zeros(len(lengths)), _damping(lengths)
     for term in query:
         rows, counts = postings.of(term)
@@ -74,7 +74,7 @@ def bm25(query: Iterable[str], postings: Postings, lengths: Floats) -> Floats:
 
 
 def bm25_of_groups(query: Iterable[str], postings: Postings, lengths: Floats, group: Numbers) -> Floats:
-    """The score of every group of rows, as if its rows were one text; `group` says where each row belongs."""
+    """The BM25 score of every group of rows, as if its rows were one text; `group` has one per row."""
     groups = int(group.max(initial=-1)) + 1
     together = np.bincount(group, lengths, groups).astype(np.float64)
     scores, damping = np.zeros(groups), _damping(together)
@@ -86,30 +86,30 @@ def bm25_of_groups(query: Iterable[str], postings: Postings, lengths: Floats, gr
 
 
 def _damping(lengths: Floats) -> Floats:
-    """How much repetition is damped, more in what is longer than usual."""
+    """The damping of repeated terms, stronger in texts that are longer than average."""
     usual = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
     return _SATURATION * (1 - _LENGTH + _LENGTH * lengths / usual)
 
 
 def _worth(counts: Floats | Numbers, damping: Floats, having: int, total: int) -> Floats:
-    """What a term is worth that stands so often in texts, and in so many of all."""
+    """The weight of a term by its occurrences in each text and the number of texts that have it."""
     rarity = np.log1p((total - having + 0.5) / (having + 0.5))
     worth: Floats = rarity * counts * (_SATURATION + 1) / (counts + damping)
     return worth
 
 
 Parts = Mapping[str, Floats]
-_OTHERWISE = 0.4  # of the weight of names, where none is asked for
-_ONLY_MEANT = 0.5  # of the weight of a speaker, who is meant by "I" or "you" and not named
-_SEVERAL = 0.25  # of the weights of a session, where the answer may lie in several
+_OTHERWISE = 0.4  # of the weight of names, if the question does not ask for one
+_ONLY_MEANT = 0.5  # of the weight of a speaker, if the question says "I" or "you" and not the name
+_SEVERAL = 0.25  # of the weights of a session, if the answer may be spread over several
 _FURTHER = 0.3  # of a session's score: its best turns after the first
 _BEST_TURNS = 3
-_DIGITS = 9  # in which scores must differ to be different
+_DIGITS = 9  # to which scores are compared
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A document that was found, and what its score is made of."""
+    """A found document with its score and the parts of the score."""
 
     id: str
     score: float
@@ -133,7 +133,7 @@ def rank(
     limit: int = 10,
     keep: Callable[[Document], bool] | None = None,
 ) -> list[Hit]:
-    """The documents that answer a question best; without a vector they are found by their text alone."""
+    """The documents that answer a question best. Without a vector, they are found by their text only."""
     if limit < 0:
         raise ValueError(f"limit must not be negative, and it is {limit}")
     parts = score(query, corpus, vector, weights or Weights())
@@ -142,7 +142,7 @@ def rank(
     if keep is not None:
         rows = np.array([row for row in rows if keep(corpus.documents[row])], np.int64)
     return [
-        Hit(corpus.documents[row].id, float(total[row]), _told(parts, row))
+        Hit(corpus.documents[row].id, float(total[row]), _parts_of(parts, row))
         for row in _best(total, rows, limit, corpus)
     ]
 
@@ -168,25 +168,25 @@ def rank_sessions(
 
 
 def score(query: Query, corpus: Corpus, vector: Vector | None, weights: Weights) -> Parts:
-    """The parts of the score of every document; none at all where there is nothing to look for."""
+    """The parts of the score of every document; empty for an empty question."""
     if query.is_empty or not len(corpus):
         return {}
     own = _own(query, corpus, vector, weights)
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
-    parts = {**own, **_context(query, together, corpus, weights), **_asked_for(query, corpus, weights)}
+    parts = {**own, **_context(query, together, corpus, weights), **_hints(query, corpus, weights)}
     parts["substance"] = weights.substance * corpus.column("substance")
     parts["question"] = -weights.question * corpus.column("question")
     return {name: its for name, its in parts.items() if its.any()}
 
 
 def _own(query: Query, corpus: Corpus, vector: Vector | None, weights: Weights) -> dict[str, Floats]:
-    """What a document has by itself: the words and the meaning of the question."""
+    """The parts that a document scores by itself: the words and the meaning of the question."""
     text = _share_of_best(bm25(query.terms, corpus.postings, corpus.column("length")))
     meaning = _meaning(corpus, vector)
     if meaning is None or not weights.vector:
         return {"text": (weights.text + weights.vector) * text if weights.text else 0.0 * text}
     has_vector = corpus.column("has_vector")
-    # What has no vector is not worse for it: its text stands for both.
+    # A document without a vector is not worse for it: its text score counts for both.
     return {
         "text": weights.text * text + np.where(has_vector, 0.0, weights.vector * text),
         "vector": np.where(has_vector, weights.vector * meaning, 0.0),
@@ -194,7 +194,7 @@ def _own(query: Query, corpus: Corpus, vector: Vector | None, weights: Weights) 
 
 
 def _meaning(corpus: Corpus, vector: Vector | None) -> Floats | None:
-    """How near each vector is to the question's, from 0 for the farthest to 1."""
+    """The similarity of each vector to that of the question, from 0 for the farthest to 1."""
     vectors, has_vector = corpus.vectors, corpus.column("has_vector")
     if vector is None or vectors is None or vector.shape != (corpus.dimensions,) or not has_vector.any():
         return None
@@ -202,14 +202,14 @@ def _meaning(corpus: Corpus, vector: Vector | None) -> Floats | None:
     size = float(np.linalg.norm(exact))
     if not np.isfinite(size) or not size:
         return None
-    # Row by row, which is as fast as a product of matrices, and takes no second core.
+    # Row by row is as fast as a matrix product here, and uses one core only.
     near = np.vecdot(vectors, (exact / size).astype(np.float32)).astype(np.float64)
     least, most = near[has_vector].min(), near[has_vector].max()
     return (near - least) / (most - least) if most > least else np.ones(len(near))
 
 
 def _context(query: Query, own: Floats, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
-    """What a document has from where it stands: an answer may share no word with its question."""
+    """The parts that a document scores by its neighbours: an answer may share no word with its question."""
     layout, has_session = corpus.layout, corpus.column("has_session")
     before = weights.before * taken_from(own, layout.before)
     after = weights.after * taken_from(own, layout.after)
@@ -224,8 +224,8 @@ def _context(query: Query, own: Floats, corpus: Corpus, weights: Weights) -> dic
     }
 
 
-def _asked_for(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
-    """What the question asks for beside its words."""
+def _hints(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
+    """The parts for what the question asks beside its words: speaker, date, time, names and so on."""
     parts = {
         "speaker": weights.speaker * _speaker(query, corpus),
         "date": weights.date * nearness(corpus.column("day"), query.dates, query.stretches),
@@ -257,7 +257,7 @@ def _newness(seconds: Floats) -> Floats:
 
 
 def _quotes(query: Query, corpus: Corpus) -> Floats:
-    """Which share of the quoted phrases each document has; only those are read that have all the words."""
+    """The share of the quoted phrases in each document. Only documents with all the words are read."""
     found = np.zeros(len(corpus))
     for phrase in query.phrases:
         for row in _rows_with_all(corpus, terms(phrase)):
@@ -283,7 +283,7 @@ def _total(parts: Parts, count: int) -> Floats:
 
 
 def _is_found(parts: Parts, total: Floats) -> Flags:
-    """Not what has only the length, the names or the speaker to speak for it."""
+    """Whether a document scores by more than its length, its names or its speaker."""
     found = np.zeros(len(total), np.bool_)
     for name in ("text", "vector", "neighbour", "date", "phrase"):
         if name in parts:
@@ -292,7 +292,7 @@ def _is_found(parts: Parts, total: Floats) -> Flags:
 
 
 def _best(total: Floats, rows: Numbers, limit: int, corpus: Corpus) -> list[int]:
-    """The rows with the best scores; of equal ones the one that was said first, whenever it was added."""
+    """The rows with the best scores. Among equal scores, the earliest said comes first."""
     if limit < len(rows):
         least = np.partition(total[rows], len(rows) - limit - 1)[len(rows) - limit - 1] if limit else np.inf
         rows = rows[total[rows] >= least]
@@ -301,11 +301,11 @@ def _best(total: Floats, rows: Numbers, limit: int, corpus: Corpus) -> list[int]
     return [int(row) for row in rows[order][:limit]]
 
 
-def _told(parts: Parts, row: int) -> dict[str, float]:
+def _parts_of(parts: Parts, row: int) -> dict[str, float]:
     return {name: float(its[row]) for name, its in parts.items() if its[row]}
 
 
 def _session_score(scores: list[float]) -> float:
-    """Scores, best first: the best counts, and the next few a little."""
+    """The score of a session from the scores of its turns, best first: the next few count a little."""
     further = scores[1:_BEST_TURNS]
     return scores[0] + _FURTHER * (sum(further) / len(further) if further else 0.0)

@@ -1,4 +1,4 @@
-"""Sessions: the Agents SDK's tables, and ours beside them. Tables that the SDK has made are kept."""
+"""Sessions: the tables of the Agents SDK, and ours beside them. Tables that the SDK created stay."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make what is missing."""
+    """Create the missing tables and indexes."""
     op.create_table(
         "agent_sessions",
         sa.Column("session_id", sa.String(), primary_key=True),
@@ -23,7 +23,7 @@ def upgrade() -> None:
     op.create_table(
         "agent_messages",
         sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=True),
-        sa.Column("session_id", sa.String(), _of_session(), nullable=False),
+        sa.Column("session_id", sa.String(), _session_key(), nullable=False),
         sa.Column("message_data", sa.Text(), nullable=False),
         _time("created_at"),
         if_not_exists=True,
@@ -31,13 +31,13 @@ def upgrade() -> None:
     op.create_index(
         "recollect_agent_messages_by_session", "agent_messages", ["session_id", "id"], if_not_exists=True
     )
-    _create_ours()
+    _create_own_tables()
 
 
-def _create_ours() -> None:
+def _create_own_tables() -> None:
     op.create_table(
         "recollect_agent_sessions_metadata",
-        sa.Column("session_id", sa.String(), _of_session(), primary_key=True),
+        sa.Column("session_id", sa.String(), _session_key(), primary_key=True),
         sa.Column("user_id", sa.String()),
         sa.Column("agent_id", sa.String()),
         sa.Column("title", sa.Text()),
@@ -52,7 +52,7 @@ def _create_ours() -> None:
     )
     op.create_table(
         "recollect_agent_messages_batches",
-        sa.Column("session_id", sa.String(), _of_session(), primary_key=True),
+        sa.Column("session_id", sa.String(), _session_key(), primary_key=True),
         sa.Column("batch_id", sa.String(), primary_key=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         if_not_exists=True,
@@ -70,12 +70,12 @@ def _time(name: str) -> sa.Column[Any]:
     return sa.Column(name, sa.TIMESTAMP(), nullable=False, server_default=sa.text("CURRENT_TIMESTAMP"))
 
 
-def _of_session() -> sa.ForeignKey:
+def _session_key() -> sa.ForeignKey:
     return sa.ForeignKey("agent_sessions.session_id", ondelete="CASCADE")
 
 
 def downgrade() -> None:
-    """Remove our tables. The SDK's tables hold what was said, and stay."""
+    """Drop our tables. The SDK's tables hold the items, and stay."""
     op.drop_table("recollect_agent_sessions_leases")
     op.drop_table("recollect_agent_messages_batches")
     op.drop_table("recollect_agent_sessions_metadata")

@@ -1,4 +1,4 @@
-"""Notes beside a history; branches, structure and usage. Tables that the SDK has made are kept."""
+"""Notes, branches, structure and usage of sessions. Tables that the SDK created stay."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ _COUNTS = ("requests", "input_tokens", "output_tokens", "total_tokens")
 
 
 def upgrade() -> None:
-    """Make what is missing."""
+    """Create the missing tables and indexes."""
     op.create_table(
         "recollect_agent_sessions_notes",
-        sa.Column("session_id", sa.String(), _of_session(), primary_key=True),
+        sa.Column("session_id", sa.String(), _session_key(), primary_key=True),
         sa.Column("note_key", sa.String(), primary_key=True),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("data", sa.Text(), nullable=False),
@@ -31,7 +31,7 @@ def _create_branches() -> None:
     op.create_table(
         "message_structure",
         sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=True),
-        sa.Column("session_id", sa.String(), _of_session(), nullable=False),
+        sa.Column("session_id", sa.String(), _session_key(), nullable=False),
         sa.Column(
             "message_id",
             sa.BigInteger(),
@@ -53,7 +53,7 @@ def _create_branches() -> None:
     _index("turns", ["session_id", "branch_id", "branch_turn_number"], postgresql_where=is_user)
     op.create_table(
         "recollect_agent_sessions_branches",
-        sa.Column("session_id", sa.String(), _of_session(), primary_key=True),
+        sa.Column("session_id", sa.String(), _session_key(), primary_key=True),
         sa.Column("branch_id", sa.String(), primary_key=True),
         sa.Column("is_current", sa.Integer(), nullable=False),
         _time("created_at"),
@@ -65,7 +65,7 @@ def _create_usage() -> None:
     op.create_table(
         "turn_usage",
         sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=True),
-        sa.Column("session_id", sa.String(), _of_session(), nullable=False),
+        sa.Column("session_id", sa.String(), _session_key(), nullable=False),
         sa.Column("branch_id", sa.String(), nullable=False, server_default=sa.text("'main'")),
         sa.Column("user_turn_number", sa.Integer(), nullable=False),
         *(sa.Column(name, sa.BigInteger(), server_default=sa.text("0")) for name in _COUNTS),
@@ -77,7 +77,7 @@ def _create_usage() -> None:
     )
     op.create_table(
         "recollect_agent_sessions_runs",
-        sa.Column("session_id", sa.String(), _of_session(), primary_key=True),
+        sa.Column("session_id", sa.String(), _session_key(), primary_key=True),
         sa.Column("run_id", sa.String(), primary_key=True),
         sa.Column("usage", sa.Text(), nullable=False),
         if_not_exists=True,
@@ -94,12 +94,12 @@ def _time(name: str) -> sa.Column[Any]:
     return sa.Column(name, sa.TIMESTAMP(), nullable=False, server_default=sa.text("CURRENT_TIMESTAMP"))
 
 
-def _of_session() -> sa.ForeignKey:
+def _session_key() -> sa.ForeignKey:
     return sa.ForeignKey("agent_sessions.session_id", ondelete="CASCADE")
 
 
 def downgrade() -> None:
-    """Remove what is ours alone. The SDK's tables hold branches and costs, and stay."""
+    """Drop our tables. The SDK's tables hold branches and usage, and stay."""
     op.drop_table("recollect_agent_sessions_runs")
     op.drop_table("recollect_agent_sessions_branches")
     op.drop_table("recollect_agent_sessions_notes")

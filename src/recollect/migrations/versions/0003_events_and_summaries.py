@@ -12,7 +12,7 @@ _EVENTS = "conversation_events"
 _EVENT_HEADS = "recollect_conversation_events_heads"
 _SUMMARIES = "conversation_summaries"
 _SUMMARY_HEADS = "recollect_conversation_summaries_heads"
-_OF_EVENTS = (
+_OPTIONAL_EVENT_COLUMNS = (
     "item_name",
     "role",
     "agent",
@@ -28,7 +28,7 @@ _OF_EVENTS = (
 
 
 def upgrade() -> None:
-    """Make what is missing."""
+    """Create the missing tables and indexes."""
     _create_events()
     _create_summaries()
 
@@ -40,7 +40,7 @@ def _create_events() -> None:
         sa.Column("sequence_number", sa.BigInteger(), primary_key=True, autoincrement=False),
         sa.Column("response_id", sa.Text()),
         sa.Column("item_type", sa.Text(), nullable=False),
-        *(sa.Column(name, sa.Text()) for name in _OF_EVENTS),
+        *(sa.Column(name, sa.Text()) for name in _OPTIONAL_EVENT_COLUMNS),
         sa.Column("created_at", sa.String(), nullable=False),
         sa.Column("ingested_at", sa.String(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
@@ -85,6 +85,6 @@ def _create_summaries() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Drop the tables."""
     for table in (_SUMMARY_HEADS, _SUMMARIES, _EVENT_HEADS, _EVENTS):
         op.drop_table(table)

@@ -29,7 +29,7 @@ _TABLES = (
 
 
 def upgrade() -> None:
-    """Make what is missing."""
+    """Create the missing tables and indexes."""
     op.execute("CREATE EXTENSION IF NOT EXISTS vector")
     _create_memories()
     _create_contents()
@@ -47,7 +47,7 @@ def _numbers(*names: str) -> list[Any]:
     return [sa.Column(name, sa.BigInteger(), nullable=False) for name in names]
 
 
-def _of(column: str, parent: str) -> Any:
+def _foreign_key(column: str, parent: str) -> Any:
     return sa.Column(column, sa.Text(), sa.ForeignKey(parent, ondelete="CASCADE"), nullable=False)
 
 
@@ -59,7 +59,7 @@ def _vector() -> list[Any]:
     ]
 
 
-def _make(name: str, *parts: Any) -> None:
+def _create(name: str, *parts: Any) -> None:
     op.create_table(name, *parts, if_not_exists=True)
 
 
@@ -68,7 +68,7 @@ def _index(table: str, *columns: str) -> None:
 
 
 def _create_memories() -> None:
-    _make(
+    _create(
         "memories",
         *_texts("memory_id", "tenant", "agent_id", "user_id", "owner_key", "user_key"),
         *_texts("created_at", "updated_at"),
@@ -81,10 +81,10 @@ def _create_memories() -> None:
 
 
 def _create_contents() -> None:
-    _make(
+    _create(
         "memory_contents",
         *_texts("content_id", "tenant"),
-        _of("memory_id", "memories.memory_id"),
+        _foreign_key("memory_id", "memories.memory_id"),
         *_numbers("position"),
         *_texts("content_type", "content_text", "content_data", "text_key"),
         *_texts("slot", required=False),
@@ -104,18 +104,18 @@ def _create_contents() -> None:
 
 
 def _create_evidence_and_terms() -> None:
-    _make(
+    _create(
         "memory_evidence",
-        _of("content_id", "memory_contents.content_id"),
+        _foreign_key("content_id", "memory_contents.content_id"),
         *_texts("tenant", "conversation_id", "message_id", "source"),
         *_numbers("place"),
         *_texts("wording"),
         sa.PrimaryKeyConstraint("content_id", "source", "conversation_id", "message_id"),
     )
     _index("memory_evidence", "conversation_id", "message_id")
-    _make(
+    _create(
         "memory_terms",
-        _of("memory_id", "memories.memory_id"),
+        _foreign_key("memory_id", "memories.memory_id"),
         *_texts("tenant", "term"),
         *_numbers("position"),
         sa.PrimaryKeyConstraint("memory_id", "term", "position"),
@@ -124,10 +124,10 @@ def _create_evidence_and_terms() -> None:
 
 
 def _create_conversations() -> None:
-    _make(
+    _create(
         "conversations",
         *_texts("conversation_id", "tenant", "agent_id", "user_id", "session_id"),
-        _of("memory_id", "memories.memory_id"),
+        _foreign_key("memory_id", "memories.memory_id"),
         *_texts("created_at", "updated_at"),
         *_texts("closed_at", "provider_conversation_id", required=False),
         *_texts("memory_strategy", "memory_injection", required=False),
@@ -137,9 +137,9 @@ def _create_conversations() -> None:
     )
     _index("conversations", "memory_id", "created_at")
     _index("conversations", "session_id")
-    _make(
+    _create(
         "conversation_messages",
-        _of("conversation_id", "conversations.conversation_id"),
+        _foreign_key("conversation_id", "conversations.conversation_id"),
         *_texts("tenant", "memory_id"),
         *_numbers("message_index"),
         *_texts("message_id", "role", "content", "created_at"),
@@ -152,11 +152,11 @@ def _create_conversations() -> None:
 
 
 def _create_runs() -> None:
-    _make(
+    _create(
         "memory_runs",
         *_texts("run_id", "tenant"),
-        _of("memory_id", "memories.memory_id"),
-        _of("conversation_id", "conversations.conversation_id"),
+        _foreign_key("memory_id", "memories.memory_id"),
+        _foreign_key("conversation_id", "conversations.conversation_id"),
         *_numbers("sequence", "first_index", "last_index"),
         *_texts("status"),
         *_numbers("is_open", "attempts"),
@@ -171,25 +171,25 @@ def _create_runs() -> None:
 
 
 def _create_work() -> None:
-    _make(
+    _create(
         "memory_run_stages",
-        _of("run_id", "memory_runs.run_id"),
+        _foreign_key("run_id", "memory_runs.run_id"),
         *_texts("tenant", "stage", "model", "finished_at", "result", "raw_response"),
         *_numbers("prompt_tokens", "completion_tokens"),
         sa.PrimaryKeyConstraint("run_id", "stage"),
     )
-    _make(
+    _create(
         "memory_run_failures",
-        _of("run_id", "memory_runs.run_id"),
+        _foreign_key("run_id", "memory_runs.run_id"),
         *_texts("tenant"),
         *_numbers("attempt"),
         *_texts("stage", "failed_at", "error", "raw_response"),
         *_numbers("prompt_tokens", "completion_tokens"),
         sa.PrimaryKeyConstraint("run_id", "attempt"),
     )
-    _make(
+    _create(
         "memory_queue",
-        _of("memory_id", "memories.memory_id"),
+        _foreign_key("memory_id", "memories.memory_id"),
         *_texts("tenant"),
         sa.Column("available_at", sa.Double(), nullable=False),
         *_texts("lease", required=False),
@@ -197,13 +197,13 @@ def _create_work() -> None:
     )
     _index("memory_queue", "available_at")
     _index("memory_queue", "tenant", "available_at")
-    _make(
+    _create(
         "memory_embedders", *_texts("tenant", "vector_model", "chosen_at"), sa.PrimaryKeyConstraint("tenant")
     )
-    _make("memory_keys", *_texts("tenant", "secret"), sa.PrimaryKeyConstraint("tenant"))
+    _create("memory_keys", *_texts("tenant", "secret"), sa.PrimaryKeyConstraint("tenant"))
 
 
 def downgrade() -> None:
-    """Remove them; the extension stays, for others may use it."""
+    """Drop the tables. The extension stays, because other programs may use it."""
     for table in _TABLES:
         op.drop_table(table)

@@ -1,4 +1,4 @@
-"""Vectors: what is still to be embedded, where they lie, and the nearest ones by HNSW."""
+"""Vectors: indexes of the rows to embed and of nearest neighbours (HNSW), and storage within rows."""
 
 from alembic import op
 
@@ -12,7 +12,7 @@ _DIMENSIONS = (384, 512, 1536)
 
 
 def upgrade() -> None:
-    """Make what is missing."""
+    """Create the missing indexes, and store vectors within their rows."""
     for table, condition in _TO_EMBED.items():
         op.execute(f"DROP INDEX IF EXISTS recollect_{table}_vector_model")
         op.execute(
@@ -29,7 +29,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Leave the plain index of the step before."""
+    """Restore the plain index of the revision before."""
     for table in _TO_EMBED:
         op.execute(f"DROP INDEX IF EXISTS recollect_{table}_to_embed")
         for dimension in _DIMENSIONS:

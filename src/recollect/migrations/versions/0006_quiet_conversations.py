@@ -1,4 +1,4 @@
-"""Conversations that are learned from when they have gone quiet, and the order in which they are listed."""
+"""Columns for learning from conversations after they go quiet, and indexes that list conversations."""
 
 from typing import TypeAlias
 
@@ -35,7 +35,7 @@ _PARTIAL = {
 
 
 def upgrade() -> None:
-    """Make what is missing; all that was recorded until now has its runs."""
+    """Add the columns, which stay empty in existing rows: these have their runs. Replace the indexes."""
     for name, kind in _COLUMNS.items():
         op.execute(f"ALTER TABLE conversations ADD COLUMN IF NOT EXISTS {name} {kind}")
     _replace(_REPLACED, _ADDED)
@@ -47,7 +47,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Leave the columns and indexes of the step before."""
+    """Restore the columns and indexes of the revision before."""
     for name in _PARTIAL:
         op.execute(f"DROP INDEX IF EXISTS recollect_conversations_{name}")
     _replace(_ADDED, _REPLACED)

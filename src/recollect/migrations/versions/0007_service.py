@@ -1,4 +1,4 @@
-"""The service's own tables: keys, the audit log, idempotency keys, and tokens by tenant and day."""
+"""The tables of the service: API keys, the audit log, idempotency keys, and tokens by tenant and day."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _TABLES = ("tenant_tokens", "idempotency_keys", "audit_log", "api_keys")
 
 
 def upgrade() -> None:
-    """Make what is missing."""
+    """Create the missing tables and indexes."""
     _create_keys()
     _create_audit_log()
     _create_idempotency_keys()
@@ -76,6 +76,6 @@ def _create_index(table: str, *columns: str) -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Drop the tables."""
     for table in _TABLES:
         op.drop_table(table)

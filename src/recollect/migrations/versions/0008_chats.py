@@ -1,4 +1,4 @@
-"""Chats: the sessions of the provider's runs, with all that advanced sessions have, and the turns."""
+"""Chats: the advanced sessions of the provider, and the turns."""
 
 from typing import Any
 
@@ -30,61 +30,61 @@ _TABLES = (
 
 
 def upgrade() -> None:
-    """Make what is missing."""
+    """Create the missing tables and indexes."""
     _create_history()
-    _create_beside_history()
+    _create_own_tables()
     _create_branches()
     _create_usage()
     _create_turns()
 
 
-def _make(name: str, *parts: Any) -> None:
+def _create(name: str, *parts: Any) -> None:
     op.create_table(name, *parts, if_not_exists=True)
 
 
 def _create_history() -> None:
-    _make(
+    _create(
         _SESSIONS,
         sa.Column("session_id", sa.String(), primary_key=True),
         _time("created_at"),
         _time("updated_at"),
     )
-    _make(
+    _create(
         _MESSAGES,
         sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=True),
-        _of_session(nullable=False),
+        _session_id(nullable=False),
         sa.Column("message_data", sa.Text(), nullable=False),
         _time("created_at"),
     )
     _index(f"recollect_{_MESSAGES}_by_session", _MESSAGES, ["session_id", "id"])
 
 
-def _create_beside_history() -> None:
+def _create_own_tables() -> None:
     metadata = f"recollect_{_SESSIONS}_metadata"
-    _make(
+    _create(
         metadata,
-        _of_session(primary_key=True),
+        _session_id(primary_key=True),
         sa.Column("user_id", sa.String()),
         sa.Column("agent_id", sa.String()),
         sa.Column("title", sa.Text()),
         sa.Column("data", sa.Text(), nullable=False),
     )
     _index(f"{metadata}_by_user", metadata, ["user_id"], postgresql_using="hash")
-    _make(
+    _create(
         f"recollect_{_MESSAGES}_batches",
-        _of_session(primary_key=True),
+        _session_id(primary_key=True),
         sa.Column("batch_id", sa.String(), primary_key=True),
         sa.Column("created_at", sa.Double(), nullable=False),
     )
-    _make(
+    _create(
         f"recollect_{_SESSIONS}_leases",
         sa.Column("session_id", sa.String(), primary_key=True),
         sa.Column("owner", sa.String(), nullable=False),
         sa.Column("expires_at", sa.Double(), nullable=False),
     )
-    _make(
+    _create(
         f"recollect_{_SESSIONS}_notes",
-        _of_session(primary_key=True),
+        _session_id(primary_key=True),
         sa.Column("note_key", sa.String(), primary_key=True),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("data", sa.Text(), nullable=False),
@@ -93,10 +93,10 @@ def _create_beside_history() -> None:
 
 def _create_branches() -> None:
     item = sa.ForeignKey(f"{_MESSAGES}.id", ondelete="CASCADE")
-    _make(
+    _create(
         _STRUCTURE,
         sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=True),
-        _of_session(nullable=False),
+        _session_id(nullable=False),
         sa.Column("message_id", sa.BigInteger(), item, nullable=False),
         sa.Column("branch_id", sa.String(), nullable=False, server_default=sa.text("'main'")),
         sa.Column("message_type", sa.Text(), nullable=False),
@@ -111,9 +111,9 @@ def _create_branches() -> None:
     is_user = sa.text("message_type = 'user'")
     turns = ["session_id", "branch_id", "branch_turn_number"]
     _index(f"{_STRUCTURE}_turns", _STRUCTURE, turns, postgresql_where=is_user)
-    _make(
+    _create(
         f"recollect_{_SESSIONS}_branches",
-        _of_session(primary_key=True),
+        _session_id(primary_key=True),
         sa.Column("branch_id", sa.String(), primary_key=True),
         sa.Column("is_current", sa.Integer(), nullable=False),
         _time("created_at"),
@@ -121,10 +121,10 @@ def _create_branches() -> None:
 
 
 def _create_usage() -> None:
-    _make(
+    _create(
         f"recollect_{_SESSIONS}_usage",
         sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=True),
-        _of_session(nullable=False),
+        _session_id(nullable=False),
         sa.Column("branch_id", sa.String(), nullable=False, server_default=sa.text("'main'")),
         sa.Column("user_turn_number", sa.Integer(), nullable=False),
         *(sa.Column(name, sa.BigInteger(), server_default=sa.text("0")) for name in _COUNTS),
@@ -133,9 +133,9 @@ def _create_usage() -> None:
         _time("created_at"),
         sa.UniqueConstraint("session_id", "branch_id", "user_turn_number"),
     )
-    _make(
+    _create(
         f"recollect_{_SESSIONS}_runs",
-        _of_session(primary_key=True),
+        _session_id(primary_key=True),
         sa.Column("run_id", sa.String(), primary_key=True),
         sa.Column("usage", sa.Text(), nullable=False),
     )
@@ -143,7 +143,7 @@ def _create_usage() -> None:
 
 def _create_turns() -> None:
     conversation = sa.ForeignKey("conversations.conversation_id", ondelete="CASCADE")
-    _make(
+    _create(
         "chat_turns",
         sa.Column("turn_id", sa.Text(), nullable=False),
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -174,12 +174,12 @@ def _time(name: str) -> sa.Column[Any]:
     return sa.Column(name, sa.TIMESTAMP(), nullable=False, server_default=sa.text("CURRENT_TIMESTAMP"))
 
 
-def _of_session(**options: Any) -> sa.Column[Any]:
+def _session_id(**options: Any) -> sa.Column[Any]:
     parent = sa.ForeignKey(f"{_SESSIONS}.session_id", ondelete="CASCADE")
     return sa.Column("session_id", sa.String(), parent, **options)
 
 
 def downgrade() -> None:
-    """Remove them: the conversations keep what was said."""
+    """Drop the tables. The messages stay in the conversations."""
     for table in _TABLES:
         op.drop_table(table)

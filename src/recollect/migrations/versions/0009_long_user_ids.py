@@ -1,4 +1,4 @@
-"""Users with long ids: sessions are found by a hash of whose they are, which any text has."""
+"""Long user ids: an index by hash finds the sessions of a user, and takes ids of any length."""
 
 from alembic import op
 
@@ -12,10 +12,10 @@ _INDEX = f"{_METADATA}_by_user"
 
 
 def upgrade() -> None:
-    """Put the index in the place of one that refused what was longer than some 2,700 bytes."""
+    """Replace the index, which rejected ids of more than about 2,700 bytes."""
     op.drop_index(_INDEX, _METADATA, if_exists=True)
     op.create_index(_INDEX, _METADATA, ["user_id"], postgresql_using="hash")
 
 
 def downgrade() -> None:
-    """Keep it: versions before this one find by it as well, and theirs may not take what is stored now."""
+    """Keep the new index: older versions can use it, and the old one may reject stored ids."""

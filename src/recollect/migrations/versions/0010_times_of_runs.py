@@ -1,4 +1,4 @@
-"""Runs by their age, and the tokens of models by day."""
+"""Indexes of runs by age, and of stages and failures by time, to sum tokens by day."""
 
 from alembic import op
 
@@ -13,7 +13,7 @@ _TIMES = {"memory_run_stages": "finished_at", "memory_run_failures": "failed_at"
 
 
 def upgrade() -> None:
-    """Make the indexes."""
+    """Create the indexes."""
     op.execute(f"CREATE INDEX IF NOT EXISTS {_BY_AGE} ON memory_runs (tenant, status, created_at, run_id)")
     for table, time in _TIMES.items():
         op.execute(
@@ -22,4 +22,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Keep them: they are nothing that versions before this one would stumble over."""
+    """Keep the indexes: they do not disturb older versions."""

@@ -1,8 +1,8 @@
-"""Times as `timestamptz`, and documents of our own as `jsonb`: people and tools can query them as such.
+"""Times become `timestamptz` and our documents `jsonb`, so that people and tools can query them as such.
 
-Every table that changes is written anew, with its indexes, in the transaction of the migration. A column that
-has its type already is left alone. A time that nobody can read is set aside in `recollect_unreadable_times`,
-and its row has the time of the migration. A text that `jsonb` cannot hold becomes a JSON string of that text.
+PostgreSQL rewrites every changed table with its indexes, in the transaction of the migration. A column that
+already has its type is skipped. A time that cannot be parsed is moved to `recollect_unreadable_times`, and
+its row gets the time of the migration. A text that `jsonb` cannot hold becomes a JSON string of that text.
 """
 
 import logging
@@ -58,7 +58,7 @@ _KEYS: Columns = {
 }
 _TABLES = tuple(dict.fromkeys([*_TIMES, *_DOCUMENTS]))
 _UNREADABLE = "recollect_unreadable_times"
-# What we write, on a day that every month has: such a time needs no closer look.
+# The form that we write, on a day that every month has. Such a time is valid without a further check.
 _CERTAIN = (
     "^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
     "T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$"
@@ -69,7 +69,7 @@ DECLARE
     found timestamptz;
 BEGIN
     IF given !~ '^[0-9]' THEN
-        RETURN NULL;  -- PostgreSQL would read "yesterday"
+        RETURN NULL;  -- PostgreSQL would accept "yesterday"
     END IF;
     found := CAST(given AS timestamptz);
     IF found >= '0001-01-01T00:00:00Z' AND found < '10000-01-01T00:00:00Z' THEN
@@ -88,7 +88,7 @@ EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN to_jsonb(given);
 END $$
 """
-# asyncpg writes the first and the last microsecond of the calendar as infinite.
+# asyncpg writes the first and the last microsecond of the calendar as infinity.
 _FIRST, _LAST = "'0001-01-01T00:00:00.000000Z'", "'9999-12-31T23:59:59.999999Z'"
 _TO_TIME = (
     f"CASE {{0}} WHEN {_FIRST} THEN '-infinity' WHEN {_LAST} THEN 'infinity'"
@@ -103,8 +103,8 @@ _FROM_DOCUMENT = "CASE jsonb_typeof({0}) WHEN 'string' THEN {0} #>> '{{}}' ELSE 
 
 
 def upgrade() -> None:
-    """Convert what is still text."""
-    _execute("SET LOCAL TimeZone = 'UTC'")  # a time without a zone is one of UTC
+    """Convert the columns that are still texts."""
+    _execute("SET LOCAL TimeZone = 'UTC'")  # a time without a zone is in UTC
     _execute(_READ_TIME)
     _execute(_READ_DOCUMENT)
     for table in _TABLES:
@@ -122,7 +122,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Have texts again, in the form that versions before this one compare."""
+    """Convert back to texts, in the form that older versions compare."""
     for table in _TABLES:
         times = _columns_of(table, _TIMES, "timestamp with time zone")
         documents = _columns_of(table, _DOCUMENTS, "jsonb")
@@ -137,7 +137,7 @@ def _execute(statement: str) -> None:
 
 
 def _columns_of(table: str, columns: Columns, *types: str) -> list[str]:
-    """The columns of a table that have one of these types as yet."""
+    """The columns of a table that still have one of these types."""
     wanted = ", ".join(f"'{column}'" for column in columns.get(table, ()))
     if not wanted:
         return []
@@ -149,9 +149,10 @@ def _columns_of(table: str, columns: Columns, *types: str) -> list[str]:
 
 
 def _set_aside_unreadable(table: str, column: str) -> None:
-    """Keep texts that are no times, and put the present time in their place.
+    """Move texts that are no times to a table of their own, and replace them with the present time.
 
-    With it, no retention takes the row for an old one, and what was retired or revoked stays so.
+    With the present time, retention does not delete the row as an old one, and a retired or revoked row stays
+    retired or revoked.
     """
     unreadable = f"{column} !~ '{_CERTAIN}' AND pg_temp.recollect_time({column}) IS NULL"
     found = op.get_bind().exec_driver_sql(f"SELECT count(*) FROM {table} WHERE {unreadable}").scalar()
@@ -171,7 +172,7 @@ def _set_aside_unreadable(table: str, column: str) -> None:
 
 
 def _change_types(table: str, columns: dict[str, tuple[str, str]]) -> None:
-    """Change the types of columns together, so that the table is written once."""
+    """Change the types of columns in one statement, so that the table is rewritten only once."""
     changes = [
         f"ALTER COLUMN {column} TYPE {kind} USING {convert.format(column)}"
         for column, (kind, convert) in columns.items()

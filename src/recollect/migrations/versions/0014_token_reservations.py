@@ -1,4 +1,4 @@
-"""Estimated tokens of chat turns in flight, which count against a tenant's budget."""
+"""Token reservations: the estimated tokens of running chat turns, which count against a tenant's budget."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -25,5 +25,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it: reservations live for minutes, and the true figures are in `tenant_tokens`."""
+    """Drop the table. Reservations last minutes, and the actual figures are in `tenant_tokens`."""
     op.drop_table(_TABLE)

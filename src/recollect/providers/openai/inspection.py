@@ -17,7 +17,7 @@ from ...sessions.advanced.usage import COUNTS
 from ...sessions.events import ConversationEvent
 from ...sessions.in_memory import InMemorySession
 from ...strategies.configuration import resolve_memory_strategy
-from ...strategies.reader import in_thread_if_long
+from ...strategies.reader import run_in_thread_if_long
 from ...strategies.session import StrategySession
 from ...strategies.values import Strategy
 from ..errors import UnknownBranchError
@@ -177,7 +177,7 @@ class OpenAIChatInspector:
         if not later:
             return {}, range(first, first)
         answers = await turns.answers_among(conversation.conversation_id, later)
-        items = await in_thread_if_long(len(later), lambda: items_to_mirror(later, answers))
+        items = await run_in_thread_if_long(len(later), lambda: items_to_mirror(later, answers))
         return items, range(first, later[-1].message_index + 1)
 
     async def _mirror(self, chat: ChatSession, conversation: Conversation) -> None:

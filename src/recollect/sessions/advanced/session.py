@@ -64,7 +64,7 @@ class AdvancedSession(BranchingSession):
         return await self._write(partial(self._counting, wrapper, partial(self._append, encoded)))
 
     async def add_batch(self, items: Items, batch_id: str, *, wrapper: Any = None) -> bool:
-        """Append a batch unless one of this id was appended within the last day."""
+        """Append a batch unless one with this id was appended within the last day."""
         if not self._counts(wrapper):
             return await super().add_batch(items, batch_id)
         self._check_open()

@@ -4,6 +4,6 @@ from ...extras import require_extra
 
 require_extra("encrypt", "cryptography.fernet", "EncryptedSession")
 
-from .session import EncryptedSession  # noqa: E402 - only now is it known that it can be imported
+from .session import EncryptedSession  # noqa: E402 - it needs the extra that is checked above
 
 __all__ = ["EncryptedSession"]

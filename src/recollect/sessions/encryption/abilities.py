@@ -1,8 +1,8 @@
 """The abilities of the wrapped session, through its encryption.
 
-`Through` and `Handed` are attributes of an encrypted session that exist only if the wrapped session has them.
-Each function below has the name of a method of the wrapped session. It does with items what that method does
-with envelopes.
+`DelegatedMethod` and `TranslatedMethod` are attributes of an encrypted session. They exist only if the
+wrapped session has the method. Each function below has the name of a method of the wrapped session. It does
+with items what that method does with envelopes.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ from ..advanced.turns import UserTurn, describe_turns, matching_turns
 from ..protocol import Items, Note, PositionedItem, own_method
 from ..settings import check_limit
 from . import changes
-from .reader import LOCKED, PLAIN, Reader, earliest, why_left_out
+from .reader import NO_KEY, NOT_ENCRYPTED, Reader, omission_reason, readable_since
 
 
-class Handed:
-    """A method of the wrapped session, as it is."""
+class DelegatedMethod:
+    """Delegates to the method of the wrapped session with the same name."""
 
     _name: str
 
@@ -36,12 +36,15 @@ class Handed:
         return _method_of(session, self._name)
 
 
-class Through(Handed):
-    """An ability of the wrapped session, while the encrypted session is open.
+class TranslatedMethod(DelegatedMethod):
+    """An ability of the wrapped session.
 
-    `function` does with items what the wrapped session does with envelopes, and takes the reader first.
-    Without it the method neither takes nor gives contents. `needs` is the method that the wrapped
-    session must have, if it is not the one of the same name.
+    It raises `SessionClosedError` after the encrypted session is closed.
+
+    `function` does with items what the wrapped session does with envelopes. Its first argument is the reader.
+    Without a `function`, the method of the wrapped session is called as it is: it neither takes nor returns
+    contents. `needs` names the method that the wrapped session must have, by default the one of the same
+    name.
     """
 
     def __init__(self, function: Callable[..., Any] | None = None, needs: str | None = None) -> None:
@@ -67,38 +70,42 @@ def _method_of(session: Any, name: str) -> Callable[..., Any]:
 
 
 async def transform_items(reader: Reader, change: Callable[[list[Item]], list[Item]]) -> None:
-    """Replace what may be read by what the pure function `change` makes of it; nobody comes in between."""
+    """Replace the readable items by the result of the pure function `change`, in one atomic step."""
     wrapped: Any = reader.wrapped
 
     def change_stored(stored: list[Item]) -> list[Item]:
-        opened = reader.open_all(stored)
-        return changes.transformed(reader.vault, opened, earliest(reader.ttl), change)
+        decrypted = reader.decrypt_all(stored)
+        return changes.transform_history(reader.vault, decrypted, readable_since(reader.ttl), change)
 
     await wrapped.transform_items(change_stored)
 
 
 async def replace_items(reader: Reader, items: Items) -> None:
-    """Replace the history by these items. What no key opens stays."""
+    """Replace the history by these items. Items that no key decrypts stay."""
     wrapped: Any = reader.wrapped
-    envelopes = await reader.seal(items)
-    await wrapped.transform_items(lambda stored: changes.replaced(reader.open_all(stored), envelopes))
+    envelopes = await reader.encrypt(items)
+    await wrapped.transform_items(
+        lambda stored: changes.replace_history(reader.decrypt_all(stored), envelopes)
+    )
 
 
 async def revise_items(reader: Reader, change: Callable[[list[Item]], list[Item | None]]) -> None:
-    """Change stored items where they stand; `None` removes one. What no key opens stays as it is."""
+    """Change stored items in place. `None` removes an item. Items that no key decrypts stay unchanged."""
     wrapped: Any = reader.wrapped
-    await wrapped.revise_items(lambda stored: changes.revised(reader.vault, reader.open_all(stored), change))
+    await wrapped.revise_items(
+        lambda stored: changes.revise_history(reader.vault, reader.decrypt_all(stored), change)
+    )
 
 
 async def read_after(reader: Reader, position: int, limit: int | None = None) -> list[PositionedItem]:
-    """The first `limit` readable items after a position (0: from the start), oldest first."""
+    """Return the first `limit` readable items after a position (0: from the start), oldest first."""
     wrapped: Any = reader.wrapped
     rows = await _rows(reader, lambda width: wrapped.read_after(position, width), check_limit(limit))
     return rows[:limit]
 
 
 async def read_before(reader: Reader, position: int | None, limit: int) -> list[PositionedItem]:
-    """The last `limit` readable items before a position (`None`: from the end), oldest first."""
+    """Return the last `limit` readable items before a position (`None`: from the end), oldest first."""
     wrapped: Any = reader.wrapped
     rows = await _rows(reader, lambda width: wrapped.read_before(position, width), check_limit(limit))
     return rows[-limit:] if limit else []
@@ -112,31 +119,31 @@ async def _rows(reader: Reader, read: Callable[[int | None], Any], limit: int | 
         positions[:] = [row.position for row in rows]
         return [row.item for row in rows]
 
-    readout = await reader.look(read_stored, limit)
-    pairs = zip(positions, readout.items, strict=True)
+    result = await reader.read_readable(read_stored, limit)
+    pairs = zip(positions, result.items, strict=True)
     return [PositionedItem(position, item) for position, item in pairs if item is not None]
 
 
 async def add_batch(reader: Reader, items: Items, batch_id: str) -> bool:
-    """Append a batch unless one of this id was appended before."""
+    """Append a batch unless one with this id was appended before."""
     wrapped: Any = reader.wrapped
-    envelopes = await reader.seal(items)
+    envelopes = await reader.encrypt(items)
     appended: bool = await wrapped.add_batch(envelopes, batch_id)
     return appended
 
 
 async def get_note(reader: Reader, key: str) -> Note | None:
-    """The note of this key, `None` where there is none that can be read."""
+    """Return the note with this key, or `None` if there is no readable one."""
     wrapped: Any = reader.wrapped
     note: Note | None = await wrapped.get_note(key)
-    (data,) = (await reader.open([dict(note.data)])).items if note else [None]
+    (data,) = (await reader.decrypt([dict(note.data)])).items if note else [None]
     return None if note is None or data is None else Note(note.version, data)
 
 
 async def set_note(reader: Reader, key: str, data: Mapping[str, Any], version: int) -> bool:
-    """Set a note that still has this version; one that cannot be read is as if it were not there."""
+    """Set a note if it still has this version. A note that cannot be decrypted counts as missing."""
     wrapped: Any = reader.wrapped
-    (envelope,) = await reader.seal([dict(data)])
+    (envelope,) = await reader.encrypt([dict(data)])
     if await wrapped.set_note(key, envelope, version):
         return True
     if version == 0 and await get_note(reader, key) is None:
@@ -146,7 +153,7 @@ async def set_note(reader: Reader, key: str, data: Mapping[str, Any], version: i
 
 
 async def pop_checked(reader: Reader, accept: Callable[[Item], bool]) -> Any:
-    """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises."""
+    """Remove the newest item that `accept` accepts, and all items after it. If it raises, remove nothing."""
     wrapped: Any = reader.wrapped
     taken: Item | None = None
 
@@ -172,7 +179,7 @@ async def pop_item(reader: Reader, **context: Any) -> Any:
 
 
 async def _take_or_put_back(reader: Reader, stored: Item, context: dict[str, Any]) -> Item | None:
-    """What is in an item that was popped: since the look at the newest, another may have been added."""
+    """Decrypt an item that was popped, or put it back: it may not be the item that was checked before."""
     try:
         return _item_in(reader, stored)
     except WrongKeyError:
@@ -185,41 +192,41 @@ async def _put_back(reader: Reader, stored: Item, context: dict[str, Any]) -> No
 
 
 def _item_in(reader: Reader, stored: Item) -> Item | None:
-    """The item in an envelope, `None` if it has expired or is none; where that cannot be told, an error."""
-    opened = reader.vault.open([stored])
-    reason = why_left_out(opened, 0, earliest(reader.ttl))
-    if reason == PLAIN:
+    """Return the item in an envelope, or `None` if it has expired or is no item. Raise if no key fits."""
+    decrypted = reader.vault.decrypt([stored])
+    reason = omission_reason(decrypted, 0, readable_since(reader.ttl))
+    if reason == NOT_ENCRYPTED:
         raise reader.wrong_key("its newest item is not encrypted")
-    if reason == LOCKED and opened.ciphers[0] is None:
-        raise reader.wrong_key("no key opens its newest item")
-    return opened.items[0] if reason is None else None
+    if reason == NO_KEY and decrypted.ciphers[0] is None:
+        raise reader.wrong_key("no key decrypts its newest item")
+    return decrypted.items[0] if reason is None else None
 
 
 async def read_turns(reader: Reader, branch_id: str | None = None) -> list[UserTurn]:
-    """The user turns of a branch, by default the current one, as far as they can be read."""
+    """Return the readable user turns of a branch, by default the current one."""
     wrapped: Any = reader.wrapped
     turns: list[UserTurn] = await wrapped.read_turns(branch_id)
-    readout = await reader.open([turn.item for turn in turns])
-    await reader.check(readout)
-    pairs = zip(turns, readout.items, strict=True)
+    result = await reader.decrypt([turn.item for turn in turns])
+    await reader.check(result)
+    pairs = zip(turns, result.items, strict=True)
     return [turn._replace(item=item) for turn, item in pairs if item is not None]
 
 
 async def get_conversation_turns(reader: Reader, branch_id: str | None = None) -> list[dict[str, Any]]:
-    """Each user turn as a dict: `turn, content` (shortened), `full_content, timestamp, can_branch`."""
+    """Return each user turn as a dict: `turn, content` (shortened), `full_content, timestamp, can_branch`."""
     return describe_turns(await read_turns(reader, branch_id))
 
 
 async def find_turns_by_content(
     reader: Reader, search_term: str, branch_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """The user turns that contain a text, whatever its case, as dicts."""
-    matching_turns([], search_term)  # a bad one is refused before anything is read
+    """Return the user turns that contain a text, ignoring case, as dicts."""
+    matching_turns([], search_term)  # raises for an invalid search term before anything is read
     return matching_turns(await read_turns(reader, branch_id), search_term)
 
 
 async def create_branch_from_content(reader: Reader, search_term: str, branch_name: str | None = None) -> str:
-    """Make a branch from the first user turn that contains a text, and make it current."""
+    """Create a branch from the first user turn that contains a text, and make it current."""
     wrapped: Any = reader.wrapped
     turns = await find_turns_by_content(reader, search_term)
     if not turns:
@@ -229,7 +236,7 @@ async def create_branch_from_content(reader: Reader, search_term: str, branch_na
 
 
 async def diff_branches(reader: Reader, first: str, second: str | None = None) -> BranchDiff:
-    """What two branches share, and what each has after that, as far as it can be read."""
+    """Compare two branches: how much they share, and the readable items that only one of them has."""
     wrapped: Any = reader.wrapped
     diff: BranchDiff = await wrapped.diff_branches(first, second)
     return replace(
@@ -240,6 +247,6 @@ async def diff_branches(reader: Reader, first: str, second: str | None = None) -
 
 
 async def _readable(reader: Reader, stored: Items) -> Items:
-    readout = await reader.open(stored)
-    await reader.check(readout)
-    return readout.readable()
+    result = await reader.decrypt(stored)
+    await reader.check(result)
+    return result.readable()

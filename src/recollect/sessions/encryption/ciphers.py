@@ -27,49 +27,55 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
-class Unsealed(NamedTuple):
-    """What was in tokens, and when they were made: as bytes, which compare as the times do."""
+class Decrypted(NamedTuple):
+    """The plaintexts of tokens, and the times they were made.
+
+    Stamps are bytes that compare like the times.
+    """
 
     stamps: list[bytes]
     plaintexts: list[bytes]
 
 
 class ItemCipher(Protocol):
-    """Encrypts and authenticates, with one key."""
+    """Encrypts and authenticates with one key."""
 
     purpose: ClassVar[bytes]
-    """What its keys are derived for: two ciphers never have the same."""
+    """The purpose that its keys are derived for.
+
+    No two ciphers share a purpose, so they never share a key.
+    """
     version: ClassVar[int]
     kid: ClassVar[str]
-    """What envelopes of the cipher are known by."""
+    """The key id in the envelopes of this cipher. It identifies the cipher."""
 
     def __init__(self, key: bytes) -> None: ...
 
-    def seal(self, plaintexts: Sequence[bytes], stamps: Sequence[bytes]) -> list[str]:
-        """A token for each text, made at the time that is given with it."""
+    def encrypt(self, plaintexts: Sequence[bytes], stamps: Sequence[bytes]) -> list[str]:
+        """Encrypt each text into a token with the given time stamp."""
         ...
 
-    def unseal(self, tokens: Sequence[str]) -> Unsealed | None:
-        """What is in the tokens; `None` if any of them was not made with this key, or was changed since."""
+    def decrypt(self, tokens: Sequence[str]) -> Decrypted | None:
+        """Decrypt all tokens. Return `None` if any token has another key or was modified."""
         ...
 
 
 def stamp_of(seconds: float) -> bytes:
-    """A time, in seconds since 1970, as tokens hold it."""
+    """Convert a time in seconds since 1970 into the stamp of a token."""
     return int(seconds).to_bytes(STAMP_BYTES, "big")
 
 
-# --- base64: the fast codec's own decoder takes a fifth of the time that the standard library's does -----
+# --- base64: msgspec's decoder takes a fifth of the time of the standard library's -----
 
 
 def to_base64(tokens: Sequence[bytes]) -> list[str]:
-    """Tokens as text."""
+    """Encode tokens as text."""
     texts: list[str] = msgspec.to_builtins(tokens)
     return texts
 
 
 def from_base64(texts: Sequence[str]) -> list[bytes] | None:
-    """Tokens from text; `None` if any of it is not base64."""
+    """Decode tokens from text. Return `None` if any text is not base64."""
     try:
         return msgspec.convert(texts, list[bytes])
     except (msgspec.ValidationError, UnicodeError):
@@ -77,36 +83,38 @@ def from_base64(texts: Sequence[str]) -> list[bytes] | None:
 
 
 def to_url_safe_base64(tokens: Sequence[bytes]) -> list[str]:
-    """Tokens as text, in the alphabet that Fernet uses."""
+    """Encode tokens as text in the URL-safe alphabet of Fernet."""
     return _strings_from_json(_to_json(tokens).translate(_URL_SAFE))
 
 
 def from_url_safe_base64(texts: Sequence[str]) -> list[bytes] | None:
-    """Tokens from text in the alphabet that Fernet uses; `None` if any of it is something else."""
+    """Decode tokens from the URL-safe alphabet of Fernet. Return `None` if any text is not base64."""
     try:
         joined = '["' + '","'.join(texts) + '"]'
         tokens = _bytes_from_json(joined.encode().translate(_FROM_URL_SAFE))
     except (msgspec.MsgspecError, UnicodeError, TypeError):
         return None
-    # A text with a quotation mark in it would have become two.
+    # A text that contains a quotation mark is decoded as two tokens.
     return tokens if len(tokens) == len(texts) else None
 
+
+# --- keys ---
 
 KEY_BYTES = 32
 
 
 def master_keys(given: str | Sequence[str]) -> list[bytes]:
-    """The keys that were given, one or several, as bytes. An empty one is a `ValueError`."""
+    """Convert one or several keys into bytes. Raise `ValueError` for an empty key."""
     keys = [given] if isinstance(given, str) else given
     if not isinstance(keys, list | tuple):
         raise TypeError(f"encryption_key must be a string or a list of strings, not {type(given).__name__}")
     if not keys:
-        raise ValueError("encryption_key is an empty list: at least one key is needed")
+        raise ValueError("encryption_key is an empty list: give at least one key")
     return [_master_key(key) for key in keys]
 
 
 def _master_key(key: object) -> bytes:
-    """The bytes of a key that was made for Fernet, else those of the text, as the Agents SDK takes them."""
+    """Decode a Fernet key. Any other text is encoded as UTF-8, as the Agents SDK does."""
     if not isinstance(key, str):
         raise TypeError(f"an encryption key must be a string, not {type(key).__name__}")
     if not key:
@@ -116,29 +124,38 @@ def _master_key(key: object) -> bytes:
         if len(decoded) == KEY_BYTES:
             return decoded
     except ValueError:
-        pass  # not made for Fernet: any text will do
+        pass  # not a Fernet key: any other text is a key too
     try:
         return key.encode()
     except UnicodeEncodeError:
-        raise ValueError("an encryption key must be valid unicode") from None  # the cause would show it
+        # Without its cause, which would contain the key.
+        raise ValueError("an encryption key must be valid unicode") from None
 
 
 def derive_key(master: bytes, session_id: str, purpose: bytes) -> bytes:
-    """A key for one session and one purpose, from which no other can be found."""
+    """Derive the key for one session and one purpose. No other key can be computed from it."""
     return HKDF(SHA256(), KEY_BYTES, salt=session_id.encode(), info=purpose).derive(master)
 
 
+# --- Fernet, for many tokens at once ---
+#
+# The tokens are those of `cryptography.fernet.Fernet`: it reads ours, and we read its tokens. A cipher
+# context for each token would cost several times as much as the encryption itself, so all tokens are one
+# stream of AES in CBC mode. In decryption, a block depends on the block before it, which for the first block
+# of a token is its initialization vector; the output for the vectors themselves is discarded. In encryption,
+# a random block precedes each text: encrypted, it is the unpredictable vector of the text.
+
 _VERSION = b"\x80"
 _BLOCK = 16
-_FERNET_BODY = len(_VERSION) + STAMP_BYTES  # where the vector and the ciphertext begin
+_FERNET_BODY = len(_VERSION) + STAMP_BYTES  # offset of the vector and the ciphertext
 _SIGNATURE = 32
 _FERNET_LEAST = _FERNET_BODY + 2 * _BLOCK + _SIGNATURE
-_SPARE = _FERNET_LEAST % _BLOCK  # what the length of a token leaves when divided by that of a block
+_SPARE = _FERNET_LEAST % _BLOCK  # the remainder of a token length divided by the block length
 _PADDINGS = [bytes([_BLOCK - over]) * (_BLOCK - over) for over in range(_BLOCK)]
 
 
 class Fernet:
-    """Tokens of Fernet under one key of 32 bytes."""
+    """Fernet with one key of 32 bytes: the cipher of the Agents SDK."""
 
     purpose: ClassVar = b"agents.session-store.hkdf.v1"
     version: ClassVar = 1
@@ -148,8 +165,8 @@ class Fernet:
         self._signature = HMAC(key[:16], SHA256())
         self._cipher = Cipher(algorithms.AES(key[16:]), modes.CBC(bytes(_BLOCK)))
 
-    def seal(self, plaintexts: Sequence[bytes], stamps: Sequence[bytes]) -> list[str]:
-        """A token for each text, made at the time that is given with it."""
+    def encrypt(self, plaintexts: Sequence[bytes], stamps: Sequence[bytes]) -> list[str]:
+        """Encrypt each text into a token with the given time stamp."""
         padded = [text + _PADDINGS[len(text) % _BLOCK] for text in plaintexts]
         random = os.urandom(_BLOCK * len(padded))
         blocks = [random[start : start + _BLOCK] for start in range(0, len(random), _BLOCK)]
@@ -163,8 +180,8 @@ class Fernet:
             start = end
         return to_url_safe_base64(tokens)
 
-    def unseal(self, tokens: Sequence[str]) -> Unsealed | None:
-        """What is in the tokens; `None` if any of them was not made with this key, or was changed since."""
+    def decrypt(self, tokens: Sequence[str]) -> Decrypted | None:
+        """Decrypt all tokens. Return `None` if any token has another key or was modified."""
         decoded = from_url_safe_base64(tokens)
         if decoded is None or not self._are_genuine(decoded):
             return None
@@ -173,12 +190,17 @@ class Fernet:
         plaintexts, start = [], 0
         for body in bodies:
             end = start + len(body)
-            plaintexts.append(stream[start + _BLOCK : end - stream[end - 1]])  # the last byte counts padding
+            plaintexts.append(
+                stream[start + _BLOCK : end - stream[end - 1]]
+            )  # the last byte is the length of the padding
             start = end
-        return Unsealed([token[1:_FERNET_BODY] for token in decoded], plaintexts)
+        return Decrypted([token[1:_FERNET_BODY] for token in decoded], plaintexts)
 
     def _are_genuine(self, tokens: list[bytes]) -> bool:
-        """Whether all have the right form and signature. Nothing of a token is used before this is known."""
+        """Whether all tokens have the right form and signature.
+
+        No part of a token is used before this check.
+        """
         signature = self._signature
         try:
             for token in tokens:
@@ -197,13 +219,18 @@ class Fernet:
         return token + signature.finalize()
 
 
+# --- AES-256-GCM ---
+#
+# A token is the time it was made, a random nonce, and the ciphertext with its tag. The time is authenticated
+# too.
+
 _NONCE = 12
-_GCM_BODY = STAMP_BYTES + _NONCE  # where the ciphertext begins
-_GCM_LEAST = _GCM_BODY + 16  # the tag of an empty text
+_GCM_BODY = STAMP_BYTES + _NONCE  # offset of the ciphertext
+_GCM_LEAST = _GCM_BODY + 16  # with the tag of an empty text
 
 
 class AesGcm:
-    """Tokens of AES-256-GCM under one key of 32 bytes."""
+    """AES-256-GCM with one key of 32 bytes: the fast cipher."""
 
     purpose: ClassVar = b"recollect.session-store.hkdf.v2.aes-gcm"
     version: ClassVar = 2
@@ -212,8 +239,8 @@ class AesGcm:
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
 
-    def seal(self, plaintexts: Sequence[bytes], stamps: Sequence[bytes]) -> list[str]:
-        """A token for each text, made at the time that is given with it."""
+    def encrypt(self, plaintexts: Sequence[bytes], stamps: Sequence[bytes]) -> list[str]:
+        """Encrypt each text into a token with the given time stamp."""
         encrypt = self._cipher.encrypt
         random = os.urandom(_NONCE * len(plaintexts))
         nonces = [random[start : start + _NONCE] for start in range(0, len(random), _NONCE)]
@@ -224,8 +251,8 @@ class AesGcm:
             ]
         )
 
-    def unseal(self, tokens: Sequence[str]) -> Unsealed | None:
-        """What is in the tokens; `None` if any of them was not made with this key, or was changed since."""
+    def decrypt(self, tokens: Sequence[str]) -> Decrypted | None:
+        """Decrypt all tokens. Return `None` if any token has another key or was modified."""
         decoded = from_base64(tokens)
         if decoded is None or min(map(len, decoded), default=_GCM_LEAST) < _GCM_LEAST:
             return None
@@ -238,4 +265,4 @@ class AesGcm:
             ]
         except InvalidTag:
             return None
-        return Unsealed(stamps, plaintexts)
+        return Decrypted(stamps, plaintexts)

@@ -1,8 +1,8 @@
-"""The Agents SDK's compaction with encryption around it or within it.
+"""The Agents SDK's compaction together with encryption, in both orders of wrapping.
 
-Around: `CompactionSession(EncryptedSession(…))` calls hooks of the encrypted session. Within:
-`EncryptedSession(CompactionSession(…))` hands the Runner's calls on, with a way to read and to replace items.
-Neither sends an item that has expired, and neither removes an item that no key opens.
+Outer compaction: `CompactionSession(EncryptedSession(…))` calls hooks of the encrypted session. Inner
+compaction: `EncryptedSession(CompactionSession(…))` forwards the Runner's calls, with functions that read and
+replace items. Neither sends an expired item to a model, and neither removes an item that no key decrypts.
 """
 
 import asyncio
@@ -17,24 +17,29 @@ from ..protocol import Items, PositionedItem, Session, bypassed_override, own_me
 from ..sdk_hooks import SDKCompaction, Snapshot
 from ..wrappers import SessionWrapper, takes_context
 from . import abilities
-from .abilities import Handed
-from .reader import EVERYTHING, LOCKED, PLAIN, Reader
+from .abilities import DelegatedMethod
+from .reader import EVERYTHING, NO_KEY, NOT_ENCRYPTED, Reader
 
 
-class Compactable(SessionWrapper):
-    """What the SDK's compaction and its Runner call on an encrypted session. The names are the SDK's."""
+class CompactionHooks(SessionWrapper):
+    """The methods that the SDK's compaction and Runner call on an encrypted session.
+
+    The names are the SDK's.
+    """
 
     _reader: Reader
 
-    # --- around: hooks of a session that compaction wraps ---
+    # --- outer compaction: hooks of a session that compaction wraps ---
 
     async def _atomic_replace_items(self, items: Items) -> bool:
         self._check_open()
         store = self._store()
         if store is not None:
             return await store._atomic_replace_items(items)
-        if await self._find_unopened():  # the SDK would clear the session
-            raise self._reader.wrong_key("no key opens some of its items, and compaction would remove them")
+        if await self._find_undecrypted():  # the SDK would clear the session
+            raise self._reader.wrong_key(
+                "no key decrypts some of its items, and compaction would remove them"
+            )
         return False
 
     async def _get_compaction_snapshot(
@@ -47,7 +52,7 @@ class Compactable(SessionWrapper):
         )
 
     async def _read_compaction_items(self, limit: int | None, *, wrapper: Any = None) -> tuple[Items, bool]:
-        """Items that may be read now, and whether they are all that is stored and fewer than the limit."""
+        """Return the readable items, and whether they are all stored items and fewer than the limit."""
         if limit is None:
             context = {"wrapper": wrapper} if wrapper is not None and takes_context(self) else {}
             return await self.get_items(**context), False
@@ -55,17 +60,19 @@ class Compactable(SessionWrapper):
         if bypassed_override(self, "read_before"):
             return [], False
         context = self._context(wrapper)
-        readout = await self._reader.look(partial(self.wrapped.get_items, **context), limit, **context)
-        items = readout.readable()
-        covers_all = len(items) < limit and not (readout.left_out[LOCKED] or readout.left_out[PLAIN])
+        result = await self._reader.read_readable(
+            partial(self.wrapped.get_items, **context), limit, **context
+        )
+        items = result.readable()
+        covers_all = len(items) < limit and not (result.omitted[NO_KEY] or result.omitted[NOT_ENCRYPTED])
         return (items, True) if covers_all else ([], False)
 
-    # --- within: calls of the Runner to a session that compacts ---
+    # --- inner compaction: calls of the Runner to a session that compacts ---
 
-    _get_items_with_generation = Handed()
-    _add_items_with_generation = Handed()
-    _get_deferred_compaction_response_id = Handed()
-    _clear_deferred_compaction = Handed()
+    _get_items_with_generation = DelegatedMethod()
+    _add_items_with_generation = DelegatedMethod()
+    _get_deferred_compaction_response_id = DelegatedMethod()
+    _clear_deferred_compaction = DelegatedMethod()
 
     @property
     def _ignore_ids_for_matching(self) -> bool:
@@ -73,7 +80,7 @@ class Compactable(SessionWrapper):
 
     @property
     def run_compaction(self) -> Callable[..., Awaitable[None]]:
-        """Compact what can be read. Only there if the wrapped session compacts."""
+        """Compact the readable items. Exists only if the wrapped session compacts."""
         run: Callable[..., Awaitable[None]] = self.wrapped.run_compaction  # type: ignore[attr-defined]
         return run if self._compacting() is None else self._run_compaction
 
@@ -88,14 +95,14 @@ class Compactable(SessionWrapper):
         if bypassed:
             raise MissingAbilityError(self, "compactable", ["run_compaction"], bypassed)
         is_automatic = getattr(wrapper, "_session_compaction_is_automatic", False)
-        # An automatic compaction replaces everything only if all of it can be read.
-        unopened = [] if is_automatic else await self._find_unopened()
+        # An automatic compaction replaces the history only if all of it is readable.
+        undecrypted = [] if is_automatic else await self._find_undecrypted()
         compacting: Any = self._compacting()
         await compacting._run_compaction(
             args,
             wrapper=wrapper,
             read_items=partial(self._read_compaction_items, wrapper=wrapper),
-            prepare_items=lambda items: [*unopened, *self._reader.seal_at_once(items)],
+            prepare_items=lambda items: [*undecrypted, *self._reader.encrypt_at_once(items)],
             read_snapshot=self._get_compaction_snapshot,
         )
 
@@ -110,33 +117,33 @@ class Compactable(SessionWrapper):
     # --- both ---
 
     def _compacting(self) -> Session | None:
-        """The wrapped session, if it is the SDK's compaction."""
+        """Return the wrapped session if it is the SDK's compaction, else `None`."""
         run = own_method(self.wrapped, "_run_compaction")
         return self.wrapped if run and "read_items" in inspect.signature(run).parameters else None
 
-    def _store(self) -> "_Store | None":
-        """The session that stores the envelopes, if it can be rewritten in one step and read by position."""
+    def _store(self) -> "_DecryptedHistory | None":
+        """Return the decrypted history if its session can be rewritten atomically and read by position."""
         if self._overridden():
             return None
         compacting: Any = self._compacting()
         stored = self.wrapped if compacting is None else compacting.underlying_session
         able = own_method(stored, "transform_items") and own_method(stored, "read_before")
-        return _Store(self._reader.over(stored)) if able else None
+        return _DecryptedHistory(self._reader.over(stored)) if able else None
 
     def _overridden(self) -> str | None:
-        """The method of the contract that a subclass overrides, and that compaction in one step bypasses."""
+        """Return the contract method that a subclass overrides and that atomic compaction would bypass."""
         return bypassed_override(self, "transform_items") or bypassed_override(self, "read_before")
 
-    async def _find_unopened(self) -> list[Item]:
-        """What is stored and no key opens."""
+    async def _find_undecrypted(self) -> list[Item]:
+        """Return the stored items that no key decrypts."""
         stored = await self.wrapped.get_items(EVERYTHING)
-        opened = await asyncio.to_thread(self._reader.open_all, stored)
-        pairs = zip(opened.stored, opened.ciphers, strict=True)
+        decrypted = await asyncio.to_thread(self._reader.decrypt_all, stored)
+        pairs = zip(decrypted.stored, decrypted.ciphers, strict=True)
         return [item for item, cipher in pairs if cipher is None]
 
 
-class _Store(SDKCompaction):
-    """The stored history with items in place of envelopes, for compaction in one step."""
+class _DecryptedHistory(SDKCompaction):
+    """The stored history with items in place of envelopes, for atomic compaction."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

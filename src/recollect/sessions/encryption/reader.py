@@ -21,27 +21,30 @@ from ...items import Item, encode_items
 from ...sql.garbage import pause_garbage_collection
 from ..protocol import Items, Session
 from .ciphers import STAMP_BYTES, stamp_of
-from .vault import BLOCK, SHUT, Opened, Vault, is_envelope
+from .vault import BLOCK, UNDECRYPTED, DecryptedItems, Vault, is_envelope
 
 _ANY_TIME = bytes(STAMP_BYTES)
 
 
 def check_ttl(ttl: float | None) -> float | None:
-    """The time to live if it makes sense: more than 0 seconds, or `None` for ever."""
+    """Return a valid time to live: more than 0 seconds, or `None` for no expiry."""
     if ttl is None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < math.inf:
-        raise ValueError(f"ttl must be more than 0 seconds, or None for ever, and it is {ttl!r}")
+        raise ValueError(f"ttl must be more than 0 seconds, or None for no expiry, not {ttl!r}")
     return ttl
 
 
 def now() -> bytes:
-    """The time, as tokens hold it."""
+    """The current time as the stamp of a token."""
     return stamp_of(time.time())
 
 
-def earliest(ttl: float | None) -> bytes:
-    """The stamp from which on an item may be read. One from the future, by a clock that went back, may."""
+def readable_since(ttl: float | None) -> bytes:
+    """The oldest stamp that has not expired.
+
+    A stamp in the future, from a clock that went back, is readable.
+    """
     if ttl is None:
         return _ANY_TIME
     return stamp_of(max(0, math.ceil(int(time.time()) - ttl)))
@@ -50,46 +53,46 @@ def earliest(ttl: float | None) -> bytes:
 logger = logging.getLogger(__name__)
 
 _LARGE = 400_000  # characters in a block
-_PATIENCE = 0.002  # seconds
+_LONGEST_BLOCKING = 0.002  # seconds without running other tasks of the event loop
 _payload_of = itemgetter("payload")
-EVERYTHING = 2**31 - 1  # items: a limit that is none, also where settings give one
+EVERYTHING = 2**31 - 1  # items: no limit, and it overrides a limit in the settings
 
 EXPIRED = "older than the time to live"
-LOCKED = "not opened by any key"
-PLAIN = "not encrypted"
+NO_KEY = "not decrypted by any key"
+NOT_ENCRYPTED = "not encrypted"
 
 
 @dataclass
-class Readout:
-    """What was read: an entry for each stored item, `None` for those that are left out, and why they are."""
+class ReadResult:
+    """The result of a read: one entry per stored item, `None` if it is omitted, and the reasons."""
 
     items: list[Item | None] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    any_opened: bool = False
+    omitted: Counter[str] = field(default_factory=Counter)
+    any_decrypted: bool = False
 
-    def add(self, opened: Opened, since: bytes) -> None:
-        """Add a block, of which items encrypted before a time are left out."""
-        self.any_opened = self.any_opened or any(opened.ciphers)
-        if min(opened.stamps, default=since) >= since and all(opened.items):
-            self.items += opened.items
+    def add(self, decrypted: DecryptedItems, since: bytes) -> None:
+        """Add a block. Items encrypted before `since` are omitted."""
+        self.any_decrypted = self.any_decrypted or any(decrypted.ciphers)
+        if min(decrypted.stamps, default=since) >= since and all(decrypted.items):
+            self.items += decrypted.items
             return
-        reasons = [why_left_out(opened, number, since) for number in range(len(opened.stored))]
-        pairs = zip(opened.items, reasons, strict=True)
+        reasons = [omission_reason(decrypted, number, since) for number in range(len(decrypted.stored))]
+        pairs = zip(decrypted.items, reasons, strict=True)
         self.items += [item if reason is None else None for item, reason in pairs]
-        self.left_out.update(reason for reason in reasons if reason is not None)
+        self.omitted.update(reason for reason in reasons if reason is not None)
 
     def readable(self) -> Items:
-        """The items that are there."""
-        return [item for item in self.items if item is not None] if self.left_out else self.items
+        """Return the items that are not omitted."""
+        return [item for item in self.items if item is not None] if self.omitted else self.items
 
 
-def why_left_out(opened: Opened, number: int, since: bytes) -> str | None:
-    """Why a stored item is not to be read; `None` if it is."""
-    if opened.stamps[number] == SHUT:
-        return LOCKED if is_envelope(opened.stored[number]) else PLAIN
-    if opened.stamps[number] < since:
+def omission_reason(decrypted: DecryptedItems, number: int, since: bytes) -> str | None:
+    """Return why a stored item is not readable, or `None` if it is readable."""
+    if decrypted.stamps[number] == UNDECRYPTED:
+        return NO_KEY if is_envelope(decrypted.stored[number]) else NOT_ENCRYPTED
+    if decrypted.stamps[number] < since:
         return EXPIRED
-    return LOCKED if opened.items[number] is None else None
+    return NO_KEY if decrypted.items[number] is None else None
 
 
 class Reader:
@@ -111,67 +114,75 @@ class Reader:
         self._reported: Counter[str] = Counter()
 
     def over(self, wrapped: Session) -> "Reader":
-        """The same keys over another session."""
+        """Return a reader with the same keys over another session."""
         return Reader(wrapped, self.vault, self._session_id, self.ttl, self.max_scan_items)
 
-    async def seal(self, items: Items) -> list[Item]:
-        """Envelopes for items. One that cannot be stored exactly is refused."""
+    async def encrypt(self, items: Items) -> list[Item]:
+        """Encrypt items into envelopes.
+
+        Raise `InvalidItemError` for an item that cannot be stored exactly.
+        """
         if not isinstance(items, list | tuple) or len(items) <= BLOCK:
-            return await self._seal_block(encode_items(items))
+            return await self._encrypt_block(encode_items(items))
         envelopes: list[Item] = []
-        patience = _Patience()
+        pause = _Pause()
         for start in range(0, len(items), BLOCK):
-            envelopes += await self._seal_block(_encoded_from(start, items[start : start + BLOCK]))
-            await patience.rest()
+            envelopes += await self._encrypt_block(_encode_from(start, items[start : start + BLOCK]))
+            await pause.if_due()
         return envelopes
 
-    def seal_at_once(self, items: Items) -> list[Item]:
-        """As `seal`, within a call that may not wait."""
+    def encrypt_at_once(self, items: Items) -> list[Item]:
+        """As `encrypt`, for callers that cannot await."""
         texts = encode_items(items)
-        return self.vault.seal([text.encode() for text in texts], [now()] * len(texts))
+        return self.vault.encrypt([text.encode() for text in texts], [now()] * len(texts))
 
-    async def _seal_block(self, texts: list[str]) -> list[Item]:
+    async def _encrypt_block(self, texts: list[str]) -> list[Item]:
         plaintexts, stamps = [text.encode() for text in texts], [now()] * len(texts)
         if sum(map(len, plaintexts)) > _LARGE:
-            return await asyncio.to_thread(self.vault.seal, plaintexts, stamps)
-        return self.vault.seal(plaintexts, stamps)
+            return await asyncio.to_thread(self.vault.encrypt, plaintexts, stamps)
+        return self.vault.encrypt(plaintexts, stamps)
 
-    async def open(self, stored: Items) -> Readout:
-        """What may be read of stored items."""
-        since = earliest(self.ttl)
-        readout = Readout()
+    async def decrypt(self, stored: Items) -> ReadResult:
+        """Decrypt stored items, and omit the ones that are not readable."""
+        since = readable_since(self.ttl)
+        result = ReadResult()
         if len(stored) <= BLOCK and not _is_large(stored):
-            readout.add(self.vault.open(stored), since)
-            return readout
-        # Envelopes are let go of block by block: to free very many of them at once would take long, too.
+            result.add(self.vault.decrypt(stored), since)
+            return result
+        # Envelopes are freed block by block: freeing very many at once would block the event loop as well.
         blocks = [stored[start : start + BLOCK] for start in range(0, len(stored), BLOCK)][::-1]
         del stored
-        patience = _Patience()
+        pause = _Pause()
         with pause_garbage_collection():
             while blocks:
-                readout.add(await self._open_block(blocks.pop()), since)
-                await patience.rest()
-        return readout
+                result.add(await self._decrypt_block(blocks.pop()), since)
+                await pause.if_due()
+        return result
 
-    async def _open_block(self, block: list[Item]) -> Opened:
-        return await asyncio.to_thread(self.vault.open, block) if _is_large(block) else self.vault.open(block)
+    async def _decrypt_block(self, block: list[Item]) -> DecryptedItems:
+        return (
+            await asyncio.to_thread(self.vault.decrypt, block)
+            if _is_large(block)
+            else self.vault.decrypt(block)
+        )
 
-    async def look(
+    async def read_readable(
         self, read: Callable[[int | None], Awaitable[Items]], limit: int | None, **context: Any
-    ) -> Readout:
-        """At least `limit` readable items: reads more where others stand between.
+    ) -> ReadResult:
+        """Read until there are at least `limit` readable items, widening the read past unreadable ones.
 
-        `context` goes to the wrapped session with every further read.
+        `context` is passed to the wrapped session with every further read. Raises `ScanLimitError` if the
+        read would exceed `max_scan_items`.
         """
         unread = self.max_scan_items
         width = limit if unread is None else min(unread, EVERYTHING if limit is None else limit)
         while True:
-            readout = await self.open(await read(width))
-            count = len(readout.items)
-            found = count - readout.left_out.total()
+            result = await self.decrypt(await read(width))
+            count = len(result.items)
+            found = count - result.omitted.total()
             if width is None or count < width or (limit is not None and found >= limit):
-                await self.check(readout, **context)
-                return readout
+                await self.check(result, **context)
+                return result
             unread = None if unread is None else unread - count
             width = self._wider(width, unread)
 
@@ -182,62 +193,65 @@ class Reader:
         return wider
 
     async def check_key(self, **context: Any) -> None:
-        """Raise `WrongKeyError` where no key opens anything."""
-        await self.check(await self.open(await self.wrapped.get_items(1, **context)), **context)
+        """Raise `WrongKeyError` if no key decrypts any item."""
+        await self.check(await self.decrypt(await self.wrapped.get_items(1, **context)), **context)
 
-    async def check(self, readout: Readout, **context: Any) -> None:
-        """Log what was left out. Where no key opens anything at all, raise `WrongKeyError`."""
-        if readout.left_out[LOCKED] and not readout.any_opened:
+    async def check(self, result: ReadResult, **context: Any) -> None:
+        """Log how many items were omitted.
+
+        Raise `WrongKeyError` if no key decrypts any item of the session.
+        """
+        if result.omitted[NO_KEY] and not result.any_decrypted:
             most = EVERYTHING if self.max_scan_items is None else self.max_scan_items
-            everything = await self.open(await self.wrapped.get_items(most, **context))
-            if not everything.any_opened:
-                raise WrongKeyError(self._session_id, "no key opens any of its items")
-        self._report(readout.left_out)
+            everything = await self.decrypt(await self.wrapped.get_items(most, **context))
+            if not everything.any_decrypted:
+                raise WrongKeyError(self._session_id, "no key decrypts any of its items")
+        self._report(result.omitted)
 
-    def open_all(self, stored: list[Item]) -> Opened:
-        """As `open`, within a call that may not wait, and with what has expired."""
+    def decrypt_all(self, stored: list[Item]) -> DecryptedItems:
+        """As `decrypt`, for callers that cannot await, and including expired items."""
         with pause_garbage_collection():
-            opened = self.vault.open(stored)
-        if not any(opened.ciphers) and any(map(is_envelope, stored)):
-            raise WrongKeyError(self._session_id, "no key opens any of its items")
-        return opened
+            decrypted = self.vault.decrypt(stored)
+        if not any(decrypted.ciphers) and any(map(is_envelope, stored)):
+            raise WrongKeyError(self._session_id, "no key decrypts any of its items")
+        return decrypted
 
     def wrong_key(self, reason: str) -> WrongKeyError:
-        """The error of this session for a reason."""
+        """Return the `WrongKeyError` of this session for a reason."""
         return WrongKeyError(self._session_id, reason)
 
-    def _report(self, left_out: Counter[str]) -> None:
-        """Log how many are left out, if they are more than before; expired ones only the first time."""
-        for reason, count in left_out.items():
+    def _report(self, omitted: Counter[str]) -> None:
+        """Log how many items are omitted if there are more than before. Expired items are logged once."""
+        for reason, count in omitted.items():
             known = self._reported[reason]
             if count > known and not (reason == EXPIRED and known):
                 self._reported[reason] = count
-                logger.warning("session %r: %d items left out, %s", self._session_id, count, reason)
+                logger.warning("session %r: %d items omitted, %s", self._session_id, count, reason)
 
 
-def _encoded_from(start: int, items: Sequence[Item]) -> list[str]:
-    """The texts of some items of a batch; one that is refused is named by its number in the batch."""
+def _encode_from(start: int, items: Sequence[Item]) -> list[str]:
+    """Encode some items of a batch. An error names the index of the item in the whole batch."""
     try:
         return encode_items(items)
     except InvalidItemError as error:
         raise InvalidItemError(error.reason, start + (error.index or 0)) from error
 
 
-class _Patience:
-    """Lets others have their turn when something has taken long enough."""
+class _Pause:
+    """Lets other tasks of the event loop run every few milliseconds."""
 
     def __init__(self) -> None:
-        self._until = perf_counter() + _PATIENCE
+        self._until = perf_counter() + _LONGEST_BLOCKING
 
-    async def rest(self) -> None:
-        """Wait for the others if it is time to."""
+    async def if_due(self) -> None:
+        """Let other tasks run if the time is over."""
         if perf_counter() > self._until:
             await asyncio.sleep(0)
-            self._until = perf_counter() + _PATIENCE
+            self._until = perf_counter() + _LONGEST_BLOCKING
 
 
 def _is_large(stored: Sequence[Item]) -> bool:
-    """Whether to decrypt these would take long, few as they are."""
+    """Whether decrypting these items would take long, although they are few."""
     try:
         return sum(map(len, map(_payload_of, stored))) > _LARGE
     except (KeyError, TypeError):  # not all are envelopes

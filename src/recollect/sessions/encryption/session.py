@@ -9,10 +9,10 @@ from ..history import repair_items
 from ..protocol import Items, Rewritable, Session, SessionABC, require_ability
 from ..settings import limit_of
 from . import abilities, changes
-from .abilities import Through
+from .abilities import TranslatedMethod
 from .ciphers import master_keys
-from .compaction import Compactable
-from .reader import Reader, check_ttl, earliest
+from .compaction import CompactionHooks
+from .reader import Reader, check_ttl, readable_since
 from .vault import Vault
 
 CipherName = Literal["fernet", "aes-gcm"]
@@ -22,21 +22,23 @@ _UNENCRYPTABLE = "OpenAIConversationsSession"
 _MISSING = object()
 
 
-class EncryptedSession(Compactable):
-    """Encrypts each item before another session stores it, with a key of the session's own.
+class EncryptedSession(CompactionHooks):
+    """Encrypts each item before another session stores it, with a key derived for this session id.
 
-    `encryption_key` is a text, or several: the first encrypts, all decrypt. Items older than `ttl` seconds
-    are not read; with `None` they never expire. `cipher="fernet"` is the format of the Agents SDK, both ways.
-    `"aes-gcm"` is faster, and the SDK does not read it. Sessions of either cipher read both.
+    `encryption_key` is one text or several. The first key encrypts, all keys decrypt. Items older than `ttl`
+    seconds are not returned; with `None` they never expire. `cipher="fernet"` is the format of the Agents
+    SDK: each reads what the other wrote. `"aes-gcm"` is faster, and the SDK cannot read it. A session reads
+    both.
 
     Over a session with branches, an envelope shows the type and role of its item and the tool of a call, so
-    that turns and tools can be told; with `hide_structure` it shows nothing. All abilities of the wrapped
-    session are there, with items in place of envelopes. Where no key fits, a call is a `WrongKeyError`.
+    that turns and tools can be counted. With `hide_structure` it shows nothing. All abilities of the wrapped
+    session are available, with items in place of envelopes. If no key fits, a call raises `WrongKeyError`.
 
-    `max_scan_items` bounds how many stored items one read may take; beyond that it is a `ScanLimitError`.
+    `max_scan_items` limits how many stored items one read may scan. Beyond it, a read raises
+    `ScanLimitError`.
     """
 
-    _has_fitting_key = False  # until something was read with it, or there was nothing to read
+    _has_fitting_key = False  # set by the first successful read, also of an empty session
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class EncryptedSession(Compactable):
     ) -> None:
         _check_wrappable(underlying_session)
         self.wrapped = underlying_session
-        # Its id is its own: keys are derived from it, whatever the wrapped session is called.
+        # The id is independent of the wrapped session: the keys are derived from it.
         SessionABC.__init__(self, session_id, getattr(underlying_session, "session_settings", None))
         has_branches = hasattr(underlying_session, "create_branch_from_turn")
         vault = Vault(session_id, master_keys(encryption_key), cipher, has_branches and not hide_structure)
@@ -65,7 +67,7 @@ class EncryptedSession(Compactable):
 
     @property
     def session_settings(self) -> Any:
-        """The settings, which are those of the session underneath."""
+        """The settings of the wrapped session."""
         return getattr(self.wrapped, "session_settings", None)
 
     @session_settings.setter
@@ -77,7 +79,7 @@ class EncryptedSession(Compactable):
 
     @property
     def ttl(self) -> float | None:
-        """For how many seconds an item can be read; `None` for ever."""
+        """For how many seconds an item is readable; `None` for no expiry."""
         return self._reader.ttl
 
     @ttl.setter
@@ -86,7 +88,7 @@ class EncryptedSession(Compactable):
 
     @property
     def max_scan_items(self) -> int | None:
-        """How many stored items one read may take; `None` for any number."""
+        """How many stored items one read may scan; `None` for no limit."""
         return self._reader.max_scan_items
 
     @max_scan_items.setter
@@ -103,10 +105,10 @@ class EncryptedSession(Compactable):
         at_turn: int | None = None,
         wrapper: Any = None,
     ) -> Items:
-        """All readable items, oldest first; with a limit the newest of them.
+        """Return all readable items, oldest first, or with a limit only the newest ones.
 
-        Of a session with branches, those of a branch, and with `at_turn` as they were when that turn ended.
-        The Runner passes its context as `wrapper`, which the wrapped session may want to know of.
+        `branch_id` and `at_turn` are for sessions with branches: the items of a branch, as of the end of a
+        turn. The Runner passes its context as `wrapper`. It is passed on if the wrapped session accepts it.
         """
         limit = self._effective_limit(limit)
         context = self._context(wrapper)
@@ -114,59 +116,69 @@ class EncryptedSession(Compactable):
             return await self.wrapped.get_items(0, **context)
         given = {"branch_id": branch_id, "at_turn": at_turn, **context}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        readout = await self._reader.look(partial(self.wrapped.get_items, **options), limit, **context)
+        result = await self._reader.read_readable(
+            partial(self.wrapped.get_items, **options), limit, **context
+        )
         self._has_fitting_key = True
-        items = readout.readable()
+        items = result.readable()
         if limit is not None:
             return items[-limit:]
-        # What has expired or cannot be opened may have been half of a pair.
-        return repair_items(items)[0] if readout.left_out.total() else items
+        # An omitted item may have been half of a pair of call and output.
+        return repair_items(items)[0] if result.omitted.total() else items
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
-        """Encrypt a batch and append it, whole or not at all; never with a key that opens nothing there."""
+        """Encrypt a batch and append it: all of its items or none.
+
+        Raises `WrongKeyError` if the session has items and no key decrypts any of them.
+        """
         self._check_open()
         context = self._context(wrapper)
         if not self._has_fitting_key:
             await self._reader.check_key(**context)
             self._has_fitting_key = True
-        await self.wrapped.add_items(await self._reader.seal(items), **context)
+        await self.wrapped.add_items(await self._reader.encrypt(items), **context)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:
-        """Remove the newest item and return it, `None` if there is none. Expired ones on the way go too.
+        """Remove and return the newest item, or return `None` if there is none.
 
-        Where no key opens the newest item, or it is not encrypted, nothing is removed: `WrongKeyError`.
+        Expired items after it are removed too.
+
+        Raises `WrongKeyError` and removes nothing if no key decrypts the newest item, or if it is not
+        encrypted.
         """
         self._check_open()
         return await abilities.pop_item(self._reader, **self._context(wrapper))
 
     async def clear_session(self, *, wrapper: Any = None, **options: Any) -> None:
-        """Remove all items and the session itself, also what no key opens."""
+        """Remove all items and the session itself, also items that no key decrypts."""
         self._check_open()
         await self.wrapped.clear_session(**options, **self._context(wrapper))
 
     # --- what only encrypted sessions do ---
 
     async def rotate(self, *, include_plaintext: bool = False) -> int:
-        """Encrypt everything that any key opens with the first key, in one step, and say how much that was.
+        """Encrypt all items that a key decrypts with the first key, in one atomic step.
 
-        Items keep their age. What no key opens stays as it is, and so does what already has the first key and
-        the cipher of this session. With `include_plaintext`, items that are not encrypted are from now on.
+        Return how many changed.
+
+        Items keep their age. Items that no key decrypts stay unchanged, and so do items that already have the
+        first key and the cipher of this session. With `include_plaintext`, plain items are encrypted too.
         """
 
         def rotate(stored: list[Item]) -> tuple[changes.Revised, int]:
-            return changes.rotated(vault, self._reader.open_all(stored), include_plaintext)
+            return changes.rotate_history(vault, self._reader.decrypt_all(stored), include_plaintext)
 
         vault = self._reader.vault
         return await self._revise_counting(rotate)
 
     async def purge_expired(self) -> int:
-        """Delete what has expired, in one step, and say how many items that were."""
+        """Delete all expired items in one atomic step, and return how many."""
         self._check_open()
         if self.ttl is None:
             return 0
 
         def purge(stored: list[Item]) -> tuple[changes.Revised, int]:
-            return changes.purged(self._reader.open_all(stored), earliest(self.ttl))
+            return changes.purge_history(self._reader.decrypt_all(stored), readable_since(self.ttl))
 
         return await self._revise_counting(purge)
 
@@ -177,7 +189,7 @@ class EncryptedSession(Compactable):
 
         def change_stored(stored: list[Item]) -> changes.Revised:
             nonlocal count
-            revised, count = change(stored)  # it may be called again, after somebody came in between
+            revised, count = change(stored)  # called again if another writer changed the session meanwhile
             return revised
 
         await rewritable.revise_items(change_stored)
@@ -185,49 +197,52 @@ class EncryptedSession(Compactable):
 
     # --- abilities of the wrapped session ---
 
-    transform_items = Through(abilities.transform_items)
-    replace_items = Through(abilities.replace_items, needs="transform_items")
-    revise_items = Through(abilities.revise_items)
-    pop_checked = Through(abilities.pop_checked)
-    read_after = Through(abilities.read_after)
-    read_before = Through(abilities.read_before)
-    add_batch = Through(abilities.add_batch)
-    get_note = Through(abilities.get_note)
-    set_note = Through(abilities.set_note)
-    get_metadata = Through()
-    set_metadata = Through()
-    take_lease = Through()
-    drop_lease = Through()
-    ping = Through()
+    transform_items = TranslatedMethod(abilities.transform_items)
+    replace_items = TranslatedMethod(abilities.replace_items, needs="transform_items")
+    revise_items = TranslatedMethod(abilities.revise_items)
+    pop_checked = TranslatedMethod(abilities.pop_checked)
+    read_after = TranslatedMethod(abilities.read_after)
+    read_before = TranslatedMethod(abilities.read_before)
+    add_batch = TranslatedMethod(abilities.add_batch)
+    get_note = TranslatedMethod(abilities.get_note)
+    set_note = TranslatedMethod(abilities.set_note)
+    get_metadata = TranslatedMethod()
+    set_metadata = TranslatedMethod()
+    take_lease = TranslatedMethod()
+    drop_lease = TranslatedMethod()
+    ping = TranslatedMethod()
 
-    read_turns = Through(abilities.read_turns)
-    # The wrapped session's own would look for texts in envelopes.
-    get_conversation_turns = Through(abilities.get_conversation_turns, needs="read_turns")
-    find_turns_by_content = Through(abilities.find_turns_by_content, needs="read_turns")
-    create_branch_from_content = Through(abilities.create_branch_from_content, needs="read_turns")
-    diff_branches = Through(abilities.diff_branches)
-    current_branch = Through()
-    create_branch_from_turn = Through()
-    switch_to_branch = Through()
-    delete_branch = Through()
-    clear_branch = Through()
-    list_branches = Through()
-    get_conversation_by_turns = Through()
-    get_tool_usage = Through()
-    count_run = Through()
-    store_run_usage = Through()
-    get_session_usage = Through()
-    get_turn_usage = Through()
+    read_turns = TranslatedMethod(abilities.read_turns)
+    # The methods of the wrapped session would search for texts in envelopes.
+    get_conversation_turns = TranslatedMethod(abilities.get_conversation_turns, needs="read_turns")
+    find_turns_by_content = TranslatedMethod(abilities.find_turns_by_content, needs="read_turns")
+    create_branch_from_content = TranslatedMethod(abilities.create_branch_from_content, needs="read_turns")
+    diff_branches = TranslatedMethod(abilities.diff_branches)
+    current_branch = TranslatedMethod()
+    create_branch_from_turn = TranslatedMethod()
+    switch_to_branch = TranslatedMethod()
+    delete_branch = TranslatedMethod()
+    clear_branch = TranslatedMethod()
+    list_branches = TranslatedMethod()
+    get_conversation_by_turns = TranslatedMethod()
+    get_tool_usage = TranslatedMethod()
+    count_run = TranslatedMethod()
+    store_run_usage = TranslatedMethod()
+    get_session_usage = TranslatedMethod()
+    get_turn_usage = TranslatedMethod()
 
     @property
     def close(self) -> Callable[[], Any]:
-        """Close as the wrapped session does: at once, or to be awaited."""
+        """Close the wrapped session.
+
+        The result must be awaited if the wrapped session's `close()` is async.
+        """
         return partial(self._close, self.wrapped.close)  # type: ignore[attr-defined]
 
     def __getattr__(self, name: str) -> Any:
-        """A value of the wrapped session, such as its path or its model.
+        """Return a plain attribute of the wrapped session, such as its path or its model.
 
-        Its other methods are not passed on: one that takes contents would store them in clear.
+        Methods are not delegated here: a method that takes contents would store them in plain text.
         """
         is_internal = name.startswith("_") or name == "wrapped"
         value = _MISSING if is_internal else getattr(self.wrapped, name, _MISSING)
@@ -241,14 +256,14 @@ class EncryptedSession(Compactable):
 
 
 def check_max_scan_items(count: int | None) -> int | None:
-    """The bound of a read if it makes sense: at least one item, or `None` for no bound."""
+    """Return a valid limit for a read: at least one item, or `None` for no limit."""
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-        raise ValueError(f"max_scan_items must be positive or None, and it is {count!r}")
+        raise ValueError(f"max_scan_items must be positive or None, not {count!r}")
     return count
 
 
 def _check_wrappable(session: object) -> None:
-    """Refuse what is no session, and sessions whose store takes no envelopes, also within wrappers."""
+    """Raise `TypeError` for an object that is not a session, or whose store cannot store envelopes."""
     missing = [name for name in _METHODS if not callable(getattr(session, name, None))]
     if missing:
         raise TypeError(
@@ -258,8 +273,10 @@ def _check_wrappable(session: object) -> None:
     while inner is not None:
         if any(base.__name__ == _UNENCRYPTABLE for base in type(inner).__mro__):
             raise TypeError(
-                f"{_UNENCRYPTABLE} cannot be encrypted: OpenAI's Conversations store takes no envelopes"
+                f"{_UNENCRYPTABLE} cannot be encrypted: OpenAI's Conversations API does not store envelopes"
             )
         if getattr(type(inner), "shows_views", False):
-            raise TypeError("a strategy goes around the encryption: StrategySession(EncryptedSession(…), …)")
+            raise TypeError(
+                "wrap the encrypted session in the strategy: StrategySession(EncryptedSession(…), …)"
+            )
         inner = getattr(inner, "wrapped", None) or getattr(inner, "underlying_session", None)

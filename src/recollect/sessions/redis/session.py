@@ -64,7 +64,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     # --- the contract ---
 
     async def get_items(self, limit: int | None = None) -> Items:
-        """All items, oldest first; with a limit the newest of them."""
+        """Return all items, oldest first, or with a limit only the newest ones."""
         limit = self._effective_limit(limit)
         if limit == 0:
             return []
@@ -81,7 +81,10 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
             await self._add(encoded, "")
 
     async def pop_item(self) -> Any:
-        """Remove the newest item and return it, `None` if there is none. Corrupt ones on the way go too."""
+        """Remove and return the newest item, or return `None` if there is none.
+
+        Corrupt entries after it are removed too.
+        """
         if self._has_own_texts:
             return await pop_entry(self._handle, self._item_of_entry)
         while popped := await self._handle.write(lua.POP, self._handle.keys[:2]):
@@ -128,7 +131,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     # --- abilities ---
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
-        """Replace the history by what the pure function `change` makes of it; nobody comes in between.
+        """Replace the history by the result of the pure function `change`, in one atomic step.
 
         It is called again where somebody did.
         """
@@ -142,7 +145,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         await self.transform_items(lambda _: items)
 
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
-        """Change stored items where they stand; `None` removes one. Positions stay, corrupt entries too.
+        """Change stored items in place. `None` removes an item. Positions stay, corrupt entries too.
 
         `change` is called again where somebody came in between.
         """
@@ -150,7 +153,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         await revise_in_place(self._handle, change)
 
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
-        """Remove the newest item that `accept` takes, and those after it; nothing at all where it raises.
+        """Remove the newest item that `accept` accepts, and all items after it. If it raises, remove nothing.
 
         `accept` is called again where somebody came in between.
         """
@@ -158,7 +161,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         return await pop_checked(self._handle, accept)
 
     async def read_after(self, position: int, limit: int | None = None) -> list[PositionedItem]:
-        """The first `limit` items after a position (0: from the start), oldest first."""
+        """Return the first `limit` items after a position (0: from the start), oldest first."""
         self._refuse_own_texts("read_after")
         self._check_open()
         check_limit(limit)
@@ -167,7 +170,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         return (await self._handle.look("after", position, limit)).positioned()[:limit]
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
-        """The last `limit` items before a position (`None`: from the end), oldest first."""
+        """Return the last `limit` items before a position (`None`: from the end), oldest first."""
         self._refuse_own_texts("read_before")
         self._check_open()
         check_limit(limit)
@@ -177,41 +180,41 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         return (await self._handle.look(window, position or 0, limit)).positioned()[-limit:]
 
     async def add_batch(self, items: Items, batch_id: str) -> bool:
-        """Append a batch unless one of this id was appended within the last day."""
+        """Append a batch unless one with this id was appended within the last day."""
         self._check_open()
         check_text("batch_id", batch_id)
         return await self._add(await self._texts_of(items), f"id:{batch_id}")
 
     async def get_metadata(self) -> SessionMetadata:
-        """The metadata; empty where none was set."""
+        """Return the metadata, empty if none was set."""
         return decode_metadata(await self._handle.get_field("recollect:metadata"))
 
     async def set_metadata(self, metadata: SessionMetadata) -> None:
-        """Set the metadata, and make the session if it is not there."""
+        """Set the metadata, and create the session if it does not exist."""
         self._check_open()
         await self._handle.write(lua.DESCRIBE, self._handle.keys[:2], encode_metadata(metadata))
 
     async def get_note(self, key: str) -> Note | None:
-        """The note of this key, `None` where there is none."""
+        """Return the note with this key, or `None`."""
         self._refuse_own_texts("get_note")
         return decode_note(await self._handle.get_field(field_of(key)))
 
     async def set_note(self, key: str, data: Mapping[str, Any], version: int) -> bool:
-        """Set a note that still has this version (0: that is not there yet); `False` if it has another."""
+        """Set a note if it still has this version (0: it does not exist yet), else return `False`."""
         self._refuse_own_texts("set_note")
         self._check_open()
         arguments = (field_of(key), version, version + 1, encode_note(data))
         return bool(await self._handle.write(lua.SET_NOTE, self._handle.keys[:2], *arguments))
 
     async def take_lease(self, owner: str, seconds: float) -> bool:
-        """Take or extend the lease; `False` while another owner's runs."""
+        """Take or extend the lease. Return `False` while another owner holds it."""
         self._check_open()
         lasting = max(1, int(seconds * 1000))  # milliseconds
         keys = [self._handle.keys.lease]
         return bool(await self._handle.run(lua.TAKE_LEASE, keys, check_text("owner", owner), lasting))
 
     async def drop_lease(self, owner: str) -> None:
-        """Give the lease up, if it is this owner's."""
+        """Release the lease if this owner holds it."""
         self._check_open()
         await self._handle.run(lua.DROP_LEASE, [self._handle.keys.lease], check_text("owner", owner))
 
