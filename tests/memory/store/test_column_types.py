@@ -1,4 +1,4 @@
-"""Times and documents come back exactly, whatever the type of their column and the settings of a server."""
+"""Times and documents are read back exactly, for every column type and server setting."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Queries that look through much: they hold up nobody, and look through only so much."""
+"""Queries over many rows do not block the event loop, and scan a bounded number of rows."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Conversations that are opened, gone on with and closed, and their settings."""
+"""Opening, continuing and closing conversations, and their settings."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Content parts: texts are the content, and everything else is an attachment without its data."""
+"""Content parts: texts become the content, and every other part becomes an attachment without its data."""
 
 import base64
 import hashlib

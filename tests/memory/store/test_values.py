@@ -1,4 +1,4 @@
-"""Conversations and memories as values: what is given, and what is told."""
+"""Conversations and memories as values: accepted input, and their representation."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone

@@ -108,7 +108,7 @@ CONTENTS = Table(
         ("run_id",),
     ),
     partial=(PartialIndex("to_embed", ("tenant", "vector_model"), TOLD_ENTRIES),),
-    nearest=_INDEXED_DIMENSIONS,
+    vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
 EVIDENCE = Table(
@@ -135,7 +135,7 @@ TERMS = Table(
     ),
     key=("memory_id", "term", "position"),
     indexes=(("memory_id", "position"),),
-    by_key=True,
+    without_rowid=True,
 )
 
 CONVERSATIONS = Table(
@@ -182,7 +182,7 @@ MESSAGES = Table(
     unique=(("conversation_id", "message_id"),),
     indexes=(("memory_id",),),
     partial=(PartialIndex("to_embed", ("tenant", "vector_model"), SPOKEN_MESSAGES),),
-    nearest=_INDEXED_DIMENSIONS,
+    vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
 MESSAGE_ITEMS = Table(

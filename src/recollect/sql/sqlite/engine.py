@@ -93,10 +93,10 @@ class FileEngine:
         finally:
             self._writer.resume()
 
-    def need(self, needed: bool) -> bool:
+    def set_needed(self, needed: bool) -> bool:
         """Set whether any session uses the file: else it is closed soon. Returns whether it is open."""
         is_open = self._writer.is_running or self._fetcher.readers.is_used
-        self._writer.need(needed, linger=is_open)
+        self._writer.set_needed(needed, linger=is_open)
         return is_open
 
     def wake(self) -> None:
