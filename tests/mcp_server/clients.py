@@ -17,10 +17,10 @@ import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from recollect.mcp.access import Pinned, local_access
+from recollect.mcp.access import PinnedOwner, local_access
 from recollect.mcp.http_app import PATH, mcp_app
 from recollect.mcp.server import build_server
-from recollect.mcp.stores import Memories
+from recollect.mcp.stores import MemoryStores
 from recollect.server.settings import Settings, load_settings
 from recollect.server.transport.listener import address_of, listen
 
@@ -36,9 +36,11 @@ def settings_for(url: Path | str, **more: str) -> Settings:
 
 
 @asynccontextmanager
-async def client_of(memories: Memories, user_id: str = "ada", mode: str = "auto") -> AsyncIterator[Client]:
+async def client_of(
+    memories: MemoryStores, user_id: str = "ada", mode: str = "auto"
+) -> AsyncIterator[Client]:
     """A client of a server in this process."""
-    access = local_access(Pinned(user_id))
+    access = local_access(PinnedOwner(user_id))
     async with Client(build_server(memories, lambda _: access), mode=mode) as client:
         yield client
 
@@ -78,7 +80,7 @@ def http_server(url: Path | str, *arguments: str, **more: str) -> Iterator[str]:
 
 
 @contextmanager
-def http_server_here(settings: Settings, pinned: Pinned | None = None) -> Iterator[str]:
+def http_server_here(settings: Settings, pinned: PinnedOwner | None = None) -> Iterator[str]:
     """The same application on a free port, in a thread of this process."""
     with listen("127.0.0.1", 0) as listener:
         app = mcp_app(settings, pinned)

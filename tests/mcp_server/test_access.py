@@ -2,14 +2,16 @@
 
 import pytest
 
-from recollect.mcp.access import Pinned, access_of, local_access
+from recollect.mcp.access import PinnedOwner, access_of, local_access
 from recollect.server.access.authentication import Caller
 from recollect.server.problems import Problem
 
 CALLER = Caller("acme", "write", "k")
 
 
-def owner(pinned: Pinned, user: list[str] | None = None, agent: list[str] | None = None) -> tuple[str, str]:
+def owner(
+    pinned: PinnedOwner, user: list[str] | None = None, agent: list[str] | None = None
+) -> tuple[str, str]:
     headers = {"recollect-user": user or [], "recollect-agent": agent or []}
     access = access_of(CALLER, headers, pinned)
     assert access.caller is CALLER
@@ -17,17 +19,17 @@ def owner(pinned: Pinned, user: list[str] | None = None, agent: list[str] | None
 
 
 def test_headers_name_the_user_and_the_agent() -> None:
-    assert owner(Pinned(), ["ada"]) == ("assistant", "ada")
-    assert owner(Pinned(), ["ada"], ["helper"]) == ("helper", "ada")
-    assert owner(Pinned(), ["%E7%BE%8E%20100%25"]) == ("assistant", "美 100%")
+    assert owner(PinnedOwner(), ["ada"]) == ("assistant", "ada")
+    assert owner(PinnedOwner(), ["ada"], ["helper"]) == ("helper", "ada")
+    assert owner(PinnedOwner(), ["%E7%BE%8E%20100%25"]) == ("assistant", "美 100%")
 
 
 def test_what_the_server_was_started_with_holds() -> None:
-    assert owner(Pinned("ada")) == ("assistant", "ada")
-    assert owner(Pinned("ada", "helper"), ["ada"], ["helper"]) == ("helper", "ada")
+    assert owner(PinnedOwner("ada")) == ("assistant", "ada")
+    assert owner(PinnedOwner("ada", "helper"), ["ada"], ["helper"]) == ("helper", "ada")
     for headers in (["bob"], None), (["ada"], ["other"]):
         with pytest.raises(Problem, match="started for another") as caught:
-            owner(Pinned("ada", "helper"), *headers)
+            owner(PinnedOwner("ada", "helper"), *headers)
         assert caught.value.status == 403
 
 
@@ -36,13 +38,13 @@ def test_what_the_server_was_started_with_holds() -> None:
 )
 def test_without_one_user_nothing_is_let_in(values: list[str]) -> None:
     with pytest.raises(Problem, match="Recollect-User") as caught:
-        owner(Pinned(), values)
+        owner(PinnedOwner(), values)
     assert caught.value.status == 422
 
 
 def test_over_standard_input_the_user_must_be_said() -> None:
-    assert local_access(Pinned("ada"), "acme").caller == Caller("acme", "admin", None)
-    with pytest.raises(ValueError, match="--user NAME, or RECOLLECT_USER"):
-        local_access(Pinned())
+    assert local_access(PinnedOwner("ada"), "acme").caller == Caller("acme", "admin", None)
+    with pytest.raises(ValueError, match="--user NAME, or set RECOLLECT_USER"):
+        local_access(PinnedOwner())
     with pytest.raises(ValueError, match="--user must not be empty"):
-        Pinned("")
+        PinnedOwner("")

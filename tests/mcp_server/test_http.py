@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from recollect import MemoryStore
-from recollect.mcp.access import Pinned
+from recollect.mcp.access import PinnedOwner
 from recollect.server.access.keys import KeyStore
 from recollect.testing.contract import in_event_loop
 
@@ -169,7 +169,7 @@ def test_a_client_that_hangs_up_in_the_middle_harms_nobody(opened: Running) -> N
 
 
 def test_a_server_for_one_user_serves_no_other(tmp_path: Path) -> None:
-    with http_server_here(settings_for(tmp_path / "memory.db"), Pinned("ada")) as address:
+    with http_server_here(settings_for(tmp_path / "memory.db"), PinnedOwner("ada")) as address:
         assert post(address).status_code == 200
         assert post(address, **{"Recollect-User": "ada"}).status_code == 200
         answer = post(address, **{"Recollect-User": "bob"})
@@ -200,7 +200,7 @@ async def test_a_key_that_may_read_is_shown_and_may_use_only_what_reads(
         assert await recalled(client, "kind") == "Nothing is remembered about that."
     assert tools == ["recall", "why", "list"]
     assert result.is_error
-    assert "the key of this client may not remember: it lacks the scope write" in words_of(result)
+    assert "the key of this client lacks the scope write, which remember needs" in words_of(result)
 
 
 @pytest.mark.parametrize("kind", ["none", "revoked", "wrong", "not ours"])

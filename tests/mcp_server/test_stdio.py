@@ -126,12 +126,12 @@ def test_a_client_that_goes_away_in_the_middle_leaves_nothing_behind(tmp_path: P
 
 
 WRONG = [
-    ((), "say whose memory it is: --user NAME, or RECOLLECT_USER"),
+    ((), "the user is missing: give --user NAME, or set RECOLLECT_USER"),
     (("--user", ""), "--user must not be empty"),
     (("--user", "ada", "--port", "80"), "--host and --port need --http"),
     (("--http", "--tenant", "acme"), "--tenant cannot be used with --http"),
-    (("--http", "--host", "0.0.0.0"), "there are no keys, so the server cannot listen on 0.0.0.0"),
-    (("--http", "--host", "no.such.host.invalid"), "there are no keys, so the server cannot listen on"),
+    (("--http", "--host", "0.0.0.0"), "no API keys configured, so the server cannot listen on 0.0.0.0"),
+    (("--http", "--host", "no.such.host.invalid"), "no API keys configured, so the server cannot listen on"),
     (("--user", "ada", "--config", "/no/such/file"), "the configuration /no/such/file cannot be read"),
 ]
 

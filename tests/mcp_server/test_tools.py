@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from recollect import MemoryStore
-from recollect.mcp.stores import Memories
+from recollect.mcp.stores import MemoryStores
 from recollect.mcp.tools import TOOLS
 from recollect.server.database.schema import AUDIT_LOG
 from recollect.testing.contract import in_event_loop
@@ -27,8 +27,8 @@ INJECTION = (
 
 
 @asynccontextmanager
-async def memories_in(folder: Path, **more: str) -> AsyncIterator[Memories]:
-    async with Memories(settings_for(folder / "memory.db", **more)) as memories:
+async def memories_in(folder: Path, **more: str) -> AsyncIterator[MemoryStores]:
+    async with MemoryStores(settings_for(folder / "memory.db", **more)) as memories:
         yield memories
 
 
@@ -84,7 +84,7 @@ async def test_what_is_remembered_is_recalled_explained_listed_and_forgotten(
         assert found["score"] == pytest.approx(sum(found["parts"].values()))
         assert entry_id in words_of(await client.call_tool("list", {}))
         why = await client.call_tool("why", {"entry_id": entry_id})
-        assert "No message is its evidence" in words_of(why)
+        assert "It has no messages as evidence" in words_of(why)
         forgotten = await client.call_tool("forget", {"entry_id": entry_id})
         assert forgotten.structured_content == {"entry_id": entry_id, "removed": 1}
         assert await recalled(client, "Where does the user live?") == "Nothing is remembered about that."
@@ -146,7 +146,7 @@ async def test_an_event_keeps_its_date(tmp_path: Path) -> None:
 @in_event_loop
 async def test_a_long_list_is_told_part_by_part(tmp_path: Path) -> None:
     async with memories_in(tmp_path) as memories, client_of(memories) as client:
-        store = memories.of("default")
+        store = memories.for_tenant("default")
         made = [
             (await store.add_entry("assistant", "ada", "profile", f"Fact number {number}.")).content_id
             for number in range(7)
@@ -185,7 +185,7 @@ async def test_what_memory_says_is_marked_as_data_wherever_it_is_told(tmp_path: 
 @in_event_loop
 async def test_long_texts_in_memory_are_shortened(tmp_path: Path) -> None:
     async with memories_in(tmp_path) as memories, client_of(memories) as client:
-        store = memories.of("default")
+        store = memories.for_tenant("default")
         for number in range(51):
             await store.add_entry("assistant", "ada", "mind", f"Thought {number}: " + "许" * 1000)
         listed = await client.call_tool("list", {"limit": 50})
@@ -219,11 +219,15 @@ BAD = {
     "an empty query": ("recall", {"query": ""}, "query: String should have at least 1 character"),
     "a query too long": ("recall", {"query": "why " * 300}, "at most 1000 characters"),
     "too many": ("recall", {"query": "a", "limit": 1000}, "limit: Input should be less than or equal to 20"),
-    "no id": ("forget", {"entry_id": "all of them'; --"}, "entry_id must be an id such as"),
-    "an unknown id": ("forget", {"entry_id": str(uuid.uuid4())}, "nothing with this entry_id is remembered"),
-    "why unknown": ("why", {"entry_id": str(uuid.uuid4())}, "nothing with this entry_id is remembered"),
+    "no id": ("forget", {"entry_id": "all of them'; --"}, "entry_id must be an id from recall or list"),
+    "an unknown id": ("forget", {"entry_id": str(uuid.uuid4())}, "there is no entry with this entry_id"),
+    "why unknown": ("why", {"entry_id": str(uuid.uuid4())}, "there is no entry with this entry_id"),
     "after nothing": ("list", {"after": -1}, "after: Input should be greater than or equal to 0"),
-    "no such tool": ("erase", {}, "there is no tool of this name, only remember, recall, forget, why, list"),
+    "no such tool": (
+        "erase",
+        {},
+        "there is no tool with this name; the tools are remember, recall, forget, why, list",
+    ),
 }
 
 
@@ -234,7 +238,7 @@ async def test_what_is_wrong_is_told_to_the_model_in_words(tmp_path: Path, kind:
     async with memories_in(tmp_path) as memories, client_of(memories) as client:
         await remember(client, "The user has a cat.")
         result = await client.call_tool(name, given)
-        left = await memories.of("default").list_entries("assistant", "ada")
+        left = await memories.for_tenant("default").list_entries("assistant", "ada")
     assert result.is_error
     assert words in words_of(result)
     assert words_of(result).startswith("Nothing was done: ")
@@ -251,9 +255,9 @@ async def test_what_is_remembered_about_another_user_is_not_there(tmp_path: Path
             for name in ("why", "forget"):
                 result = await client.call_tool(name, {"entry_id": entry_id})
                 assert result.is_error
-                assert "nothing with this entry_id" in words_of(result)
+                assert "there is no entry with this entry_id" in words_of(result)
             assert await recalled(client, "Lisbon") == "Nothing is remembered about that."
-        assert await memories.of("default").get_entry(entry_id) is not None
+        assert await memories.for_tenant("default").get_entry(entry_id) is not None
 
 
 @in_event_loop
@@ -264,8 +268,8 @@ async def test_a_fault_of_memory_is_told_without_its_words(
         await memories._store.aclose()
         result = await client.call_tool("recall", {"query": "my-secret-question"})
     assert result.is_error
-    assert words_of(result) == "Memory is not available at the moment. Go on without it."
-    assert "a call failed" in caplog.text
+    assert words_of(result) == "Memory is currently unavailable. Continue without it."
+    assert "tool call failed unexpectedly" in caplog.text
     assert "my-secret-question" not in caplog.text
     assert "Traceback" not in caplog.text
 
@@ -277,7 +281,7 @@ async def test_what_is_remembered_gets_its_vector_where_no_worker_runs(tmp_path:
         await remember(client, "The user makes ceramics on Tuesdays.")
         await remember(client, "The user has two cats.")
         await memories._embedding
-        assert await memories.of("default").embed_pending() == 0, "none is left without one"
+        assert await memories.for_tenant("default").embed_pending() == 0, "none is left without one"
 
 
 @in_event_loop
@@ -303,7 +307,7 @@ async def test_a_change_that_the_audit_log_fails_to_take_is_told_as_done(
             database.execute(f"DROP TABLE {AUDIT_LOG.name}")
         entry_id = await remember(client, "The user has two cats.")
         assert "two cats" in await recalled(client, "cats")
-    assert f"mcp.remember of entry {entry_id} is not in the audit log" in caplog.text
+    assert f"audit log entry missing: mcp.remember of entry {entry_id}" in caplog.text
     assert "two cats" not in caplog.text
 
 
@@ -349,6 +353,6 @@ async def test_embedding_goes_on_after_an_error_that_nobody_expected(
         await asyncio.wait([memories._embedding])
         await remember(client, "The user has two cats.")
         await memories._embedding
-        assert await memories.of("default").embed_pending() == 0, "none is left without one"
-    assert "what was remembered has no vector yet (ZeroDivisionError)" in caplog.text
+        assert await memories.for_tenant("default").embed_pending() == 0, "none is left without one"
+    assert "new entries could not be embedded yet (ZeroDivisionError)" in caplog.text
     assert "ceramics" not in caplog.text

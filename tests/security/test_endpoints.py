@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from pydantic import BaseModel
 
 from recollect.server import routes, schemas
-from recollect.server.schemas.base import Asked, Filters
+from recollect.server.schemas.base import QueryParameters, RequestBody
 
 PLACES = re.compile("url|uri|endpoint|host|callback|webhook|proxy|(?<!pro)file|path", re.IGNORECASE)
 
@@ -24,7 +24,10 @@ def test_no_request_names_a_place_to_connect_to_or_a_file() -> None:
         for module in iter_modules(package.__path__):
             import_module(f"{package.__name__}.{module.name}")
     names = {
-        name for base in (Asked, Filters) for model in requests_below(base) for name in model.model_fields
+        name
+        for base in (RequestBody, QueryParameters)
+        for model in requests_below(base)
+        for name in model.model_fields
     }
     assert {"agent_id", "messages", "memory_strategy", "query", "cursor", "mode"} <= names
     assert {name for name in names if PLACES.search(name)} == set()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import ConnectionLostError, InvalidTypeError, InvalidValueError, TransientError
-from recollect.server.database.claims import Kept, decide
+from recollect.server.database.claims import ClaimRow, decide
 from recollect.server.idempotency import Idempotency, Ids, check_key
 from recollect.server.problems import Problem
 from recollect.testing.contract import in_event_loop
@@ -205,7 +205,7 @@ async def test_who_lost_a_claim_changes_nothing_any_more(
         await store.finish(late, {"conversation_id": "of the late one"})
         await store.give_up(late, nothing_made=True)
         assert await store.once("acme", PLACE, "key", b"{}", Maker()) == (made, True)
-    assert "another has taken it over" in caplog.text
+    assert "idempotency claim lost to another request" in caplog.text
 
 
 @in_event_loop
@@ -217,7 +217,7 @@ async def test_a_claim_is_renewed_while_the_request_runs(shared_place: Place) ->
             query = "SELECT leased_until FROM idempotency_keys WHERE request_key = ?1"
             return await store._fetch(query, (claim.request_key,), lambda rows: float(rows[0][0]))
 
-        async with store.held(claim):
+        async with store.hold(claim):
             first = latest = await leased_until()
             async with asyncio.timeout(30):
                 while latest <= first:
@@ -319,16 +319,16 @@ def test_ids_are_uuids_the_same_for_the_same_seed_and_thing() -> None:
 @pytest.mark.parametrize(
     ("kept", "decision"),
     [
-        (Kept("mine", "s", None, True, False), "in_progress"),
-        (Kept("mine", "s", None, False, False), "take_over"),
-        (Kept("mine", "s", "{}", False, False), "replay"),
-        (Kept("mine", "s", "{}", True, False), "replay"),
-        (Kept("others", "s", None, True, False), "reused"),
-        (Kept("others", "s", "{}", False, False), "reused"),
-        (Kept("others", "s", "{}", False, True), "new"),
-        (Kept("mine", "s", "{}", False, True), "new"),
-        (Kept("mine", "s", None, True, True), "new"),
+        (ClaimRow("mine", "s", None, True, False), "in_progress"),
+        (ClaimRow("mine", "s", None, False, False), "take_over"),
+        (ClaimRow("mine", "s", "{}", False, False), "replay"),
+        (ClaimRow("mine", "s", "{}", True, False), "replay"),
+        (ClaimRow("others", "s", None, True, False), "reused"),
+        (ClaimRow("others", "s", "{}", False, False), "reused"),
+        (ClaimRow("others", "s", "{}", False, True), "new"),
+        (ClaimRow("mine", "s", "{}", False, True), "new"),
+        (ClaimRow("mine", "s", None, True, True), "new"),
     ],
 )
-def test_what_a_request_may_do_is_decided_by_what_is_kept(kept: Kept, decision: str) -> None:
+def test_what_a_request_may_do_is_decided_by_what_is_kept(kept: ClaimRow, decision: str) -> None:
     assert decide(kept, "mine") == decision

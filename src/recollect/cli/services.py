@@ -235,9 +235,9 @@ def run_mcp(options: argparse.Namespace) -> int:
 
 
 async def _serve_stdio(options: argparse.Namespace) -> None:
-    from ..mcp.access import Pinned, local_access
+    from ..mcp.access import PinnedOwner, local_access
 
-    access = local_access(Pinned(*_owner(options)), options.tenant or _DEFAULT_TENANT)
+    access = local_access(PinnedOwner(*_owner(options)), options.tenant or _DEFAULT_TENANT)
     settings = _settings(options)
     from ..mcp.runner import run_stdio  # slow to import; wrong options are reported without it
 
@@ -245,9 +245,9 @@ async def _serve_stdio(options: argparse.Namespace) -> None:
 
 
 async def _serve_http(options: argparse.Namespace) -> None:
-    from ..mcp.access import Pinned
+    from ..mcp.access import PinnedOwner
 
-    pinned, settings = Pinned(*_owner(options)), _settings(options)
+    pinned, settings = PinnedOwner(*_owner(options)), _settings(options)
     from ..mcp.runner import run_http
 
     port = _DEFAULT_PORT if options.port is None else options.port

@@ -5,12 +5,12 @@ from typing import Any
 
 from ..extras import require_extra
 
-_HOMES = {"build_server": ".server", "mcp_app": ".http_app"}
+_MODULES = {"build_server": ".server", "mcp_app": ".http_app"}
 
 
 def __getattr__(name: str) -> Any:
-    """What the package offers, loaded when it is first used: the protocol's own package is heavy."""
-    if name not in _HOMES:
+    """Load a public name at its first use: the `mcp` package is slow to import."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_extra("mcp", "mcp", f"{__name__}.{name}")
-    return getattr(import_module(_HOMES[name], __name__), name)
+    return getattr(import_module(_MODULES[name], __name__), name)

@@ -1,4 +1,4 @@
-"""What a model may give to a tool: bounded, and told in words where it is wrong."""
+"""The arguments of tools, with limits and error messages for models."""
 
 from typing import Annotated, TypeAlias
 
@@ -9,12 +9,12 @@ from ..memory.entry import ContentType
 from ..memory.times import read_date
 from ..text_checks import check_text
 
-LONGEST_TEXT = 1000  # characters of what is remembered at once, or asked for
-MOST_LISTED = 50
-MOST_RECALLED = 20
+MAX_TEXT_LENGTH = 1000  # characters of a statement or a query
+MAX_LISTED = 50
+MAX_RECALLED = 20
 
-_LAST = 2**53  # the largest whole number that every JSON holds exactly
-_LONGEST_NAME = 40  # characters of the name of an argument that nobody knows
+_MAX_INTEGER = 2**53  # the largest integer that every JSON parser reads exactly
+_MAX_NAME_LENGTH = 40  # characters of an unknown argument in an error message
 
 
 def _storable(text: str) -> str:
@@ -27,7 +27,7 @@ def _date(text: str | None) -> str | None:
 
 _Words: TypeAlias = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TEXT),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_LENGTH),
     AfterValidator(_storable),
 ]
 _EntryId: TypeAlias = Annotated[
@@ -44,8 +44,8 @@ class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class Remember(_Arguments):
-    """What `remember` is given."""
+class RememberArguments(_Arguments):
+    """The arguments of `remember`."""
 
     text: _Words = Field(
         description='One statement about the user in the third person, such as "The user lives in Lisbon."'
@@ -56,44 +56,44 @@ class Remember(_Arguments):
     )
 
 
-class Recall(_Arguments):
-    """What `recall` is given."""
+class RecallArguments(_Arguments):
+    """The arguments of `recall`."""
 
-    query: _Words = Field(description="What to look for, as a question or a few words.")
-    limit: int = Field(default=10, ge=1, le=MOST_RECALLED, description="Most entries, and most messages.")
-
-
-class EntryGiven(_Arguments):
-    """What `forget` and `why` are given."""
-
-    entry_id: _EntryId = Field(description="The id of the entry, as recall and list tell it.")
+    query: _Words = Field(description="A question or a few keywords.")
+    limit: int = Field(
+        default=10, ge=1, le=MAX_RECALLED, description="The most entries, and the most messages."
+    )
 
 
-class Listing(_Arguments):
-    """What `list` is given."""
+class EntryArguments(_Arguments):
+    """The arguments of `forget` and `why`."""
+
+    entry_id: _EntryId = Field(description="The id of the entry, as returned by recall and list.")
+
+
+class ListArguments(_Arguments):
+    """The arguments of `list`."""
 
     kind: ContentType | None = Field(default=None, description=f"Only entries of this kind. {_KINDS}")
     after: int | None = Field(
         default=None,
         ge=0,
-        le=_LAST,
-        description="To go on with a list: the next_after that the part before told.",
+        le=_MAX_INTEGER,
+        description="To continue a list: the next_after of the previous part.",
     )
-    limit: int = Field(default=20, ge=1, le=MOST_LISTED, description="Most entries.")
+    limit: int = Field(default=20, ge=1, le=MAX_LISTED, description="The most entries.")
 
 
-def tell_faults(error: ValidationError) -> str:
-    """What is wrong with the arguments of a call, without what they were."""
-    faults = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(dict.fromkeys(map(_tell, faults)))
+def describe_errors(error: ValidationError) -> str:
+    """The invalid arguments of a call and the reasons, without their values."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(dict.fromkeys(map(_describe, errors)))
 
 
-def _tell(fault: ErrorDetails) -> str:
-    name = str(fault["loc"][0])[:_LONGEST_NAME] if fault["loc"] else "the arguments"
-    if fault["type"] == "extra_forbidden":
+def _describe(error: ErrorDetails) -> str:
+    name = str(error["loc"][0])[:_MAX_NAME_LENGTH] if error["loc"] else "the arguments"
+    if error["type"] == "extra_forbidden":
         return f"there is no argument {name!a}"
-    if fault["type"] == "string_pattern_mismatch":
-        return (
-            f"{name} must be an id such as 1979ef71-cfde-470f-8d21-e398915e2195, as recall and list tell it"
-        )
-    return f"{name}: {fault['msg'].removeprefix('Value error, ')}"
+    if error["type"] == "string_pattern_mismatch":
+        return f"{name} must be an id from recall or list, such as 1979ef71-cfde-470f-8d21-e398915e2195"
+    return f"{name}: {error['msg'].removeprefix('Value error, ')}"

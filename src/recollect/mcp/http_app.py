@@ -1,7 +1,7 @@
-"""The server over streamable HTTP: every request says by its key and headers whose memory it is about.
+"""The MCP server over streamable HTTP. The key and the headers of each request select the memory.
 
-Nothing is kept between two requests, so that there is no session which another could take over, and several
-instances can serve the same clients.
+The server is stateless: there is no session that another client could take over, and several instances can
+serve the same clients.
 """
 
 import json
@@ -24,45 +24,45 @@ from ..server.access.limits import RateLimiter
 from ..server.problems import MEDIA_TYPE, Problem
 from ..server.settings import Settings
 from ..server.transport.listener import is_loopback
-from .access import AGENT_HEADER, USER_HEADER, Access, Pinned, access_of
+from .access import AGENT_HEADER, USER_HEADER, Access, PinnedOwner, access_of
 from .server import Context, build_server
-from .stores import Memories
+from .stores import MemoryStores
 
 PATH = "/mcp"
 
-_LARGEST_BODY = 256 * 1024  # bytes: no tool takes more than a few thousand characters
+_MAX_BODY = 256 * 1024  # bytes: no tool takes more than a few thousand characters
 _ACCESS = "recollect_access"
-_DOWN = Problem("storage_unavailable", "the database does not answer", headers={"Retry-After": "1"})
+_UNAVAILABLE = Problem("storage_unavailable", "The database is unavailable.", headers={"Retry-After": "1"})
 
 
-def mcp_app(settings: Settings, pinned: Pinned | None = None, *, host: str = "127.0.0.1") -> Starlette:
-    """An ASGI application that serves MCP at `/mcp`; `host` is the address that it is reached at.
+def mcp_app(settings: Settings, pinned: PinnedOwner | None = None, *, host: str = "127.0.0.1") -> Starlette:
+    """An ASGI application that serves MCP at `/mcp`. `host` is the address on which it listens.
 
-    Where no key was made it serves the tenant `default` to everybody who reaches it.
+    Until the first key is created, it serves the tenant `default` to every client that reaches it.
     """
-    memories = Memories(settings)
+    stores = MemoryStores(settings)
     keys = KeyStore(settings.database.url, **settings.database.options())
     manager = StreamableHTTPSessionManager(
-        build_server(memories, _access_of_request),
+        build_server(stores, _access_of_request),
         json_response=True,
         stateless=True,
         security_settings=_security(host),
-        max_request_body_size=_LARGEST_BODY,
+        max_request_body_size=_MAX_BODY,
     )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with memories, keys, manager.run():
+        async with stores, keys, manager.run():
             yield
 
-    gate = Gate(manager.asgi_app, settings, keys, pinned or Pinned())
+    gate = Gate(manager.asgi_app, settings, keys, pinned or PinnedOwner())
     return Starlette(routes=[Route(PATH, gate)], lifespan=lifespan)
 
 
 class Gate:
-    """What a request passes before anything of it is read: who sends it, how often, and for whom."""
+    """Checks that every request passes before its body is read: key, rate and owner."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, keys: KeyStore, pinned: Pinned) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, keys: KeyStore, pinned: PinnedOwner) -> None:
         self._app = app
         self._settings = settings
         self._keys = keys
@@ -70,23 +70,23 @@ class Gate:
         self._rates = RateLimiter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or have it answered."""
+        """Refuse a request, or pass it on."""
         try:
-            scope.setdefault("state", {})[_ACCESS] = await self._let_in(scope)
+            scope.setdefault("state", {})[_ACCESS] = await self._check(scope)
         except Problem as problem:
-            await _answer(problem)(scope, receive, send)
+            await _problem_response(problem)(scope, receive, send)
         except (RecollectError, OSError):
-            await _answer(_DOWN)(scope, receive, send)
+            await _problem_response(_UNAVAILABLE)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _let_in(self, scope: Scope) -> Access:
+    async def _check(self, scope: Scope) -> Access:
         headers = Headers(scope=scope)
         caller = await authenticate(self._keys, headers.get("authorization"))
         self._check_rate(caller)
         if scope["method"] != "POST":
-            # This server sends nothing of its own accord, and has no session that could be ended.
-            raise Problem("method_not_allowed", "send requests by POST", headers={"Allow": "POST"})
+            # The server sends no messages of its own, and has no session to end.
+            raise Problem("method_not_allowed", "Send requests with POST.", headers={"Allow": "POST"})
         named = {name.lower(): headers.getlist(name) for name in (USER_HEADER, AGENT_HEADER)}
         return access_of(caller, named, self._pinned)
 
@@ -95,7 +95,9 @@ class Gate:
         wait = 0.0 if per_minute is None else self._rates.take(caller.tenant, per_minute)
         if wait > 0:
             headers = {"Retry-After": str(math.ceil(wait))}
-            raise Problem("rate_limited", f"at most {per_minute} requests in a minute", headers=headers)
+            raise Problem(
+                "rate_limited", f"At most {per_minute} requests per minute are allowed.", headers=headers
+            )
 
 
 def _access_of_request(context: Context) -> Access:
@@ -105,9 +107,9 @@ def _access_of_request(context: Context) -> Access:
 
 
 def _security(host: str) -> TransportSecuritySettings:
-    """Keeps web pages that a browser on this machine shows from reaching a server that needs no key."""
+    """Protection against DNS rebinding: web pages must not reach a server that needs no key."""
     if not is_loopback(host):
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)  # there, keys are needed
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)  # keys are required there
     names = [*dict.fromkeys(("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host))]
     hosts = [form for name in names for form in (name, f"{name}:*")]
     return TransportSecuritySettings(
@@ -115,6 +117,6 @@ def _security(host: str) -> TransportSecuritySettings:
     )
 
 
-def _answer(problem: Problem) -> Response:
-    told = json.dumps(problem.document())
-    return Response(told, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+def _problem_response(problem: Problem) -> Response:
+    body = json.dumps(problem.document())
+    return Response(body, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)

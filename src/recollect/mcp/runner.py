@@ -1,4 +1,4 @@
-"""Running the server until its client goes away, or a signal comes. Logs go to standard error."""
+"""Run the MCP server over standard input and output, or over HTTP. Logs go to standard error."""
 
 import logging
 import os
@@ -13,48 +13,48 @@ from mcp.server.stdio import stdio_server
 from ..migrations import check_revision
 from ..server.access.keys import KeyStore
 from ..server.settings import Settings
-from ..server.transport.listener import ListenError, address_of, is_loopback, listen
-from .access import Access, Pinned
+from ..server.transport.listener import NO_KEYS, ListenError, address_of, is_loopback, listen
+from .access import Access, PinnedOwner
 from .http_app import PATH, mcp_app
 from .server import build_server
-from .stores import Memories
+from .stores import MemoryStores
 
-_GRACE = 10  # seconds that running requests get when the server ends
+_GRACE = 10  # seconds for running requests at shutdown
 
 
 async def run_stdio(settings: Settings, access: Access) -> None:
-    """Serve the client that has started this process."""
+    """Serve the client that started this process, until its input ends."""
     _log_to_stderr(settings.logging.level)
-    # A line of input is waited for in a thread that nothing can wake, so a signal ends the process as it is.
-    # Nothing is lost by that which was acknowledged.
+    # A thread blocks on reading a line and cannot be woken, so a signal kills the process. Nothing that was
+    # acknowledged is lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    await _check(settings)
+    await _check_schema(settings)
     await serve_stdio(settings, access)
 
 
-async def run_http(settings: Settings, pinned: Pinned, host: str, port: int) -> None:
-    """Serve all who reach an address, and have a key if there are any."""
+async def run_http(settings: Settings, pinned: PinnedOwner, host: str, port: int) -> None:
+    """Serve HTTP clients on an address until a signal. If there are keys, clients need one."""
     _log_to_stderr(settings.logging.level)
-    await _check(settings)
-    await _refuse_to_be_open(settings, host)
+    await _check_schema(settings)
+    await _check_keys(settings, host)
     with listen(host, port) as listener:
         app = mcp_app(settings, pinned, host=host)
-        server = _Server(_configured(app))
-        _say(f"Recollect's MCP server listens on {address_of(listener)}{PATH}")
+        server = _Server(_uvicorn_config(app))
+        _print(f"Recollect's MCP server listens on {address_of(listener)}{PATH}")
         await server.serve([listener])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which ends in order at the first signal, and at once at the second."""
+    """uvicorn's server: the first signal stops it gracefully, the second one at once."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's own name
-        """Stop; if that has been asked for before, at once."""
+        """Stop gracefully; at a second signal, exit at once."""
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
 
 
-def _configured(app: Any) -> uvicorn.Config:
+def _uvicorn_config(app: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         ws="none",
@@ -67,32 +67,32 @@ def _configured(app: Any) -> uvicorn.Config:
     )
 
 
-async def _check(settings: Settings) -> None:
+async def _check_schema(settings: Settings) -> None:
     if not settings.database.create_tables:
         await check_revision(settings.database.url)
 
 
-async def _refuse_to_be_open(settings: Settings, host: str) -> None:
-    """Without keys anybody who reaches the server may do anything, so only this machine may reach it."""
+async def _check_keys(settings: Settings, host: str) -> None:
+    """Refuse to listen beyond loopback without keys: anybody who reaches the server could do anything."""
     async with KeyStore(settings.database.url, **settings.database.options()) as keys:
         if await keys.any():
             return
     if not is_loopback(host):
         raise ListenError(
-            f"there are no keys, so the server cannot listen on {host}: make one with `recollect keys create`"
-            " --tenant NAME --scope write, or listen on 127.0.0.1"
+            f"no API keys configured, so the server cannot listen on {host}: create one with"
+            " `recollect keys create --tenant NAME --scope write`, or listen on 127.0.0.1"
         )
-    _say("No keys: open to everybody on this machine. `recollect keys create` closes it.")
+    _print(NO_KEYS)
 
 
-# --- what is said ---
+# --- output ---
 
 
 class _WithoutContents(logging.Formatter):
-    """Tells of an error what it is, and not its words or its stack, which may quote what users said."""
+    """Logs only the type of an error: its message and stack may quote contents."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's own name
-        """The name of the error."""
+        """The name of the exception class."""
         return f"({ei[0].__name__})"
 
 
@@ -100,12 +100,12 @@ def _log_to_stderr(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_WithoutContents("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler])
-    # Below that, the package writes down what is sent.
+    # At lower levels, the package logs the messages of the protocol.
     logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 # --- standard input and output ---
@@ -114,12 +114,12 @@ _log = logging.getLogger(__name__)
 
 
 async def serve_stdio(settings: Settings, access: Access) -> None:
-    """Serve the client at the other end until it goes away."""
-    async with Memories(settings, access.caller.tenant) as memories:
-        await memories.of(access.caller.tenant).coverage()  # what is wrong with the database is told now
-        server = build_server(memories, lambda _: access)
+    """Serve the client on standard input and output. Standard output carries only the protocol."""
+    async with MemoryStores(settings, access.caller.tenant) as stores:
+        await stores.for_tenant(access.caller.tenant).coverage()  # fails now if the database is unusable
+        server = build_server(stores, lambda _: access)
         try:
             async with stdio_server() as (received, sent):
                 await server.run(received, sent, server.create_initialization_options())
         except* (BrokenPipeError, ConnectionError):
-            _log.info("the client is gone")
+            _log.info("client disconnected")

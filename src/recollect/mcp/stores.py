@@ -1,4 +1,4 @@
-"""The memories on one database, opened and closed together."""
+"""The stores and the audit log of the MCP server, opened and closed together."""
 
 import asyncio
 import logging
@@ -13,10 +13,10 @@ from ..server.settings import Settings
 _log = logging.getLogger(__name__)
 
 
-class Memories:
-    """The stores of all tenants, or of one. They learn from no conversation: that is the service's work.
+class MemoryStores:
+    """The stores of all tenants, or of one. They run no workers: learning is the task of the service.
 
-    What is remembered here gets its vector here, so that it is found by meaning also where no worker runs.
+    Entries written here get their vectors here, so that search by meaning works without a worker.
     """
 
     def __init__(self, settings: Settings, tenant: str | None = None) -> None:
@@ -33,31 +33,31 @@ class Memories:
         self._embedding: asyncio.Task[None] | None = None
         self.audit = AuditLog(url, **place)
 
-    def of(self, tenant: str) -> MemoryStore:
-        """A tenant's store."""
+    def for_tenant(self, tenant: str) -> MemoryStore:
+        """The store of a tenant."""
         if self._tenant is None:
             return self._store.for_tenant(tenant)
         if tenant != self._tenant:
-            raise ValueError("these are the memories of another tenant")
+            raise ValueError("this server was started for another tenant")
         return self._store
 
     def embed_soon(self) -> None:
-        """Give vectors to what was just written, after whatever is being embedded."""
+        """Embed new entries in the background, after any embedding that is already running."""
         self._embedding = asyncio.create_task(self._embed(self._embedding))
 
     async def _embed(self, before: "asyncio.Task[None] | None") -> None:
         if before is not None:
-            # Whatever became of it; unlike `wait`, this cancels it when it is cancelled itself.
+            # Its outcome does not matter. Unlike `wait`, `gather` cancels it if this task is cancelled.
             await asyncio.gather(before, return_exceptions=True)
         try:
             await self._store.embed_pending()
-        except Exception as error:  # noqa: BLE001 - here the task ends, and nobody waits for its error
-            _log.warning("what was remembered has no vector yet (%s)", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the task ends here, and nothing awaits its error
+            _log.warning("new entries could not be embedded yet (%s)", type(error).__name__)
 
     async def aclose(self) -> None:
-        """Let go of everything. What has no vector yet gets one from a worker, or after the next writing."""
+        """Close everything. Entries without a vector get one from a worker, or after the next write."""
         if self._embedding is not None:
-            self._embedding.cancel()  # and with it those that it waits for
+            self._embedding.cancel()  # also cancels the tasks that it waits for
             await asyncio.gather(self._embedding, return_exceptions=True)
         await self._store.aclose()
         await self.audit.aclose()

@@ -25,12 +25,12 @@ class MemoryHit:
     entry: Entry
     score: float
     parts: Mapping[str, float]
-    """What the score is made of: `text`, `vector`, `date`, …"""
+    """The parts of the score: `text`, `vector`, `date`, …"""
     agent_id: str = ""
     """The agent that knows it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON tells it."""
+        """The hit as a JSON object."""
         return {
             "entry": self.entry.to_dict(),
             "agent_id": self.agent_id,
@@ -41,19 +41,19 @@ class MemoryHit:
 
 @dataclass(frozen=True)
 class TurnHit:
-    """A message that was found."""
+    """A message that a search found."""
 
     message: Message
     conversation_id: str
     session_id: str
     score: float
     parts: Mapping[str, float]
-    """What the score is made of: `text`, `vector`, `neighbour`, `session`, …"""
+    """The parts of the score: `text`, `vector`, `neighbour`, `session`, …"""
     agent_id: str = ""
     """The agent of the conversation."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON tells it."""
+        """The hit as a JSON object."""
         return {
             "message": self.message.to_dict(),
             "conversation_id": self.conversation_id,
@@ -66,25 +66,25 @@ class TurnHit:
 
 @dataclass(frozen=True)
 class MemorySearch:
-    """Entries that were found, the best first."""
+    """The result of a search for entries, the best first."""
 
     hits: tuple[MemoryHit, ...]
     warnings: tuple[str, ...] = ()
-    """What kept the search from being as good as it could be."""
+    """Why the results may be incomplete or less precise."""
 
 
 @dataclass(frozen=True)
 class TurnSearch:
-    """Messages that were found, the best first."""
+    """The result of a search for messages, the best first."""
 
     hits: tuple[TurnHit, ...]
     warnings: tuple[str, ...] = ()
-    """What kept the search from being as good as it could be."""
+    """Why the results may be incomplete or less precise."""
 
 
 @dataclass(frozen=True)
 class Recalled:
-    """What is remembered about a question, ready to be given to a model."""
+    """The entries and messages about a question, with their text for a prompt."""
 
     text: str = field(repr=False)
     entries: tuple[MemoryHit, ...]

@@ -130,7 +130,7 @@ class ModelClient(ABC):
         """
         import httpx2
 
-        client = await self._provider.get()
+        client = self._provider.get()
         for _ in range(client.max_retries):
             try:
                 return await self._fetch_once(client, request, response_format)

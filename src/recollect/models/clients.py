@@ -34,7 +34,7 @@ class ProviderClient:
         self._overrides = {} if max_retries is None else {"max_retries": max_retries}
         self._by_loop: PerLoop[Any] = PerLoop(self._open, close_client)
 
-    async def get(self) -> Any:
+    def get(self) -> Any:
         """The client to use in the running event loop."""
         if self._given is None or can_copy(self._given):
             return self._by_loop.get()

@@ -1,4 +1,4 @@
-"""Where a page ended: opaque to callers, and checked when it comes back."""
+"""Cursors: opaque positions in a list, validated when a caller sends one back."""
 
 import base64
 import binascii
@@ -8,18 +8,18 @@ from typing import Any
 
 from .problems import Problem
 
-_LONGEST = 2048  # characters
+_MAX_LENGTH = 2048  # characters
 
 
 def make_cursor(kind: str, *place: str | int) -> str:
-    """A cursor after a place in a list of a kind."""
-    told = json.dumps([kind, *place], separators=(",", ":"), ensure_ascii=False)
-    return base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")
+    """A cursor for a position in a kind of list."""
+    text = json.dumps([kind, *place], separators=(",", ":"), ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(kind: str, cursor: str, *types: type) -> Sequence[Any]:
-    """The place that a cursor of this kind tells; anything else is a problem that names the field."""
-    place = _decoded(cursor)
+    """The position in a cursor of this kind. Any other text is a problem that names the field."""
+    place = _decode(cursor)
     fits = (
         isinstance(place, list)
         and len(place) == len(types) + 1
@@ -28,12 +28,16 @@ def read_cursor(kind: str, cursor: str, *types: type) -> Sequence[Any]:
     )
     if not fits:
         error = {"field": "query.cursor", "message": "must be the next_cursor of a page of this list"}
-        raise Problem("validation_failed", "cursor is not one of this list", errors=[error])
+        raise Problem(
+            "validation_failed",
+            "query.cursor: must be the next_cursor of a page of this list",
+            errors=[error],
+        )
     return list(place[1:])
 
 
-def _decoded(cursor: str) -> Any:
-    if len(cursor) > _LONGEST:
+def _decode(cursor: str) -> Any:
+    if len(cursor) > _MAX_LENGTH:
         return None
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)

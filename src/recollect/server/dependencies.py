@@ -1,4 +1,4 @@
-"""What routes ask for: who calls, the store of their tenant, and the parts of the service."""
+"""Dependencies of routes: the caller, the store of its tenant, the service, auditing and idempotency."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Annotated, Any
@@ -23,40 +23,40 @@ _TARGETS = {
     "content_id": "entry",
     "run_id": "run",
 }
-"""What the ids in paths are of."""
+"""The kind of object that each path parameter identifies."""
 
 
 def service_of(request: Request) -> Service:
-    """The parts that requests work with."""
+    """The service that handles a request."""
     service: Service = request.app.state.service
     return service
 
 
 def caller_of(request: Request) -> Caller:
-    """Who calls; the gate has made sure of it before anything of the request was read."""
+    """The caller of a request. The gate has authenticated it before the body was read."""
     caller: Caller = request.state.caller
     return caller
 
 
-# What routes depend on is asynchronous: the rest would be run in a thread, at each request.
+# Dependencies are coroutines: FastAPI would run plain functions in a thread at each request.
 
 
 async def _service(request: Request) -> Service:
     return service_of(request)
 
 
-def _needing(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+def _require(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
     async def allowed(request: Request) -> Caller:
         caller = caller_of(request)
         if not caller.allows(scope):
-            raise Problem("forbidden", f"this needs a key with the scope {scope}")
+            raise Problem("forbidden", f"This needs a key with the scope {scope}.")
         return caller
 
     return allowed
 
 
-def _store_needing(scope: Scope) -> Callable[[Request], Awaitable[MemoryStore]]:
-    allowed = _needing(scope)
+def _store_requiring(scope: Scope) -> Callable[[Request], Awaitable[MemoryStore]]:
+    allowed = _require(scope)
 
     async def store(request: Request) -> MemoryStore:
         return service_of(request).memory.for_tenant((await allowed(request)).tenant)
@@ -65,27 +65,27 @@ def _store_needing(scope: Scope) -> Callable[[Request], Awaitable[MemoryStore]]:
 
 
 ServiceDep = Annotated[Service, Depends(_service)]
-Reader = Annotated[Caller, Depends(_needing("read"))]
-Writer = Annotated[Caller, Depends(_needing("write"))]
-Admin = Annotated[Caller, Depends(_needing("admin"))]
-ReadStore = Annotated[MemoryStore, Depends(_store_needing("read"))]
-WriteStore = Annotated[MemoryStore, Depends(_store_needing("write"))]
-AdminStore = Annotated[MemoryStore, Depends(_store_needing("admin"))]
+Reader = Annotated[Caller, Depends(_require("read"))]
+Writer = Annotated[Caller, Depends(_require("write"))]
+Admin = Annotated[Caller, Depends(_require("admin"))]
+ReadStore = Annotated[MemoryStore, Depends(_store_requiring("read"))]
+WriteStore = Annotated[MemoryStore, Depends(_store_requiring("write"))]
+AdminStore = Annotated[MemoryStore, Depends(_store_requiring("admin"))]
 
 
 # --- the audit log ---
 
 
 class AuditedRoute(APIRoute):
-    """A route that is written into the audit log before it answers, if it changes something or says so.
+    """A route that writes an audit log entry before it responds, also for a failed request.
 
-    What failed is written down, too. The action is the route's `operation_id`; a route that has none only
-    refuses methods. A route names what it was about in `request.state.audit_target`,
-    by ids alone; one with `openapi_extra={"x-audited": …}` is written down, or not, whatever its method is.
+    Routes with a writing method are audited; `openapi_extra={"x-audited": …}` overrides that. The action is
+    the route's `operation_id`; a route without one only refuses methods and is not audited. A route sets its
+    target in `request.state.audit_target`, as ids only.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of the route, with the audit log after it."""
+        """The handler of the route, followed by the audit log entry."""
         handle = super().get_route_handler()
         action, changes = self.operation_id, not (set(self.methods or ()) <= _READ_METHODS)
         if action is None or not (self.openapi_extra or {}).get("x-audited", changes):
@@ -114,7 +114,7 @@ async def _audit(request: Request, action: str, status: int) -> None:
 
 
 async def _target_in_url(request: Request) -> str | None:
-    """The target that the URL names, for a request that was refused before its route could name it."""
+    """The target in the URL, for a request that was refused before its route set one."""
     for name, kind in _TARGETS.items():
         if name in request.path_params:
             return f"{kind}:{request.path_params[name]}"
@@ -124,20 +124,20 @@ async def _target_in_url(request: Request) -> str | None:
     store = service_of(request).memory.for_tenant(caller_of(request).tenant)
     try:
         return f"user:{await store.receipt_subject(user_id)}"
-    except ValueError:  # it is no id that a user can have
+    except ValueError:  # not a valid user id
         return None
 
 
 async def _audit_failure(request: Request, action: str, error: Exception) -> None:
-    """Audit a request that failed. If that fails too, the caller still gets the first error.
+    """Audit a failed request. If the audit log fails, too, the caller still gets the first error.
 
-    A database that fails both times is logged once, with the request.
+    If the database caused both failures, only the first one is logged.
     """
     try:
         await _audit(request, action, status_of(error))
-    except RecollectError as unwritten:
+    except RecollectError as audit_error:
         if not isinstance(error, StorageError):
-            log_unexpected(unwritten)
+            log_unexpected(audit_error)
 
 
 def make_router(tag: str) -> APIRouter:
@@ -149,10 +149,10 @@ def make_router(tag: str) -> APIRouter:
 
 
 class Once:
-    """Makes something once for an `Idempotency-Key`, however often the request is sent.
+    """Runs a function once per `Idempotency-Key`, however often the request is sent.
 
-    `make` is given a maker of ids, which are the same at each attempt with this key, and returns a small JSON
-    object of ids: what is kept, and what a repeated request gets. With no key there is nothing to repeat.
+    `make` gets a generator of ids, which are the same at each attempt with this key, and returns a small JSON
+    object of ids. That object is stored, and a repeated request gets it. Without a key, `make` always runs.
     """
 
     def __init__(self, request: Request, key: str | None) -> None:
@@ -160,7 +160,7 @@ class Once:
         self._key = key
 
     async def __call__(self, make: Callable[[Ids], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """What was made, now or by an earlier request with the same key and body."""
+        """The result of `make`, now or from an earlier request with the same key and body."""
         service, caller = service_of(self._request), caller_of(self._request)
         body, place = await self._request.body(), f"{self._request.method} {self._request.url.path}"
         made, is_replay = await service.idempotency.once(caller.tenant, place, self._key, body, make)
@@ -173,8 +173,8 @@ async def _once(
     idempotency_key: Annotated[
         str | None,
         Header(
-            description="Makes a repeated request harmless: within 24 hours the same key with the same body"
-            " gets what the first one made. With another body it is refused.",
+            description="Makes retries safe: within 24 hours, a request with the same key and body gets the"
+            " result of the first one. The same key with another body is refused.",
             min_length=1,
             max_length=255,
             pattern=r"^[!-~]+$",

@@ -1,10 +1,11 @@
-"""`Idempotency-Key`: a request that is sent again makes nothing again.
+"""`Idempotency-Key`: a repeated request creates nothing twice.
 
-Whoever comes first claims the key, by a lease that is renewed while the request runs. What it made is kept as
-a small JSON object of ids, from which the answer is made again. The ids come from a seed that is kept with
-the claim: whoever takes over from a process that died makes the same ids, and finds what is there already.
-The table has no contents: the key and the body are hashes, the latter keyed with the former; after 24 hours
-the row is gone.
+The first request claims the key with a lease, which is renewed while the request runs. The result is stored
+as a small JSON object of ids, from which a repeated request rebuilds its response. The ids derive from a seed
+that is stored with the claim: a process that takes over from a dead one makes the same ids, and finds the
+objects that exist already.
+The table contains no contents. The key and the body are stored as hashes, that of the body keyed with the
+key. A row expires after 24 hours.
 """
 
 import asyncio
@@ -29,57 +30,57 @@ from ..sql.columns import check_id, json_to_column
 from ..sql.database import SQLStore
 from .database import claims
 from .database.schema import ServiceSchema
-from .problems import Problem
+from .problems import IN_PROGRESS, Problem
 
 logger = logging.getLogger(__name__)
 
 LIFETIME = 24 * 60 * 60.0
 """Seconds for which a key is remembered."""
 
-_LEASE = 30.0  # seconds after which the claim of a process that died may be taken over
+_LEASE = 30.0  # seconds after which the claim of a dead process may be taken over
 _KEY = re.compile("[!-~]{1,255}")
-_PURGED_AT_ONCE = 500
-_SERVER_FAULT = 500  # statuses from here on say that it is not known what was made
+_PURGE_BATCH = 500
+_SERVER_ERROR = 500  # from this status on, the request may have created something
 
 
 class Ids:
-    """Makes the ids of what a request makes: the same ones whenever it is made again."""
+    """Generates the ids of the objects that a request creates: the same ones at every attempt."""
 
     def __init__(self, seed: str, *, are_new: bool = True) -> None:
         self._seed = seed
         self.are_new = are_new
-        """Whether nobody has made anything with them: no earlier attempt broke off."""
+        """False if an earlier attempt was interrupted, and may have created objects with these ids."""
         self.user_id: str | None = None
-        """Whom it concerns, if that was said."""
+        """The user that the request is about, if set."""
 
-    def __call__(self, what: str) -> str:
-        """The id of something, such as `conversation` or `message 3`: a UUID, by the seed of the claim."""
-        digest = hashlib.sha256(f"{self._seed} {what}".encode()).digest()
+    def __call__(self, name: str) -> str:
+        """The id of an object, such as `conversation` or `message 3`: a UUID derived from the seed."""
+        digest = hashlib.sha256(f"{self._seed} {name}".encode()).digest()
         number = int.from_bytes(digest[:16], "big")
-        number = number & ~(0xF << 76) | 8 << 76  # the version for ids of one's own making
+        number = number & ~(0xF << 76) | 8 << 76  # UUID version 8: custom
         return str(uuid.UUID(int=number & ~(3 << 62) | 2 << 62))
 
     def about(self, user_id: str) -> None:
-        """Say whom it concerns, so that `forget_user` finds it."""
+        """Set the user that the request is about, so that `forget_user` finds its key."""
         self.user_id = user_id
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to carry out a request; or what was made, if it has been carried out."""
+    """The right to run a request, or the result of the request if it ran before."""
 
     tenant: str
     ids: Ids
     made: dict[str, Any] | None = None
     request_key: str | None = None
-    """Where it is kept; `None` for a request without a key, of which nothing is."""
+    """The row of the claim; `None` for a request without a key, which has no row."""
     owner: str = field(default="", repr=False)
     is_first: bool = True
-    """Whether nobody has tried before, who may have made something."""
+    """False if an earlier attempt may have created something."""
 
 
 class Idempotency(SQLStore):
-    """Remembers for a day what requests with an `Idempotency-Key` have made, for all instances."""
+    """Stores the results of requests with an `Idempotency-Key` for a day, for all instances."""
 
     schema = ServiceSchema()
 
@@ -105,38 +106,40 @@ class Idempotency(SQLStore):
         body: bytes,
         make: Callable[[Ids], Awaitable[dict[str, Any]]],
     ) -> tuple[dict[str, Any], bool]:
-        """What `make` returns, now or when it was first called for this key; and whether that was earlier.
+        """Run `make` once for a key: returns its result, and whether an earlier request made it.
 
-        `make` returns a small JSON object of ids, and may be called again after a process died in the middle
-        of it, with the same ids: it must then go on with what it finds. With no key it is simply called.
+        `make` returns a small JSON object of ids. If a process dies during `make`, another may call it again
+        with the same ids: it must then continue with the objects that exist. Without a key it is just called.
         """
         claim = await self.claim(tenant, place, key, body)
         if claim.made is not None:
             return claim.made, True
-        async with self.held(claim):
+        async with self.hold(claim):
             made = await make(claim.ids)
         await self.finish(claim, made)
         return made, False
 
     async def claim(self, tenant: str, place: str, key: str | None, body: bytes) -> Claim:
-        """Claim a key for a request; raises a problem if another one has it."""
+        """Claim a key for a request. A key that another request holds or has used is a problem."""
         if key is None:
             return Claim(tenant, Ids(secrets.token_hex(32)))
         request_key, body_hash = _hashes(check_id("tenant", tenant), place, check_key(key), body)
-        asked = claims.Asked(tenant, request_key, body_hash, secrets.token_hex(32), uuid.uuid4().hex)
-        claimed = await self._claim(asked)
+        request = claims.ClaimRequest(tenant, request_key, body_hash, secrets.token_hex(32), uuid.uuid4().hex)
+        claimed = await self._claim(request)
         if claimed.decision == "reused":
-            raise Problem("idempotency_key_reused", "this Idempotency-Key was sent with another body")
+            raise Problem(
+                "idempotency_key_reused", "This Idempotency-Key was used with another body. Use a new key."
+            )
         if claimed.decision == "in_progress":
             headers = {"Retry-After": "1"}
-            raise Problem("idempotency_in_progress", "send the request again a little later", headers=headers)
+            raise Problem("idempotency_in_progress", IN_PROGRESS, headers=headers)
         is_first = claimed.decision == "new"
         ids = Ids(claimed.seed, are_new=is_first)
-        return Claim(tenant, ids, claimed.made, request_key, asked.owner, is_first)
+        return Claim(tenant, ids, claimed.made, request_key, request.owner, is_first)
 
     @asynccontextmanager
-    async def held(self, claim: Claim) -> AsyncIterator[None]:
-        """Keep a claim while the block runs, and give it up if that fails."""
+    async def hold(self, claim: Claim) -> AsyncIterator[None]:
+        """Renew a claim while the block runs, and give it up if the block fails."""
         if claim.request_key is None:
             yield
             return
@@ -154,66 +157,67 @@ class Idempotency(SQLStore):
                 await finish_despite_cancellation(self.give_up(claim, nothing_made=nothing_made))
 
     async def finish(self, claim: Claim, made: Mapping[str, Any]) -> None:
-        """Keep what was made, for those who send the request again.
+        """Store the result for repeated requests.
 
-        If that fails the request has succeeded all the same: sent again, it makes the same ids.
+        A database error here does not fail the request: a repeated request makes the same ids.
         """
         if claim.request_key is not None:
             user_id = claim.ids.user_id
-            whose = None if user_id is None else user_key(claim.tenant, user_id)
-            kept = (claim.request_key, claim.owner, json_to_column(made), whose)
-            await self._change("not noted", self._queries.finish, kept)
+            owner_key = None if user_id is None else user_key(claim.tenant, user_id)
+            row = (claim.request_key, claim.owner, json_to_column(made), owner_key)
+            await self._change("finish", self._queries.finish, row)
 
     async def give_up(self, claim: Claim, *, nothing_made: bool) -> None:
-        """Let another request have the key: any, if nothing was made, else the same one sent again.
+        """Release the key: for any request if nothing was created, else for a repetition of the same one.
 
-        If that fails the lease runs out by itself, and the request has its own error.
+        A database error here is only logged: the lease expires by itself.
         """
         query = self._queries.drop if nothing_made else self._queries.release
-        await self._change("not given up", query, (claim.request_key, claim.owner))
+        await self._change("release", query, (claim.request_key, claim.owner))
 
     async def purge_expired(self) -> int:
-        """Delete what has expired, and return how many keys that were."""
+        """Delete expired keys; returns how many."""
         purged = 0
-        # Some at a time, so that others can write in between.
-        while some := await self._write(partial(claims.change, self._queries.purge, (_PURGED_AT_ONCE,))):
-            purged += some
+        # In batches, so that other writes can run in between.
+        while count := await self._write(partial(claims.change, self._queries.purge, (_PURGE_BATCH,))):
+            purged += count
         return purged
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
-        """Delete what requests about a user have left here, and return how many keys that were."""
-        whose = user_key(check_id("tenant", tenant), check_id("user_id", user_id))
-        return await self._write(partial(claims.change, self._queries.forget, (whose,)))
+        """Delete the keys of requests about a user; returns how many."""
+        owner_key = user_key(check_id("tenant", tenant), check_id("user_id", user_id))
+        return await self._write(partial(claims.change, self._queries.forget, (owner_key,)))
 
-    async def _claim(self, asked: claims.Asked) -> claims.Claimed:
-        how = (self._queries, asked, self._lease, self._lifetime)
-        query, row, _ = claims.add(*how)
-        # Most keys are new: those take one statement, and no transaction around it.
+    async def _claim(self, request: claims.ClaimRequest) -> claims.ClaimResult:
+        arguments = (self._queries, request, self._lease, self._lifetime)
+        query, row, _ = claims.add(*arguments)
+        # Most keys are new. These take one statement, without a transaction around it.
         if await self._write(partial(claims.change, query, row)):
-            return claims.Claimed("new", asked.seed)
-        return await self._write(partial(claims.claim, *how))
+            return claims.ClaimResult("new", request.seed)
+        return await self._write(partial(claims.claim, *arguments))
 
     async def _renew(self, claim: Claim) -> None:
         is_ours = True
         while is_ours:
             await asyncio.sleep(self._lease / 3)
             renewed = (claim.request_key, claim.owner, self._lease)
-            is_ours = await self._change("not renewed", self._queries.renew, renewed)
+            is_ours = await self._change("renew", self._queries.renew, renewed)
 
-    async def _change(self, otherwise: str, query: str, parameters: tuple[Any, ...]) -> bool:
-        """Change a claim, and tell whether it may still be ours; what goes wrong here stops no request."""
+    async def _change(self, action: str, query: str, parameters: tuple[Any, ...]) -> bool:
+        """Change a claim; returns whether it may still be ours. A failure is logged and stops no request."""
         try:
             is_ours = await self._write(partial(claims.change, query, parameters)) > 0
         except (RecollectError, OSError) as error:
-            logger.warning("the claim of an idempotency key was %s (%s)", otherwise, type(error).__name__)
+            fields = {"action": action, "error": type(error).__name__}
+            logger.warning("idempotency claim could not be changed", extra=fields)
             return True
         if not is_ours:
-            logger.warning("the claim of an idempotency key was %s: another has taken it over", otherwise)
+            logger.warning("idempotency claim lost to another request", extra={"action": action})
         return is_ours
 
 
 def check_key(key: str) -> str:
-    """The value of an `Idempotency-Key` header; a problem that names it if it is not as it should be."""
+    """Validate the value of an `Idempotency-Key` header. The problem of an invalid one names the header."""
     if not _KEY.fullmatch(key):
         message = "must be 1 to 255 visible ASCII characters"
         error = {"field": "header.Idempotency-Key", "message": message}
@@ -222,14 +226,14 @@ def check_key(key: str) -> str:
 
 
 def _is_refusal(failure: BaseException) -> bool:
-    """Whether a request was refused for what it is, so that nothing was made, and another may follow."""
+    """Whether the request was refused as invalid: nothing was created, and the key can be used anew."""
     if isinstance(failure, Problem):
-        return failure.status < _SERVER_FAULT
+        return failure.status < _SERVER_ERROR
     is_ours = isinstance(failure, InvalidValueError | InvalidTypeError | RecollectError)
     return is_ours and isinstance(failure, ValueError | TypeError)
 
 
 def _hashes(tenant: str, place: str, key: str, body: bytes) -> tuple[str, str]:
-    """What a request is found by, and what tells its body from another."""
+    """The hash that identifies a request, and the hash of its body."""
     request_key = hashlib.sha256(json.dumps([tenant, place, key]).encode()).hexdigest()
     return request_key, hmac.new(key.encode(), body, hashlib.sha256).hexdigest()

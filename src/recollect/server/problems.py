@@ -93,7 +93,7 @@ class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
 
 
 @contextmanager
-def refused_input() -> Iterator[None]:
+def translate_input_errors() -> Iterator[None]:
     """Turn an argument error of the library into a 422 with the library's message.
 
     Only argument checks raise `InvalidValueError` and `InvalidTypeError`. Any other `ValueError` or

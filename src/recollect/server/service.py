@@ -1,4 +1,4 @@
-"""The parts that requests work with, opened together and closed together."""
+"""The parts of a running service, opened and closed together."""
 
 import asyncio
 import math
@@ -33,16 +33,16 @@ _SLOW_TO_LOAD = (
     "openai.resources.responses.responses",
 )
 
-_TO_END_TURN = 60.0  # seconds after its timeout in which a turn is recorded, and its tokens are settled
+_TURN_END_SECONDS = 60.0  # after its timeout, to record a turn and settle its tokens
 
 
 @dataclass
 class Service:
-    """Everything that a running service has; all of it on one database."""
+    """The parts of a running service, all on one database."""
 
     settings: Settings
     memory: MemoryStore
-    """For all tenants: `memory.for_tenant(name)` is what a request works with."""
+    """The store of all tenants. A request works with `memory.for_tenant(name)`."""
     keys: KeyStore
     audit: AuditLog
     idempotency: Idempotency
@@ -52,49 +52,51 @@ class Service:
     metrics: Metrics
     extractor: Extractor
     learning: LearningProcess | None
-    """What learns from conversations, where that is not done in this process."""
+    """The learning process; `None` if workers run in this process, or not at all."""
     rates: RateLimiter = field(default_factory=RateLimiter)
     stops_at: float | None = None
-    """When what is running is interrupted, by the clock of `time.monotonic`; `None` while it serves."""
+    """When running turns are interrupted, by `time.monotonic`; `None` while the service is not stopping."""
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it is about to end."""
+        """Whether the service is shutting down."""
         return self.stops_at is not None
 
     @property
     def is_learning(self) -> bool:
-        """Whether something learns here, if anything is to: the learning process lives, or the workers do."""
+        """Whether the learning process is alive, or the workers of this process run."""
         return self.learning.is_alive if self.learning is not None else self.memory.is_learning
 
     def begin_to_stop(self) -> None:
-        """From now on what is running has the grace that the settings give it, and no more."""
+        """Start the grace period for running requests and turns. A second call does nothing."""
         if self.stops_at is None:
             self.stops_at = time.monotonic() + self.settings.server.grace_seconds
 
     def check_rate(self, tenant: str) -> None:
-        """Count a request of a tenant; raises a problem if there were too many."""
+        """Count a request of a tenant. Too many in a minute are a problem."""
         per_minute = self.settings.limits_for(tenant).requests_per_minute
         wait = 0.0 if per_minute is None else self.rates.take(tenant, per_minute)
         if wait > 0:
             headers = {"Retry-After": str(math.ceil(wait))}
-            raise Problem("rate_limited", f"at most {per_minute} requests in a minute", headers=headers)
+            raise Problem(
+                "rate_limited", f"At most {per_minute} requests per minute are allowed.", headers=headers
+            )
 
     def start(self) -> None:
-        """Begin to learn from what is recorded, here or in a process of its own."""
+        """Start learning, in this process or in the learning process."""
         if self.learning is not None:
             self.learning.start()
         else:
             self.memory.start()
 
     async def warm_up(self) -> None:
-        """Load what is slow to load before the first request needs it, and would wait for it."""
+        """Load slow modules and the embedder before the first request, which would wait for them."""
         await asyncio.to_thread(lambda: [import_module(name) for name in _SLOW_TO_LOAD])
         if self.settings.memory.embedder == "local":
             await local_embedder().embed(["hello"])
 
     async def interrupt_turns(self) -> None:
-        """When the grace is over, interrupt the turns that are still running: they are told as failed."""
+        """Wait until the grace period ends, then interrupt the running turns. They end as failed."""
         await asyncio.sleep(self._grace_left())
         await self.provider.aclose(0.0)
 
@@ -102,7 +104,7 @@ class Service:
         return max(0.0, (self.stops_at or 0.0) - time.monotonic())
 
     async def aclose(self) -> None:
-        """Let running turns finish, hand runs back, and let go of the database."""
+        """Wait for running turns within the grace period, hand back runs, and close the database."""
         self.begin_to_stop()
         await self.provider.aclose(self._grace_left())
         if self.learning is not None:
@@ -114,7 +116,7 @@ class Service:
 
 
 def open_service(settings: Settings, registry: AgentRegistry | None = None) -> Service:
-    """The parts as the settings say; nothing is connected to yet."""
+    """Create the parts as the settings say. No connection is opened yet."""
     url, place, metrics = settings.database.url, settings.database.options(), Metrics()
     ledger = TokenLedger(url, **place)
     rules = _reservation_rules(settings)
@@ -140,7 +142,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
 def _reservation_rules(settings: Settings) -> ReservationRules:
     longest_turn = settings.chat.lock_seconds + settings.chat.timeout_seconds
     return ReservationRules(
-        lambda tenant: settings.limits_for(tenant).tokens_per_turn, longest_turn + _TO_END_TURN
+        lambda tenant: settings.limits_for(tenant).tokens_per_turn, longest_turn + _TURN_END_SECONDS
     )
 
 

@@ -1,4 +1,4 @@
-"""Sessions in OpenAI's own store, through the Conversations API."""
+"""Sessions in OpenAI's store, through the Conversations API."""
 
 import asyncio
 import json
@@ -34,39 +34,40 @@ else:
     try:
         import openai
     except ImportError:
-        openai = None  # whoever needs it is told
+        openai = None  # the constructor raises MissingExtraError
     try:
         from agents.memory import OpenAIConversationsSession as _SdkSession
         from agents.memory import Session as _SdkProtocol
     except ImportError:
         _Base = SessionABC
     else:
-        # The Runner asks with isinstance for the SDK's class, and treats its items specially.
+        # The Runner checks for the SDK's class with isinstance, and treats its items specially.
         class _Base(SessionABC, _SdkSession):
-            """The base of our sessions, and the SDK's class that ours stands in for."""
+            """The base of our sessions and the SDK's class that ours replaces."""
 
         _SdkProtocol.register(_Base)
 
 T = TypeVar("T")
 
-_BATCH = 20  # items: what the API takes in a request
-_PAGE = 100  # items: what it gives in an answer
-_FIRST_WAIT, _LONGEST_WAIT, _LONGEST_ASKED = 0.5, 8.0, 120.0  # seconds before a refused request goes again
+_BATCH = 20  # items that the API accepts in a request
+_PAGE = 100  # items that it returns in a response
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0  # seconds before a rejected request is sent again
+_LONGEST_RETRY_AFTER = 120.0  # seconds; if the API asks for more, the request fails
 
 
 async def start_openai_conversations_session(openai_client: "AsyncOpenAI | None" = None) -> str:
-    """Create a conversation, and return its id."""
+    """Create a conversation and return its id."""
     async with OpenAIConversationsSession(openai_client=openai_client) as session:
         return await session._get_session_id()
 
 
 class OpenAIConversationsSession(_Base):
-    """A session in a conversation of OpenAI's, which is created by the first call that needs it.
+    """A session in a conversation of OpenAI. The first call that needs the conversation creates it.
 
-    Without a client it takes the default client of the Agents SDK, if one was set, else `AsyncOpenAI()`.
+    Without a client it uses the default client of the Agents SDK if one was set, otherwise `AsyncOpenAI()`.
 
-    A cancelled call leaves its caller at once; a write that was under way then is still finished, and later
-    calls wait for it. So a batch is not torn, and nothing arrives late.
+    A cancelled call returns to its caller at once. A write in progress is still finished, and later calls
+    wait for it. A batch is therefore not torn, and no write happens after a later call.
     """
 
     def __init__(
@@ -77,8 +78,8 @@ class OpenAIConversationsSession(_Base):
         session_settings: Any = None,
     ) -> None:
         require_extra("openai", "openai", type(self).__name__)
-        # The base checks an id; one that is yet to come passes as anything.
-        super().__init__("to come" if conversation_id is None else conversation_id, session_settings)
+        # The base class validates the id. A conversation that does not exist yet has a placeholder.
+        super().__init__("not created" if conversation_id is None else conversation_id, session_settings)
         self._session_id = conversation_id
         self._client_is_ours = False
         if openai_client is None:
@@ -93,7 +94,7 @@ class OpenAIConversationsSession(_Base):
 
     @property
     def session_id(self) -> str:
-        """The id of the conversation; `ConversationNotCreatedError` before it is created."""
+        """The id of the conversation. Raises `ConversationNotCreatedError` before it is created."""
         if self._session_id is None:
             raise ConversationNotCreatedError
         return self._session_id
@@ -103,9 +104,9 @@ class OpenAIConversationsSession(_Base):
         self._session_id = conversation_id
 
     async def _get_session_id(self) -> str:
-        """The id of the conversation, which is created if there is none; the SDK's class has it, too."""
+        """The id of the conversation, which is created if there is none. The SDK's class has this too."""
         self._check_open()
-        return await self._alone(self._conversation)
+        return await self._run_exclusively(self._conversation)
 
     # --- the contract ---
 
@@ -113,7 +114,7 @@ class OpenAIConversationsSession(_Base):
         """All items, oldest first; with a limit the newest of them."""
         limit = self._effective_limit(limit)
         if self._session_id is None:
-            await self._alone(self._conversation)
+            await self._run_exclusively(self._conversation)
         if limit == 0:
             return []
         turn = await self._lock.acquire()
@@ -123,34 +124,34 @@ class OpenAIConversationsSession(_Base):
             self._lock.release(turn)
 
     async def add_items(self, items: Items) -> None:
-        """Append a batch: up to 20 items whole or not at all, more of them 20 by 20.
+        """Append a batch: up to 20 items atomically, more in batches of 20.
 
-        An error of the API passes through unchanged if nothing of the batch was stored. If part of it was,
+        An error of the API is raised unchanged if nothing of the batch was stored. If part of it was stored,
         `PartialBatchError` says how much.
         """
         self._check_open()
         copies = _sendable(items)
         if copies:
-            await self._alone(partial(self._append, copies))
+            await self._run_exclusively(partial(self._append, copies))
 
     async def pop_item(self) -> Any:
         """Remove the newest item and return it, `None` if there is none."""
         self._check_open()
-        return await self._alone(self._pop)
+        return await self._run_exclusively(self._pop)
 
     async def clear_session(self) -> None:
-        """Delete the conversation; the next call that needs one creates another, with another id."""
+        """Delete the conversation. The next call that needs one creates another, with another id."""
         self._check_open()
-        await self._alone(self._delete)
+        await self._run_exclusively(self._delete)
 
     def close(self) -> None:
-        """Refuse further calls, and let go of a client that was made here. Twice is harmless."""
+        """Reject further calls, and release a client that was created here. Idempotent."""
         self._closed = True
         if self._client_is_ours:
             self._clients.forget_all()
 
     async def aclose(self) -> None:
-        """As `close`, when what is under way has ended."""
+        """Like `close`, after the running operation has ended."""
         self._closed = True
         if self._client_is_ours:
             turn = await self._lock.acquire()
@@ -164,10 +165,13 @@ class OpenAIConversationsSession(_Base):
         if self._closed:
             raise SessionClosedError(self._session_id or "of a conversation not yet created")
 
-    # --- requests; whoever makes one holds the lock ---
+    # --- requests; all of them run while this session holds its lock ---
 
-    async def _alone(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run an operation to its end and alone, even if the caller is cancelled and does not wait for it."""
+    async def _run_exclusively(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run an operation under the lock. It runs to its end even if the caller is cancelled.
+
+        A cancelled caller does not wait for the end; the lock is released only then.
+        """
         turn = await self._lock.acquire()
         task = asyncio.create_task(operation())
         self._running.add(task)
@@ -178,10 +182,10 @@ class OpenAIConversationsSession(_Base):
     async def _conversation(self) -> str:
         """The id of the conversation, which is created if there is none."""
         if self._session_id is None:
-            client = await self._client()
-            answer = await client.conversations.with_raw_response.create(items=[])
-            with _checked_answer():
-                created = answer.parse().id
+            client = self._client()
+            response = await client.conversations.with_raw_response.create(items=[])
+            with _check_response():
+                created = response.parse().id
                 if not isinstance(created, str):
                     raise TypeError("the id of the conversation is missing")
             self._session_id = created
@@ -196,7 +200,7 @@ class OpenAIConversationsSession(_Base):
             except openai.OpenAIError as error:
                 if start == 0:
                     raise
-                in_doubt = len(batch) if _may_be_done(error) else 0
+                in_doubt = len(batch) if _may_have_succeeded(error) else 0
                 raise PartialBatchError(start, in_doubt, len(items)) from error
 
     async def _append_batch(self, conversation_id: str, batch: list[Any]) -> None:
@@ -214,7 +218,7 @@ class OpenAIConversationsSession(_Base):
             except openai.NotFoundError:
                 if item["id"] == missed:
                     raise
-                missed = item["id"]  # another popper had it between our two requests
+                missed = item["id"]  # another client popped it between our two requests
             else:
                 return item
         return None
@@ -229,49 +233,49 @@ class OpenAIConversationsSession(_Base):
     async def _delete(self) -> None:
         if (conversation_id := self._session_id) is None:
             return
-        client = await self._client()
-        with suppress(openai.NotFoundError):  # it is gone, which is what was asked for
+        client = self._client()
+        with suppress(openai.NotFoundError):  # it is already deleted
             await client.conversations.with_raw_response.delete(conversation_id)
         if self._session_id == conversation_id:
             self._session_id = None
 
     async def _read(self, conversation_id: str, limit: int | None) -> list[Item]:
-        """All items, or the newest of them, oldest first, in as few pages as they take."""
+        """All items, or the newest `limit`, oldest first, in as few pages as possible."""
         order: Literal["asc", "desc"] = "asc" if limit is None else "desc"
-        client = await self._client()
+        client = self._client()
         found: list[Item] = []
         after: str | None = ""
         while after is not None and (limit is None or len(found) < limit):
-            answer = await client.conversations.items.with_raw_response.list(
+            response = await client.conversations.items.with_raw_response.list(
                 conversation_id,
                 order=order,
                 limit=_PAGE if limit is None else min(_PAGE, limit - len(found)),
                 after=after or openai.omit,
             )
-            with _checked_answer():
-                page = answer.parse()
+            with _check_response():
+                page = response.parse()
                 found += [item.model_dump(exclude_unset=True, warnings=False) for item in page.data]
                 after = page.last_id if page.has_next_page() else None
         return found if limit is None else found[:limit][::-1]
 
     async def _send_once(self, request: Callable[["AsyncOpenAI"], Awaitable[object]]) -> None:
-        """Send what must not be done twice.
+        """Send a request that must not be executed twice.
 
-        The client's own retries would send it again when the answer was lost, and it may have been done.
-        So it goes again, as often as the client would send it, only where it is certain that it was not.
+        The client would retry it after a lost response, although the API may have executed it. Here it is
+        retried, as often as the client would, only if the API certainly has not executed it.
         """
-        client = await self._client()
+        client = self._client()
         for attempt in range(client.max_retries + 1):
             try:
                 await request(client.with_options(max_retries=0))
                 return
             except openai.APIError as error:
-                wait = None if _may_be_done(error) else _wait_before_retry(error, attempt)
+                wait = None if _may_have_succeeded(error) else _wait_before_retry(error, attempt)
                 if wait is None or attempt == client.max_retries:
                     raise
                 await asyncio.sleep(wait)
 
-    async def _client(self) -> "AsyncOpenAI":
+    def _client(self) -> "AsyncOpenAI":
         client = self._openai_client
         return self._clients.get() if can_copy(client) else client
 
@@ -280,8 +284,8 @@ Session.register(OpenAIConversationsSession)
 
 
 def _default_client() -> "AsyncOpenAI | None":
-    """The client that was set as the default of the Agents SDK, if there is one."""
-    shared = sys.modules.get("agents.models._openai_shared")  # who has set one has loaded it
+    """The default client of the Agents SDK, if one was set."""
+    shared = sys.modules.get("agents.models._openai_shared")  # loaded if a client was set
     return None if shared is None else shared.get_default_openai_client()
 
 
@@ -289,15 +293,13 @@ def _default_client() -> "AsyncOpenAI | None":
 
 
 def _sendable(items: Items) -> list[Item]:
-    """Copies of the items; `InvalidItemError` for what cannot be sent as it is."""
+    """Copies of the items. Raises `InvalidItemError` for an item that cannot be sent unchanged."""
     copies: list[Item] = [json.loads(encoded) for encoded in encode_items(items)]
     for index, copy in enumerate(copies):
         try:
             json.dumps(copy, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise InvalidItemError(
-                "it has half of a surrogate pair, which UTF-8 cannot hold", index
-            ) from None
+            raise InvalidItemError("it contains a lone surrogate, which UTF-8 cannot encode", index) from None
     return copies
 
 
@@ -305,31 +307,31 @@ def _sendable(items: Items) -> list[Item]:
 
 
 @contextmanager
-def _checked_answer() -> Iterator[None]:
-    """Where an answer is not what it should be, the client leaves it to us to find out."""
+def _check_response() -> Iterator[None]:
+    """Raise `StorageError` for a response of another shape. The client does not validate responses."""
     try:
         yield
     except (ValueError, TypeError, AttributeError) as error:
-        raise StorageError("the API gave an answer that cannot be read") from error
+        raise StorageError("the API returned a response that cannot be parsed") from error
 
 
-def _may_be_done(error: "openai.OpenAIError") -> bool:
-    """Whether what was asked may have been done in spite of the error."""
+def _may_have_succeeded(error: "openai.OpenAIError") -> bool:
+    """Whether the API may have executed the request in spite of the error."""
     if isinstance(error, openai.APIStatusError):
         return error.status_code >= 500 or error.status_code == 408
     return type(error.__cause__).__name__ not in ("ConnectError", "ConnectTimeout", "PoolTimeout")
 
 
 def _wait_before_retry(error: "openai.APIError", attempt: int) -> float | None:
-    """Seconds until a request may go again that the API refused for now; `None` if it is refused for good."""
-    asked: float | None = None
+    """Seconds until a rejected request may be sent again; `None` if it must not be."""
+    retry_after: float | None = None
     if isinstance(error, openai.APIStatusError):
         if error.status_code not in (409, 429):
             return None
-        asked = retry_after_seconds(error.response.headers)
-    if asked is None:
+        retry_after = retry_after_seconds(error.response.headers)
+    if retry_after is None:
         return min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
-    return asked if asked <= _LONGEST_ASKED else None
+    return retry_after if retry_after <= _LONGEST_RETRY_AFTER else None
 
 
 # --- several event loops ---
@@ -349,18 +351,18 @@ _copies: "WeakKeyDictionary[AsyncOpenAI, PerLoop[AsyncOpenAI]]" = WeakKeyDiction
 
 
 class CrossLoopLock:
-    """A lock for tasks of several event loops and threads; who waits gets it in the order of coming."""
+    """A fair lock for tasks of several event loops and threads: waiting tasks get it in order."""
 
     def __init__(self) -> None:
-        self._guard = threading.RLock()  # the garbage collector may end a waiter at any moment
+        self._guard = threading.RLock()  # reentrant: the garbage collector may end a waiting task at any time
         self._holder: asyncio.Future[None] | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> "asyncio.Future[None]":
-        """Wait for the lock; what is returned releases it."""
+        """Wait for the lock. The result is passed to `release`."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._guard:
-            # A loop that was closed under its tasks will not release anything any more.
+            # A loop that was closed while a task held the lock will never release it.
             if self._holder is None or self._holder.get_loop().is_closed():
                 self._holder = turn
                 return turn
@@ -373,7 +375,7 @@ class CrossLoopLock:
         return turn
 
     def release(self, turn: "asyncio.Future[None]") -> None:
-        """Give the lock to the next who waits, or the place among those who wait up."""
+        """Pass the lock to the next waiting task, or leave the queue if this one is still waiting."""
         with self._guard:
             if turn is not self._holder:
                 if turn in self._waiting:
@@ -385,7 +387,7 @@ class CrossLoopLock:
                 try:
                     waiter.get_loop().call_soon_threadsafe(_wake, waiter)
                 except RuntimeError:
-                    continue  # its loop was closed
+                    continue  # its loop is closed
                 self._holder = waiter
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ImportFormatError, InvalidItemError
 from ..items import Item, decode_item, encode_items
-from ..sql.sqlite.connection import connect_reader, quote_nothing
+from ..sql.sqlite.connection import connect_reader, redact_contents
 from ..text_checks import check_text
 from .changes import change_history
 from .protocol import Session
@@ -155,7 +155,7 @@ class _SDKFile:
             with closing(connect_reader(str(self._path.resolve()), _connect_read_only)) as connection:
                 yield connection
         except _FAULTS as error:
-            quote_nothing(error)
+            redact_contents(error)
             raise ImportFormatError(f"{self._path} is not a file of the Agents SDK: {error}") from error
 
     @staticmethod

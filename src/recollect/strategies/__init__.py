@@ -1,1 +1,1 @@
-"""Working memory: what the model sees of a history."""
+"""Working memory: the view of a history that the model sees."""

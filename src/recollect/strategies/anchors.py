@@ -1,7 +1,7 @@
-"""How far a history was cut, and what stands for what was cut: as values, and as notes beside the history.
+"""Anchors: where a history was cut, with the summary of the part before the cut; stored as session notes.
 
-Who knows the anchor reads only what comes after it. An anchor tells by the item it ends with whether it still
-fits the history: after an undo past the cut, a repair or a switch of branch, it does not, and is made again.
+With an anchor, only the items after it are read. An anchor holds a digest of the last item before the cut. If
+that item changed, by an undo past the cut, a repair or a switch of branch, the anchor is built again.
 """
 
 import hashlib
@@ -20,81 +20,84 @@ from ..sessions.protocol import Noted, Session, with_ability
 from .cut import Trigger
 from .values import Strategy
 
+logger = logging.getLogger(__name__)
+
 _FORMAT = 1
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True)
 class Mark:
-    """The end of a stretch of whole turns that begins with the first turn."""
+    """The end of a range of whole turns that starts with the first turn."""
 
     turns: int = 0
     position: int = 0
-    """Of the last item of the stretch; 0 where it is empty."""
+    """The position of the last item of the range; 0 if the range is empty."""
     check: str = ""
     """A digest of that item."""
     digest: str = ""
-    """A digest of all items of the stretch."""
+    """A digest of all items of the range."""
 
     def extended(self, turns: int, position: int, items: Sequence[Item]) -> "Mark":
-        """The mark after some turns more, which are these items and end at this position."""
+        """The mark after `turns` more turns, which consist of `items` and end at `position`."""
         return Mark(self.turns + turns, position, digest([items[-1]]), digest(items, self.digest))
 
 
 @dataclass(frozen=True)
 class StoredSummary:
-    """A summary of a stretch of turns."""
+    """A summary of a range of turns."""
 
     text: str = field(repr=False)
     covers: Mark
     version: int = 1
-    """How often the summary was extended, with the first time."""
+    """1 for the first summary, plus 1 for each extension."""
     model: str | None = None
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Somebody is about to make a summary: others wait, until a time in seconds since 1970."""
+    """A lease on making the summary. Others wait for the owner's summary until it expires."""
 
     owner: str
     until: float
+    """When it expires, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """What is known of a history without reading it again."""
+    """The state of a view: where the history was cut, and the summary of the part before the cut."""
 
     head: int
-    """How many items stand before the first turn."""
+    """How many items precede the first turn."""
     cut: Mark
     behind: int = 0
-    """Tokens that the turns behind the cut still cost the view."""
+    """Tokens of the view that belong to turns before the cut."""
     summary: StoredSummary | None = None
     claim: Claim | None = None
     trigger: Trigger = "turns"
-    """What made the cut move last."""
+    """The limit that moved the cut last."""
 
     @property
     def summarized(self) -> Mark:
-        """How far the summary goes."""
+        """The range of turns that the summary covers."""
         return self.summary.covers if self.summary else Mark()
 
     @property
-    def lags(self) -> bool:
-        """Whether turns were cut that the summary does not tell of."""
+    def needs_summary(self) -> bool:
+        """Whether the summary does not cover all turns before the cut."""
         return self.summarized.turns < self.cut.turns
 
     def with_summary(self, summary: StoredSummary) -> "Anchor":
-        """The anchor with a summary, which nobody need make any more."""
+        """The anchor with this summary and without a claim."""
         return replace(self, summary=summary, claim=None)
 
     def to_note(self) -> dict[str, Any]:
-        """The anchor as a note beside the history."""
+        """The anchor as the data of a note."""
         return {"format": _FORMAT, **asdict(self)}
 
     @classmethod
     def from_note(cls, data: Mapping[str, Any]) -> Self | None:
-        """The anchor that a note holds; `None` if that is none we understand."""
+        """Parse the data of a note; `None` if its format is unknown."""
         if data.get("format") != _FORMAT:
             return None
         try:
@@ -112,15 +115,15 @@ class Anchor:
 
 
 def note_key(strategy: Strategy, branch: str | None) -> str:
-    """Under what key the anchor of a strategy is kept: anchors of other knobs or branches do not fit."""
-    knobs = {knob.name: getattr(strategy, knob.name) for knob in fields(strategy)}
-    knobs.pop("summary_prefix", None)  # it only introduces the summary
-    known_as = json.dumps([branch, knobs], sort_keys=True)
+    """The key of the note for a strategy and a branch. Other settings or branches have other anchors."""
+    settings = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
+    settings.pop("summary_prefix", None)  # it does not change where the history is cut
+    known_as = json.dumps([branch, settings], sort_keys=True)
     return f"working-memory:{strategy.mode}:{hashlib.sha256(known_as.encode()).hexdigest()[:24]}"
 
 
 def digest(items: Iterable[Item], before: str = "") -> str:
-    """A digest of items, as the continuation of another: it is the same however they were parted."""
+    """A digest of items that continues the digest `before`. Splitting the items does not change it."""
     state = bytes.fromhex(before)
     for item in items:
         state = hashlib.sha256(state + _canonical(item)).digest()
@@ -134,62 +137,58 @@ def _canonical(item: Item) -> bytes:
         return json.dumps(item).encode()
 
 
-logger = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True)
-class Kept:
-    """An anchor as it is kept; the version says whether another was kept since."""
+class StoredAnchor:
+    """An anchor with the version of its note. A write succeeds only if the version is still the same."""
 
     anchor: Anchor | None = None
     version: int = 0
 
 
 @dataclass
-class _InProcess:
-    """Notes of a session that has none of its own."""
+class _ProcessNotes:
+    """Notes in memory, for a session that cannot store notes."""
 
-    _kept: dict[str, Kept] = field(default_factory=dict)
-    _changing: threading.Lock = field(default_factory=threading.Lock)
+    _stored: dict[str, StoredAnchor] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    async def get(self, key: str) -> Kept:
-        return self._kept.get(key, Kept())
+    async def get(self, key: str) -> StoredAnchor:
+        return self._stored.get(key, StoredAnchor())
 
     async def put(self, key: str, anchor: Anchor, version: int) -> bool:
-        with self._changing:
-            fits = self._kept.get(key, Kept()).version == version
-            if fits:
-                self._kept[key] = Kept(anchor, version + 1)
-            return fits
+        with self._lock:
+            is_current = self._stored.get(key, StoredAnchor()).version == version
+            if is_current:
+                self._stored[key] = StoredAnchor(anchor, version + 1)
+            return is_current
 
 
 class AnchorNotes:
-    """Anchors by key, kept beside the history where that is possible.
+    """Anchors by key: notes of the session if it can store notes, otherwise in this process.
 
-    A session that cannot be written to for a moment must not keep a view from being made: then the anchor is
-    not kept, and found again next time.
+    A failed write does not prevent a view: the anchor is then not stored, and is computed again next time.
     """
 
     def __init__(self, session: Session) -> None:
-        self._notes: Noted | _InProcess = with_ability(session, Noted) or _InProcess()
+        self._notes: Noted | _ProcessNotes = with_ability(session, Noted) or _ProcessNotes()
 
-    async def get(self, key: str) -> Kept:
-        """The anchor that is kept, if any, and its version."""
-        if isinstance(self._notes, _InProcess):
+    async def get(self, key: str) -> StoredAnchor:
+        """The stored anchor, if any, and its version."""
+        if isinstance(self._notes, _ProcessNotes):
             return await self._notes.get(key)
         note = await self._notes.get_note(key)
-        return Kept() if note is None else Kept(Anchor.from_note(note.data), note.version)
+        return StoredAnchor() if note is None else StoredAnchor(Anchor.from_note(note.data), note.version)
 
-    async def put(self, key: str, anchor: Anchor, version: int) -> Kept | None:
-        """Keep an anchor in the place of this version; `None` if another came in between."""
+    async def put(self, key: str, anchor: Anchor, version: int) -> StoredAnchor | None:
+        """Replace the anchor of this version; `None` if another writer replaced it first."""
         try:
-            fits = await self._set(key, anchor, version)
+            is_current = await self._set(key, anchor, version)
         except (RecollectError, OSError) as error:
-            logger.warning("how far a history was cut could not be kept (%s)", type(error).__name__)
-            return Kept(anchor, version)
-        return Kept(anchor, version + 1) if fits else None
+            logger.warning("anchor of a view could not be stored (%s)", type(error).__name__)
+            return StoredAnchor(anchor, version)
+        return StoredAnchor(anchor, version + 1) if is_current else None
 
     async def _set(self, key: str, anchor: Anchor, version: int) -> bool:
-        if isinstance(self._notes, _InProcess):
+        if isinstance(self._notes, _ProcessNotes):
             return await self._notes.put(key, anchor, version)
         return await self._notes.set_note(key, anchor.to_note(), version)

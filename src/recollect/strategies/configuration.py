@@ -1,4 +1,4 @@
-"""Strategies as configuration: from a dictionary or JSON, and back; and whose word counts."""
+"""Strategies as configuration: parse them from a dictionary or JSON, serialize them, resolve precedence."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ StrategyConfig: TypeAlias = Mapping[str, Any] | str | Strategy | None
 _BUDGET = {name: name for name in ("token_budget", "context_window_tokens", "token_remaining_pct")}
 _TURNS = {name: name for name in ("max_user_turns", "keep_last_user_turns")}
 _COMPACT = ("trigger_turns", "keep", "clear_tool_inputs", "exclude_tools", "include_tools")
-# For each mode its class, and the fields of the class by their names in a configuration.
+# The class of each mode, and the fields of the class by their names in a configuration.
 _MODES: dict[Mode, tuple[type[Strategy], dict[str, str]]] = {
     "trim": (Trim, {**_TURNS, **_BUDGET}),
     "summarize": (
@@ -25,34 +25,34 @@ _MODES: dict[Mode, tuple[type[Strategy], dict[str, str]]] = {
 
 
 def strategy_from_config(config: StrategyConfig) -> Strategy | None:
-    """The strategy that a configuration describes; `None` for the mode `none`, or for nothing at all.
+    """Parse a configuration; `None` for the mode `none` or if there is no configuration.
 
-    A configuration is a dictionary, or JSON text of one: `{"mode": "trim", "max_user_turns": 20}`. The case
-    of the mode does not matter. A field that is null is as if it were not there. What is unknown or makes no
-    sense is an error that names it.
+    A configuration is a dictionary, or JSON text of one: `{"mode": "trim", "max_user_turns": 20}`. The mode
+    is not case-sensitive. A field that is null counts as missing. Raises `InvalidValueError` or
+    `InvalidTypeError`, naming the field, for unknown fields and invalid values.
     """
     if config is None or isinstance(config, Strategy):
         return config
-    given = _given(config)
+    given = _fields_of(config)
     mode = lower_mode(given.pop("mode", None))
     if mode is None:
         raise InvalidValueError(f"mode is missing: it is one of {', '.join(_MODES)} and none")
     if mode == "none" and given:
-        raise InvalidValueError(f"{_shown(min(given))} means nothing in the mode none")
+        raise InvalidValueError(f"{_shown(min(given))} has no effect in the mode none")
     if mode == "none":
         return None
     if not isinstance(mode, str) or mode not in _MODES:
         raise InvalidValueError(f"mode must be one of {', '.join(_MODES)} and none, and it is {_shown(mode)}")
-    return _made(mode, given)
+    return _build(mode, given)
 
 
 def lower_mode(mode: Any) -> Any:
-    """A mode in lower case; a value that is not text stays as it is."""
+    """A mode in lower case; a value that is not a string is returned unchanged."""
     return mode.lower() if isinstance(mode, str) else mode
 
 
 def strategy_to_config(strategy: Strategy | None) -> dict[str, Any]:
-    """The configuration that gives this strategy; what is as by default is left out."""
+    """Serialize a strategy to a configuration. Fields with default values are left out."""
     if strategy is None:
         return {"mode": "none"}
     _, names = _MODES[strategy.mode]
@@ -66,11 +66,11 @@ def strategy_to_config(strategy: Strategy | None) -> dict[str, Any]:
 def resolve_memory_strategy(
     request: StrategyConfig = None, conversation: StrategyConfig = None, agent: StrategyConfig = None
 ) -> Strategy | None:
-    """The strategy of the first that names a mode, whole: fields of the others are not mixed in."""
+    """The strategy of the first configuration that names a mode. Fields of the others are not merged in."""
     for config in (request, conversation, agent):
         if isinstance(config, Strategy):
             return config
-        if config is not None and _given(config).get("mode") is not None:
+        if config is not None and _fields_of(config).get("mode") is not None:
             return strategy_from_config(config)
     return None
 
@@ -78,7 +78,7 @@ def resolve_memory_strategy(
 def resolve_memory_injection(
     request: bool | None = None, conversation: bool | None = None, agent: bool | None = None
 ) -> bool:
-    """Whether memories are injected: as the first says that says anything, and not if nobody does."""
+    """Whether memories are injected: the first value that is set, otherwise `False`."""
     for place, wanted in (("request", request), ("conversation", conversation), ("agent", agent)):
         if wanted is not None and not isinstance(wanted, bool):
             raise InvalidTypeError(
@@ -89,8 +89,8 @@ def resolve_memory_injection(
     return False
 
 
-def _given(config: Mapping[str, Any] | str) -> dict[str, Any]:
-    """The fields that are given, by name."""
+def _fields_of(config: Mapping[str, Any] | str) -> dict[str, Any]:
+    """The fields of a configuration that are not null."""
     parsed: Any = config
     if isinstance(config, str):
         try:
@@ -104,13 +104,13 @@ def _given(config: Mapping[str, Any] | str) -> dict[str, Any]:
     return {str(name): value for name, value in parsed.items() if value is not None}
 
 
-def _made(mode: Mode, given: dict[str, Any]) -> Strategy:
+def _build(mode: Mode, given: dict[str, Any]) -> Strategy:
     kind, names = _MODES[mode]
     for wire in given:
         if wire not in names:
             known = any(wire in others for _, others in _MODES.values())
             raise InvalidValueError(
-                f"{_shown(wire)} {'means nothing in' if known else 'is no field of'} the mode {mode}"
+                f"{_shown(wire)} {'has no effect in' if known else 'is not a field of'} the mode {mode}"
             )
     try:
         return kind(**{names[wire]: value for wire, value in given.items()})
@@ -119,12 +119,12 @@ def _made(mode: Mode, given: dict[str, Any]) -> Strategy:
 
 
 def _in_wire_names(message: str, names: dict[str, str]) -> str:
-    """An error of a strategy, with the names of fields as they were given."""
+    """The error message of a strategy, with the field names of the configuration."""
     wire_of = {name: wire for wire, name in names.items()}
     return " ".join(wire_of.get(word, word) for word in message.split(" "))
 
 
 def _shown(value: object) -> str:
-    """A bad value, at a length that fits in a message."""
+    """An invalid value, shortened for an error message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,8 +1,8 @@
-"""Where a history is cut: in whole turns, in steps, and from the turns after the last cut alone.
+"""Where a history is cut. The decision needs only the turns after the last cut.
 
-The turns are gone through in order. Whenever those since the last cut are too many or too large, the cut
-moves on and leaves only the newest of them after it. So a view grows and is cut again, as if the history had
-been shortened each time; and who knows an earlier cut gets the same answer from the turns after it.
+The turns are processed in order. Whenever the turns since the last cut exceed a limit, the cut moves on and
+leaves only the newest of them. A view therefore grows and is cut again, as if the history had been shortened
+each time. Starting from any earlier cut gives the same result.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from .values import Strategy, Summarize
 
 Trigger: TypeAlias = Literal["turns", "tokens"]
 
-# About what the markers around the two items of a summary cost, and the words that introduce it.
+# An estimate for the prefix of a summary and the markers of its two items.
 _TOKENS_AROUND_SUMMARY = 48
 
 
 class Size(NamedTuple):
-    """How many tokens a turn costs the view: before the cut has passed it, and after."""
+    """The tokens of a turn in the view: whole, and after the cut has moved past it."""
 
     whole: int = 0
     behind: int = 0
@@ -26,23 +26,23 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """When there is too much, and how many turns stay then."""
+    """The limits that trigger a cut, and how many turns stay after it."""
 
     turns: int | None
     tokens: int | None
     keep: int
     reserve: int = 0
-    """Tokens that a view costs more as soon as there is a cut: those of a summary."""
+    """Tokens that a cut adds to the view: those of a summary."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How many turns more are behind the cut, what made it move last, and what the view costs now."""
+    """How many turns the cut moves on, which limit moved it last, and the tokens of the view after it."""
 
     turns: int
     trigger: Trigger | None = None
     tokens: int | None = None
-    """`None` where only turns count."""
+    """`None` if there is no token budget."""
 
 
 def limits_of(strategy: Strategy) -> Limits:
@@ -52,10 +52,10 @@ def limits_of(strategy: Strategy) -> Limits:
 
 
 def find_cut(turns: Sequence[Size], limits: Limits, *, always: int = 0, is_cut: bool = False) -> Cut:
-    """How far the cut moves within these turns, which all come after the last one.
+    """How far the cut moves within these turns, which are all after the last cut.
 
-    `always` are the tokens shown in any case: the items before the first turn, and what the turns behind
-    the last cut still cost. `is_cut` says that there was one.
+    `always` are the tokens that every view has: those of the items before the first turn, and those that
+    remain of the turns before the last cut. `is_cut` says whether there was a cut before.
     """
     if limits.tokens is None:
         return _cut_by_turns(len(turns), limits)
@@ -63,7 +63,7 @@ def find_cut(turns: Sequence[Size], limits: Limits, *, always: int = 0, is_cut: 
 
 
 def _cut_by_turns(count: int, limits: Limits) -> Cut:
-    """The same in one step, where only the number of turns matters."""
+    """The cut in one step, for limits without a token budget."""
     if limits.turns is None or count <= limits.turns:
         return Cut(0)
     step = limits.turns + 1 - (limits.keep or limits.turns)
@@ -72,12 +72,12 @@ def _cut_by_turns(count: int, limits: Limits) -> Cut:
 
 def _cut_by_size(turns: Sequence[Size], limits: Limits, budget: int, always: int, is_cut: bool) -> Cut:
     cut, trigger = 0, None
-    shown = always + (limits.reserve if is_cut else 0)  # besides the turns since the cut
-    tokens = 0  # of the turns since the cut
+    shown = always + (limits.reserve if is_cut else 0)  # tokens besides the turns after the cut
+    tokens = 0  # of the turns after the cut
     for end, size in enumerate(turns, start=1):
         tokens += size.whole
         found = _trigger(end - cut, shown + tokens, limits, budget)
-        moved = end - _kept(turns[cut:end], found, limits, budget - shown) if found else cut
+        moved = end - _turns_to_keep(turns[cut:end], found, limits, budget - shown) if found else cut
         if moved > cut:
             tokens -= sum(turn.whole for turn in turns[cut:moved])
             shown += sum(turn.behind for turn in turns[cut:moved])
@@ -92,8 +92,8 @@ def _trigger(count: int, tokens: int, limits: Limits, budget: int) -> Trigger | 
     return "turns" if limits.turns is not None and count > limits.turns else None
 
 
-def _kept(window: Sequence[Size], trigger: Trigger, limits: Limits, room: int) -> int:
-    """How many of the turns stay: as many as were asked for, else as many as fill half of the room."""
+def _turns_to_keep(window: Sequence[Size], trigger: Trigger, limits: Limits, room: int) -> int:
+    """How many turns stay: the configured number, otherwise as many as fill half of the room."""
     if limits.keep:
         return min(limits.keep, len(window))
     if trigger == "turns" and limits.turns is not None:

@@ -1,4 +1,4 @@
-"""What is told to those who want to know when a view was cut."""
+"""Events that report that a view was cut, and the callbacks that receive them."""
 
 import inspect
 import logging
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class StrategyEvent:
-    """A view was cut: what it was before and after, and what the cut was about."""
+    """A view was cut: its size before and after, and the turns that were summarized or compacted."""
 
     kind: Literal["summary", "compaction"]
     session_id: str
@@ -33,7 +33,7 @@ class StrategyEvent:
     call_ids: tuple[str, ...]
     """The tool calls in these turns."""
     summary: StoredSummary | None = None
-    """The new summary, where there is one."""
+    """The new summary of a `summary` event."""
 
 
 Callback: TypeAlias = Callable[[StrategyEvent], Awaitable[Any] | Any]
@@ -41,7 +41,7 @@ Callback: TypeAlias = Callable[[StrategyEvent], Awaitable[Any] | Any]
 
 @dataclass(frozen=True)
 class View:
-    """What a view is made of: the turns that it shows whole, and all of its items."""
+    """The size of a view: the number of turns that it shows whole, and its items."""
 
     turns: int
     items: Sequence[Item]
@@ -55,11 +55,11 @@ def describe_change(
     *,
     trigger: Trigger,
     turns: range,
-    concerned: Sequence[Item],
+    changed: Sequence[Item],
     tokenizer: Tokenizer | None,
     summary: StoredSummary | None = None,
 ) -> StrategyEvent:
-    """The event of a change from one view to another, which concerned these items."""
+    """The event of a change from one view to another. `changed` are the summarized or compacted items."""
     return StrategyEvent(
         kind,
         session_id,
@@ -71,16 +71,16 @@ def describe_change(
         estimate_tokens(before.items, tokenizer),
         estimate_tokens(after.items, tokenizer),
         turns,
-        tuple(call_ids_of(concerned)),
+        tuple(call_ids_of(changed)),
         summary,
     )
 
 
-async def tell(callback: Callback, event: StrategyEvent) -> None:
-    """Call back, and wait where that is asynchronous. Whatever the callback does, the run goes on."""
+async def notify(callback: Callback, event: StrategyEvent) -> None:
+    """Call a callback and await its result if that is awaitable. An error in it is logged, not raised."""
     try:
         outcome = callback(event)
         if inspect.isawaitable(outcome):
             await outcome
-    except Exception as error:  # noqa: BLE001 - code of the user, whose faults must not end a run
-        logger.warning("the callback for a %s failed (%s)", event.kind, type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - user code, whose errors must not end a run
+        logger.warning("callback for a %s failed (%s)", event.kind, type(error).__name__)

@@ -1,8 +1,9 @@
-"""What stands for the output or the arguments of a tool that a view leaves out.
+"""Placeholders for the outputs and arguments of tools that a view leaves out.
 
-A placeholder names the tool, the call and the reason, in the shape that the kind of item asks for. Kinds that
-have no safe one are left alone: screenshots (an image cannot say it), tools that a search has loaded and that
-later calls rely on, approvals, signed programs. The same item always gets the same placeholder.
+A placeholder names the tool, the call and the reason, in the shape that the type of item requires. Types
+without a safe placeholder stay unchanged: screenshots (an image cannot hold the words), tools loaded by a
+search (later calls rely on them), approvals, and signed programs. The same item always gets the same
+placeholder.
 """
 
 import json
@@ -19,14 +20,14 @@ class _Field(NamedTuple):
     name: str
     what: str
     fill: Callable[[Any, str], Any]
-    """The new value, given the old one and the words to say."""
+    """Builds the new value from the old one and the words of the placeholder."""
 
 
 def compact_items(items: Sequence[Item], end: int, strategy: Compact) -> list[Item]:
-    """The items, with placeholders for what the tools before the position `end` were given and gave back."""
+    """The items, with placeholders for tool outputs (and inputs, if configured) before the index `end`."""
     compacted = list(items)
     fields_of = _BOTH if strategy.clear_tool_inputs else _OUTPUTS
-    is_choosy = bool(strategy.include_tools or strategy.exclude_tools)
+    is_selective = bool(strategy.include_tools or strategy.exclude_tools)
     names: dict[str, str] = {}
     for index in range(end):
         item = compacted[index]
@@ -38,13 +39,13 @@ def compact_items(items: Sequence[Item], end: int, strategy: Compact) -> list[It
             names[call_id] = _name_of(item)
         if kind in fields_of:
             name = _FIXED_NAMES.get(kind) or names.get(call_id) or _name_of(item)
-            if not is_choosy or _is_meant(name, strategy):
+            if not is_selective or _is_included(name, strategy):
                 compacted[index] = _compact_item(item, fields_of[kind], f"{name}, call {call_id}")
     return compacted
 
 
 def call_ids_of(items: Sequence[Item]) -> list[str]:
-    """The ids of the calls that these items are or answer, each once and in order."""
+    """The ids of the calls among these items and of the calls whose outputs they are, in order."""
     found = (_call_id(item) for item in items if item.get("type") in _KIND_LIST)
     return list(dict.fromkeys(filter(None, found)))
 
@@ -58,7 +59,7 @@ def _compact_item(item: Item, fields: tuple[_Field, ...], call: str) -> Item:
     return changed
 
 
-def _is_meant(name: str, strategy: Compact) -> bool:
+def _is_included(name: str, strategy: Compact) -> bool:
     if strategy.include_tools and name not in strategy.include_tools:
         return False
     return name not in strategy.exclude_tools
@@ -74,7 +75,7 @@ def _name_of(item: Item) -> str:
     return name if isinstance(name, str) and name else "a tool"
 
 
-# --- what is put in the place of a value ---
+# --- replacements for a value ---
 
 
 def _text(_value: Any, words: str) -> str:
@@ -82,12 +83,12 @@ def _text(_value: Any, words: str) -> str:
 
 
 def _object(_value: Any, words: str) -> str:
-    """A JSON object, as text: what arguments have to be."""
+    """A JSON object as text, as arguments must be."""
     return json.dumps({"compacted": words}, ensure_ascii=False)
 
 
 def _chunks(value: Any, words: str) -> Any:
-    """How the commands ended stays; what they wrote goes."""
+    """The exit statuses of the commands stay; their output goes."""
     if not isinstance(value, list) or not all(isinstance(chunk, dict) for chunk in value):
         return value
     first = [{**chunk, "stdout": words, "stderr": ""} for chunk in value[:1]]
@@ -95,7 +96,7 @@ def _chunks(value: Any, words: str) -> Any:
 
 
 def _within(change: Callable[[str], dict[str, Any]]) -> Callable[[Any, str], Any]:
-    """A change within an object, of the fields that it has."""
+    """A replacement of fields within an object. Fields that it does not have are not added."""
 
     def fill(value: Any, words: str) -> Any:
         if not isinstance(value, dict):
@@ -124,9 +125,9 @@ _INPUTS: dict[str, tuple[_Field, ...]] = {
 }
 _BOTH = {kind: _OUTPUTS.get(kind, ()) + _INPUTS.get(kind, ()) for kind in (*_OUTPUTS, *_INPUTS)}
 _KINDS = frozenset(_BOTH)
-_KIND_LIST = tuple(_BOTH)  # a type that is no text can be looked for here
+_KIND_LIST = tuple(_BOTH)  # a tuple: a type that is not hashable can be looked up in it
 _NAMED = {"function_call", "custom_tool_call", "mcp_call"}
-# Tools that have no names of their own go by these, also in lists of tools to include or exclude.
+# The names of tools without a name in their items, also in `include_tools` and `exclude_tools`.
 _FIXED_NAMES = {
     "shell_call": "shell",
     "shell_call_output": "shell",

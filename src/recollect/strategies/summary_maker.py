@@ -1,4 +1,4 @@
-"""Making summaries: once for a stretch of turns, beside the reads, and never at the cost of a run."""
+"""Making summaries in the background: once for each range of turns, and without failing a run."""
 
 import asyncio
 import inspect
@@ -10,77 +10,77 @@ from dataclasses import replace
 
 from ..errors import SummaryFailedError
 from ..items import Item, Tokenizer, estimate_text_tokens
-from .anchors import Claim, Kept, StoredSummary
-from .background import InFlight
-from .events import Callback, View, describe_change, tell
-from .reader import Look, Looker
+from .anchors import Claim, StoredAnchor, StoredSummary
+from .background import BackgroundTask
+from .events import Callback, View, describe_change, notify
+from .reader import ViewReader, ViewState
 from .summarizers.protocol import Summarizer, Summary, SummaryRequest
 from .values import Summarize
 from .views import summary_items
 
 logger = logging.getLogger(__name__)
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5  # seconds between looks at what another is making
-_GRACE = 0.1  # seconds, in which one that takes too long ends by itself
-_TRIES = 4
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5  # seconds between checks of a summary that another process makes
+_GRACE = 0.1  # seconds in which an attempt that timed out ends by itself
+_ATTEMPTS = 4
 _LONGEST_TOKEN = 16  # characters, more than most tokens have
 
 
 class SummaryMaker:
     """Makes the summaries of one session, one at a time.
 
-    Another handle, thread or process that is about to make the same one leaves a claim beside the history;
-    who finds it waits for the outcome instead of asking the model again.
+    Before it asks the summarizer, it stores a claim in the note of the anchor. Other handles, threads and
+    processes that find the claim wait for the summary instead of making it again.
     """
 
     def __init__(
         self,
-        looker: Looker,
+        reader: ViewReader,
         strategy: Summarize,
-        name: Callable[[], str],
+        session_id: Callable[[], str],
         *,
         summarizer: Summarizer,
         timeout: float,
         on_summary: Callback | None,
         tokenizer: Tokenizer | None,
     ) -> None:
-        self._looker = looker
+        self._reader = reader
         self._strategy = strategy
-        self._name = name  # asked for when it is needed: a session may have none before its first call
+        self._session_id = session_id  # a function: a session may have no id before its first call
         self._summarizer = summarizer
         self._timeout = timeout
         self._on_summary = on_summary
         self._tokenizer = tokenizer
         self._owner = uuid.uuid4().hex
-        self._has_hung = self._took_too_long = False
-        self._in_flight = InFlight(self._make, patience=timeout + _GRACE)
+        self._has_hung = self._timed_out = False
+        self._task = BackgroundTask(self._attempt, timeout + _GRACE)
         self.failures = 0
-        """How often there was no summary when there should have been one."""
+        """How often a summary was needed and could not be made."""
 
     def start(self) -> None:
-        """See to it that a summary is being made, and do not wait for it."""
-        self._in_flight.start()
+        """Start making a summary, unless one is being made. Does not wait for it."""
+        self._task.start()
 
     async def wait(self) -> None:
-        """See to it that a summary is being made, and wait for it; not if the last one took too long."""
-        work, began = self._in_flight.start(), time.monotonic()
-        self._took_too_long = False
-        done = await work.wait(0.0 if self._has_hung else self._timeout + _GRACE)
-        # Only who has waited for it knows that it hangs: an event loop may stand still between two runs.
+        """Start making a summary and wait for it. After an attempt that timed out, do not wait."""
+        attempt, began = self._task.start(), time.monotonic()
+        self._timed_out = False
+        done = await attempt.wait(0.0 if self._has_hung else self._timeout + _GRACE)
+        # Time counts only while we wait: between two runs the event loop may be stopped.
         waited = time.monotonic() - began >= self._timeout
-        if waited and (self._took_too_long or not done):
+        if waited and (self._timed_out or not done):
             self._has_hung = True
 
     async def finish(self) -> None:
-        """Wait for what is being made, as long as it may take, and give it up then."""
-        await self._in_flight.finish()
+        """Wait for the summary that is being made, and cancel it if it does not end in time."""
+        await self._task.finish()
 
-    async def give_up(self) -> None:
-        """Make no more of what is being made."""
-        await self._in_flight.cancel()
+    async def cancel(self) -> None:
+        """Cancel the summary that is being made."""
+        await self._task.cancel()
 
-    async def _make(self) -> None:
-        """One attempt. Whatever goes wrong in it is counted, and the next turn tries again."""
+    async def _attempt(self) -> None:
+        """One attempt. Every failure is counted and logged, and the next turn tries again."""
         try:
             async with asyncio.timeout(self._timeout):
                 await self._make_if_needed()
@@ -88,76 +88,80 @@ class SummaryMaker:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                raise  # we are given up; else it was the summarizer that was cancelled
+                raise  # this task was cancelled; otherwise the summarizer was
             self._count_failure("CancelledError")
         except TimeoutError as error:
-            self._took_too_long = True
+            self._timed_out = True
             self._count_failure(type(error).__name__)
-        except Exception as error:  # noqa: BLE001 - code of the user, whose faults must not end a run
+        except Exception as error:  # noqa: BLE001 - user code, whose errors must not end a run
             self._count_failure(type(error).__name__)
 
-    def _count_failure(self, what: str) -> None:
+    def _count_failure(self, reason: str) -> None:
         self.failures += 1
-        logger.warning("no summary was made (%s): the view goes without it until the next turn", what)
+        logger.warning("no summary was made (%s): the view has none until the next turn", reason)
 
     async def _make_if_needed(self) -> None:
-        look = await self._looker.look()
-        claimed = await self._claim(look.key)
+        state = await self._reader.read()
+        claimed = await self._claim(state.key)
         if claimed is None:
             return
         try:
-            stretch = await self._read_stretch(claimed)
-            summary = await self._summarize(stretch, claimed)
-            stored = await self._store(look.key, claimed, summary)
+            turns = await self._read_turns(claimed)
+            summary = await self._summarize(turns, claimed)
+            is_stored = await self._store(state.key, claimed, summary)
         except (Exception, asyncio.CancelledError):
-            await self._drop_claim(look.key)
+            await self._drop_claim(state.key)
             raise
-        if stored and self._on_summary is not None:
-            await self._tell(self._on_summary, look, stretch, claimed, summary)
+        if is_stored and self._on_summary is not None:
+            await self._notify(self._on_summary, state, turns, claimed, summary)
 
-    # --- who makes it ---
+    # --- claims ---
 
-    async def _claim(self, key: str) -> Kept | None:
-        """What is kept, with a claim of ours; `None` where there is nothing to make any more."""
+    async def _claim(self, key: str) -> StoredAnchor | None:
+        """The stored anchor with our claim; `None` if no summary is needed any more.
+
+        While another owner has a claim that has not expired, wait for its summary.
+        """
         wait = _FIRST_WAIT
         while True:
-            kept = await self._looker.notes.get(key)
-            if kept.anchor is None or not kept.anchor.lags:
-                self._looker.forget()  # another has made it, or the history has changed
+            stored = await self._reader.notes.get(key)
+            if stored.anchor is None or not stored.anchor.needs_summary:
+                self._reader.forget()  # another owner has made it, or the history has changed
                 return None
-            claim = kept.anchor.claim
+            claim = stored.anchor.claim
             if claim is None or claim.owner == self._owner or claim.until <= time.time():
                 claim = Claim(self._owner, time.time() + self._timeout)
-                claimed = await self._looker.notes.put(key, replace(kept.anchor, claim=claim), kept.version)
+                anchor = replace(stored.anchor, claim=claim)
+                claimed = await self._reader.notes.put(key, anchor, stored.version)
                 if claimed is not None:
                     return claimed
             await asyncio.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)
 
     async def _drop_claim(self, key: str) -> None:
-        kept = await self._looker.notes.get(key)
-        if self._is_ours(kept) and kept.anchor is not None:
-            await self._looker.notes.put(key, replace(kept.anchor, claim=None), kept.version)
+        stored = await self._reader.notes.get(key)
+        if self._is_ours(stored) and stored.anchor is not None:
+            await self._reader.notes.put(key, replace(stored.anchor, claim=None), stored.version)
 
-    def _is_ours(self, kept: Kept) -> bool:
-        claim = kept.anchor.claim if kept.anchor else None
+    def _is_ours(self, stored: StoredAnchor) -> bool:
+        claim = stored.anchor.claim if stored.anchor else None
         return claim is not None and claim.owner == self._owner
 
-    # --- making it ---
+    # --- the summary ---
 
-    async def _read_stretch(self, claimed: Kept) -> list[Item]:
-        stretch = await self._looker.log.read_stretch(claimed.anchor) if claimed.anchor else None
-        if not stretch:
-            await self._looker.void()  # else every later attempt would fail over the same
-            raise SummaryFailedError("the turns to summarize are not what they were")
-        return stretch
+    async def _read_turns(self, claimed: StoredAnchor) -> list[Item]:
+        turns = await self._reader.history.read_unsummarized(claimed.anchor) if claimed.anchor else None
+        if not turns:
+            await self._reader.invalidate()  # or else every later attempt would fail in the same way
+            raise SummaryFailedError("the turns to summarize have changed")
+        return turns
 
-    async def _summarize(self, stretch: list[Item], claimed: Kept) -> StoredSummary:
+    async def _summarize(self, turns: list[Item], claimed: StoredAnchor) -> StoredSummary:
         assert claimed.anchor is not None
         previous, limit = claimed.anchor.summary, self._strategy.summary_max_tokens
-        request = SummaryRequest(stretch, previous.text if previous else None, limit, self._name())
-        answer = self._summarizer(request)
-        made = await answer if inspect.isawaitable(answer) else answer
+        request = SummaryRequest(turns, previous.text if previous else None, limit, self._session_id())
+        result = self._summarizer(request)
+        made = await result if inspect.isawaitable(result) else result
         text = made.text if isinstance(made, Summary) else made
         if not isinstance(text, str) or not text.strip():
             raise SummaryFailedError("the summarizer returned nothing")
@@ -168,45 +172,50 @@ class SummaryMaker:
             made.model if isinstance(made, Summary) else None,
         )
 
-    async def _store(self, key: str, claimed: Kept, summary: StoredSummary) -> bool:
-        """Keep a summary; `False` if the history has changed under it."""
-        kept = claimed
-        for _ in range(_TRIES):
-            # The cut may have moved on meanwhile; then the claim is still there.
-            if kept.anchor is None or not self._is_ours(kept):
+    async def _store(self, key: str, claimed: StoredAnchor, summary: StoredSummary) -> bool:
+        """Store a summary; `False` if the history has changed meanwhile."""
+        stored = claimed
+        for _ in range(_ATTEMPTS):
+            # If only the cut has moved on, our claim is still there and the summary is still valid.
+            if stored.anchor is None or not self._is_ours(stored):
                 break
-            stored = await self._looker.notes.put(key, kept.anchor.with_summary(summary), kept.version)
-            if stored is not None:
-                self._looker.remember(key, stored)
+            written = await self._reader.notes.put(key, stored.anchor.with_summary(summary), stored.version)
+            if written is not None:
+                self._reader.cache(key, written)
                 return True
-            kept = await self._looker.notes.get(key)
-        self._looker.forget()
+            stored = await self._reader.notes.get(key)
+        self._reader.forget()
         return False
 
-    async def _tell(
-        self, callback: Callback, look: Look, stretch: list[Item], claimed: Kept, summary: StoredSummary
+    async def _notify(
+        self,
+        callback: Callback,
+        state: ViewState,
+        turns: list[Item],
+        claimed: StoredAnchor,
+        summary: StoredSummary,
     ) -> None:
         assert claimed.anchor is not None
-        anchor, window = claimed.anchor, look.window
-        told = summary_items(anchor.summary.text, self._strategy) if anchor.summary else []
+        anchor, window = claimed.anchor, state.window
+        previous = summary_items(anchor.summary.text, self._strategy) if anchor.summary else []
         shown = len(window.starts)
         covered = range(anchor.summarized.turns + 1, anchor.cut.turns + 1)
         event = describe_change(
             "summary",
-            self._name(),
-            View(shown + len(covered), [*window.head, *told, *stretch, *window.items]),
+            self._session_id(),
+            View(shown + len(covered), [*window.head, *previous, *turns, *window.items]),
             View(shown, [*window.head, *summary_items(summary.text, self._strategy), *window.items]),
             trigger=anchor.trigger,
             turns=covered,
-            concerned=stretch,
+            changed=turns,
             tokenizer=self._tokenizer,
             summary=summary,
         )
-        await tell(callback, event)
+        await notify(callback, event)
 
 
 def shorten(text: str, max_tokens: int, tokenizer: Tokenizer | None = None) -> str:
-    """A text of at most so many tokens, cut between words where it is too long."""
+    """The text in at most `max_tokens` tokens, cut between words if it is too long."""
     count = tokenizer or estimate_text_tokens
     text = text[: (max_tokens + 1) * _LONGEST_TOKEN].encode("utf-8", "replace").decode().replace("\0", "")
     text = text.strip()

@@ -1,4 +1,4 @@
-"""The strategies as values: which mode, and its knobs. What they do is decided in other modules."""
+"""The strategies as immutable values: a mode and its settings. Other modules implement them."""
 
 import math
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ DEFAULT_SUMMARY_PREFIX = (
 
 Mode: TypeAlias = Literal["trim", "summarize", "compact"]
 
-_MOST = 2**53  # turns or tokens: more than there will ever be, and what floating-point numbers still count
+_MOST = 2**53  # turns or tokens: the largest count that a floating-point number holds exactly
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Budget:
-    """When a history is too large, in tokens: by a figure, or by what is left of the model's window."""
+    """The token budget: a number, or a share of the model's context window."""
 
     token_budget: int | None = None
     context_window_tokens: int | None = None
@@ -27,7 +27,7 @@ class _Budget:
 
     @property
     def budget(self) -> int | None:
-        """The most tokens that a view may have before it is cut; `None` where only turns count."""
+        """The tokens that a view may have before it is cut; `None` if only turns are limited."""
         if self.context_window_tokens is None:
             return self.token_budget
         return math.floor(self.context_window_tokens * (100 - (self.token_remaining_pct or 0)) / 100)
@@ -37,20 +37,18 @@ class _Budget:
         _check_count("context_window_tokens", self.context_window_tokens, optional=True)
         _check_percentage("token_remaining_pct", self.token_remaining_pct)
         if (self.context_window_tokens is None) != (self.token_remaining_pct is None):
-            raise InvalidValueError("context_window_tokens and token_remaining_pct make sense together only")
+            raise InvalidValueError("context_window_tokens and token_remaining_pct must be given together")
         if self.token_budget is not None and self.context_window_tokens is not None:
-            raise InvalidValueError(
-                "token_budget and context_window_tokens are two ways to say the same: give one"
-            )
+            raise InvalidValueError("give token_budget or context_window_tokens, not both")
         if self.budget == 0:
             raise InvalidValueError(
-                "context_window_tokens is too small to leave anything beside token_remaining_pct"
+                "context_window_tokens is too small: token_remaining_pct leaves no budget"
             )
 
 
 @dataclass(frozen=True)
 class _ByTurns(_Budget):
-    """What trim and summarize share: how many turns are too many, and how many of them stay."""
+    """The settings of trim and summarize: how many turns are too many, and how many of them stay."""
 
     max_user_turns: int | None = None
     keep_last_user_turns: int = 0
@@ -71,21 +69,21 @@ class _ByTurns(_Budget):
 
     @property
     def trigger_turns(self) -> int | None:
-        """More turns than these are too many; `None` where only tokens count."""
+        """The number of turns above which the view is cut; `None` if only tokens are limited."""
         return self.max_user_turns
 
     @property
     def keep(self) -> int:
-        """How many turns stay after a cut, 0 where nothing says so."""
+        """How many turns stay after a cut; 0 if that is not configured."""
         return self.keep_last_user_turns
 
 
 @dataclass(frozen=True)
 class Trim(_ByTurns):
-    """Of more than `max_user_turns` turns, the model sees the last `keep_last_user_turns` (0: the maximum).
+    """With more than `max_user_turns` turns, the model sees the last `keep_last_user_turns` (0: the maximum).
 
-    With a budget in tokens, what exceeds it is cut in the same way. Where `keep_last_user_turns` is 0, the
-    budget keeps as many of the newest turns as fill half of it, and at least one.
+    A view that exceeds a token budget is cut in the same way. If `keep_last_user_turns` is 0, as many of the
+    newest turns stay as fill half of the budget, and at least one.
     """
 
     mode: ClassVar[Mode] = "trim"
@@ -93,7 +91,7 @@ class Trim(_ByTurns):
 
 @dataclass(frozen=True)
 class Summarize(_ByTurns):
-    """As `Trim`, with a summary of what was cut before the turns that stay."""
+    """Like `Trim`, with a summary of the turns that were cut, before the turns that stay."""
 
     summary_max_tokens: int = 300
     summary_prefix: str = DEFAULT_SUMMARY_PREFIX
@@ -108,17 +106,15 @@ class Summarize(_ByTurns):
                 f"summary_prefix must be a string, not {type(self.summary_prefix).__name__}"
             )
         if not self.summary_prefix.strip():
-            raise InvalidValueError(
-                "summary_prefix must say that what follows is prior context, and it is empty"
-            )
+            raise InvalidValueError("summary_prefix must not be empty: it says that prior context follows")
 
 
 @dataclass(frozen=True)
 class Compact(_Budget):
-    """Of more than `trigger_turns` turns, all but the last `keep` lose the outputs of their tools.
+    """With more than `trigger_turns` turns, all but the last `keep` lose the outputs of their tools.
 
-    With `clear_tool_inputs` they lose the arguments of the calls too. Tools in `exclude_tools` keep theirs;
-    with `include_tools`, only these lose any.
+    With `clear_tool_inputs` they also lose the arguments of the calls. Tools in `exclude_tools` are not
+    compacted. With `include_tools`, only those tools are.
     """
 
     trigger_turns: int | None = None
@@ -173,11 +169,11 @@ def _check_percentage(field: str, value: Any) -> None:
 
 
 def _names(field: str, value: Any) -> tuple[str, ...]:
-    """The names as a tuple; a single string is surely a mistake."""
+    """The names as a tuple. A single string is rejected: it would be read as a list of letters."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InvalidTypeError(f"{field} must be a list of names of tools, not {value!r}")
     names = tuple(value)
     for name in names:
         if not isinstance(name, str) or not name:
-            raise InvalidTypeError(f"{field} must hold names of tools, and {name!r} is none")
+            raise InvalidTypeError(f"{field} must contain names of tools, and {name!r} is not one")
     return names

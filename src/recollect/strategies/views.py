@@ -1,4 +1,4 @@
-"""What the model sees, made of what is stored: pure functions over items."""
+"""Views: what the model sees of the stored items. Pure functions, and an input filter for single calls."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,6 +13,10 @@ from .placeholders import compact_items
 from .values import Compact, Strategy, Summarize
 from .windows import Window, end_of_head, split_history
 
+logger = logging.getLogger(__name__)
+
+_EVERY_TOOL = Compact(trigger_turns=1, keep=1)
+
 
 def view_of(
     items: Sequence[Item],
@@ -21,7 +25,7 @@ def view_of(
     summary: str | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> list[Item]:
-    """What a strategy shows of a whole history; where it summarizes, with this summary of what was cut."""
+    """The view of a whole history. `summary` stands in for the turns that `Summarize` cuts."""
     if strategy is None:
         return list(items)
     window = split_history(list(items))
@@ -31,15 +35,15 @@ def view_of(
         cut = find_cut(sizes.unknown(window), limits)
     else:
         cut = find_cut(sizes.of_turns(window), limits, always=estimate_tokens(window.head, tokenizer))
-    return show(window.after(cut.turns), strategy, summary) if cut.turns else list(items)
+    return build_view(window.after(cut.turns), strategy, summary) if cut.turns else list(items)
 
 
-def show(window: Window, strategy: Strategy, summary: str | None = None) -> list[Item]:
-    """The view of a window that begins at the cut."""
+def build_view(window: Window, strategy: Strategy, summary: str | None = None) -> list[Item]:
+    """The view of a window that starts at the cut."""
     if isinstance(strategy, Compact):
         everything = window.head + window.behind + window.items
         return compact_items(everything, len(window.head) + len(window.behind), strategy)
-    shown = _whole(window)
+    shown = _without_orphans(window)
     if summary is not None and isinstance(strategy, Summarize):
         head = end_of_head(shown)
         shown[head:head] = summary_items(summary, strategy)
@@ -47,15 +51,15 @@ def show(window: Window, strategy: Strategy, summary: str | None = None) -> list
 
 
 def summary_items(summary: str, strategy: Summarize) -> list[Item]:
-    """A summary as the model is to read it: marked as what came before, and not as a request."""
+    """A summary as two items. The prefix says that it is earlier context and not a request."""
     return [
         {"role": "user", "content": strategy.summary_prefix},
         {"role": "assistant", "content": summary},
     ]
 
 
-def _whole(window: Window) -> list[Item]:
-    """The head and the turns, less what lost its partner to the cut."""
+def _without_orphans(window: Window) -> list[Item]:
+    """The head and the turns, without items whose counterpart was cut."""
     items = window.head + window.items
     if not window.scan.may_be_torn and not (window.head and pair_calls(window.head).open_calls):
         return items
@@ -68,20 +72,23 @@ def _caller_of(item: Item) -> object:
     return caller.get("caller_id") if isinstance(caller, dict) else None
 
 
+# --- sizes ---
+
+
 def size_of(turn: Sequence[Item], strategy: Strategy, tokenizer: Tokenizer | None = None) -> Size:
-    """What a turn costs, before and after the cut has passed it."""
+    """The tokens of a turn, whole and after the cut has moved past it."""
     return Size(estimate_tokens(turn, tokenizer), tokens_behind(turn, strategy, tokenizer))
 
 
 def tokens_behind(items: Sequence[Item], strategy: Strategy, tokenizer: Tokenizer | None = None) -> int:
-    """What items cost a view in which they are behind the cut."""
+    """The tokens of items in a view in which they are before the cut."""
     if not isinstance(strategy, Compact):
         return 0
     return estimate_tokens(compact_items(items, len(items), strategy), tokenizer)
 
 
 class Sizes:
-    """The sizes of turns. Counting takes longer than reading, so it is remembered where positions last."""
+    """The sizes of turns. Counting tokens takes longer than reading, so sizes are cached by position."""
 
     def __init__(self, strategy: Strategy, tokenizer: Tokenizer | None) -> None:
         self._strategy = strategy
@@ -89,7 +96,7 @@ class Sizes:
         self._known: dict[tuple[int, int], Size] = {}
 
     def unknown(self, window: Window) -> list[Size]:
-        """One for each turn, where only their number matters."""
+        """An empty size for each turn, for limits without a token budget."""
         return [Size()] * len(window.starts)
 
     def of_turns(self, window: Window) -> list[Size]:
@@ -108,18 +115,19 @@ class Sizes:
         return size_of(turn, self._strategy, self._tokenizer)
 
 
-logger = logging.getLogger(__name__)
-
-_EVERY_TOOL = Compact(trigger_turns=1, keep=1)
+# --- the input of one model call ---
 
 
 def strategy_input_filter(strategy: Strategy, *, tokenizer: Tokenizer | None = None) -> Callable[[Any], Any]:
-    """A function for `RunConfig(call_model_input_filter=…)` that holds every call within a strategy's limits.
+    """A function for `RunConfig(call_model_input_filter=…)` that keeps every call within a strategy's limits.
+
+    The view of a session is built when a run starts. A long run with many tool calls grows beyond it. This
+    filter shortens the input of each model call within the run.
 
     Turns are trimmed or compacted as in a session. If the input, with the instructions, is still over the
-    budget, the outputs of older tool calls are replaced by placeholders, those of the newest turn too; the
-    last step of the model, and what its tools gave back, always stays. A strategy that summarizes leaves the
-    turns to the session, which has the summary, and does the rest.
+    budget, the outputs of older tool calls are replaced by placeholders, also those of the newest turn. The
+    last step of the model and the outputs of its tools always stay. A strategy that summarizes does not trim
+    turns here, because the session has the summary.
     """
     has_warned = False
 
@@ -130,9 +138,7 @@ def strategy_input_filter(strategy: Strategy, *, tokenizer: Tokenizer | None = N
         items, fits = fit_input(model_data.input, strategy, beside=instructions, tokenizer=tokenizer)
         if not fits and not has_warned:
             has_warned = True
-            logger.warning(
-                "the last step of a run alone is more than the budget of %d tokens", strategy.budget
-            )
+            logger.warning("last step of a run exceeds the budget of %d tokens", strategy.budget)
         return replace(model_data, input=items)
 
     return filtered
@@ -141,9 +147,9 @@ def strategy_input_filter(strategy: Strategy, *, tokenizer: Tokenizer | None = N
 def fit_input(
     items: Sequence[Item], strategy: Strategy, *, beside: int = 0, tokenizer: Tokenizer | None = None
 ) -> tuple[list[Item], bool]:
-    """The input of one call held within a strategy's limits, and whether that could be done.
+    """The input of one call within a strategy's limits, and whether it fits the token budget.
 
-    `beside` are the tokens that the call costs besides the items.
+    `beside` are the tokens of the call besides the items.
     """
     shown = list(items) if isinstance(strategy, Summarize) else view_of(items, strategy, tokenizer=tokenizer)
     budget = strategy.budget
@@ -157,7 +163,7 @@ def fit_input(
 
 
 def _step_starts(items: Sequence[Item]) -> list[int]:
-    """Where the model spoke or called tools anew, after what others said or gave back."""
+    """The index of each model item that follows an item that is not from the model."""
     return [
         index
         for index, (before, item) in enumerate(pairwise(items), start=1)

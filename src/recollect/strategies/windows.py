@@ -1,4 +1,4 @@
-"""A part of a history: what stands before the first turn, and the turns after a cut."""
+"""Windows: the part of a history that a view needs, which is the head and the turns after a cut."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from .anchors import Anchor, Mark, digest
 
 @dataclass(frozen=True)
 class Scan:
-    """What was seen of some items. It is never changed: more items make another."""
+    """The turns and open calls of some items. Immutable: `extended` returns a new scan."""
 
     count: int = 0
     starts: tuple[int, ...] = ()
-    """Where each turn begins."""
+    """The index of the first item of each turn."""
     open_calls: frozenset[tuple[str, str]] = frozenset()
-    """The kinds and ids of the calls without an output."""
+    """The types and ids of calls that have no output yet."""
     may_be_torn: bool = False
-    """Whether an output stands without a call of its own. In doubt it is true."""
+    """Whether an output may have lost its call to the cut. True if uncertain."""
 
     def extended(self, items: Sequence[Item]) -> "Scan":
-        """The same for these items, of which the first were seen."""
+        """The scan of `items`, which start with the items already scanned."""
         if len(items) == self.count:
             return self
         starts, open_calls, torn = list(self.starts), set(self.open_calls), self.may_be_torn
@@ -39,7 +39,7 @@ class Scan:
 
 
 def _tears(item: Item, open_calls: set[tuple[str, str]]) -> bool:
-    """Whether this is an output whose call is not there, or has one already; a call is remembered."""
+    """Whether an item is an output without an open call. A call is added to the open calls."""
     kind = item["type"]
     if not isinstance(kind, str):
         return True
@@ -56,62 +56,62 @@ def _tears(item: Item, open_calls: set[tuple[str, str]]) -> bool:
 
 
 class Positions(NamedTuple):
-    """Where the items of a window stand: read from the rows when asked for, which is seldom."""
+    """The positions of the items of a window, looked up in the rows of the session."""
 
     rows: Sequence[PositionedItem]
     first: int
 
     def of(self, index: int) -> int:
-        """The position of an item."""
+        """The position of an item by its index."""
         return self.rows[self.first + index].position
 
     def after(self, count: int) -> "Positions":
-        """The same without the first of the items."""
+        """The positions without the first `count` items."""
         return Positions(self.rows, self.first + count)
 
 
 class Numbers(NamedTuple):
-    """The numbers of items, from 1, in place of positions: for a history that is always read whole."""
+    """The numbers of the items, from 1, in place of positions, for a history that is always read whole."""
 
     first: int
 
     def of(self, index: int) -> int:
-        """The number of an item."""
+        """The number of an item by its index."""
         return self.first + index + 1
 
     def after(self, count: int) -> "Numbers":
-        """The same without the first of the items."""
+        """The numbers without the first `count` items."""
         return Numbers(self.first + count)
 
 
 @dataclass
 class Window:
-    """A part of a history: what stands before the first turn, and the turns after an anchor."""
+    """A part of a history: the items before the first turn, and the turns after an anchor."""
 
     head: list[Item]
     items: list[Item]
-    """Of the turns after the anchor."""
+    """The items of the turns after the anchor."""
     positions: Positions | Numbers
     behind: list[Item] = field(default_factory=list)
-    """Of the turns before the anchor, where the whole history was read."""
+    """The items of the turns before the anchor, if the whole history was read."""
     scan: Scan = field(default_factory=Scan)
-    """What was seen of the items, if they were seen before."""
+    """The scan of the first items, if there is one."""
 
     def __post_init__(self) -> None:
         self.scan = self.scan.extended(self.items)
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where each turn begins in `items`."""
+        """The index in `items` of the first item of each turn."""
         return self.scan.starts
 
     @property
     def has_positions(self) -> bool:
-        """Whether the positions are those of the session, where no other item ever takes one again."""
+        """Whether the positions are those of the session, which are never reused."""
         return isinstance(self.positions, Positions)
 
     def start_of(self, turn: int) -> int:
-        """Where a turn of the window begins, counted from 0; its end, after the last."""
+        """The index of the first item of a turn, counted from 0; the number of items after the last turn."""
         return self.starts[turn] if turn < len(self.starts) else len(self.items)
 
     def turns(self) -> list[list[Item]]:
@@ -119,30 +119,30 @@ class Window:
         return [self.items[start:end] for start, end in pairwise([*self.starts, len(self.items)])]
 
     def mark_after(self, turns: int, last: Mark) -> Mark:
-        """The mark that so many turns of the window reach, beyond the last one."""
+        """The mark after the first `turns` turns of the window, which continues the mark `last`."""
         end = self.start_of(turns)
         return last.extended(turns, self.positions.of(end - 1), self.items[:end])
 
     def after(self, turns: int) -> "Window":
-        """The window without its first turns, which are behind the cut now."""
+        """The window without its first turns, which are now before the cut."""
         end = self.start_of(turns)
         return Window(self.head, self.items[end:], self.positions.after(end), self.behind + self.items[:end])
 
 
 def split_history(items: list[Item], anchor: Anchor | None = None) -> Window:
-    """A whole history as a window after an anchor; the positions are the numbers of the items, from 1."""
+    """A whole history as a window after an anchor. The positions are the numbers of the items, from 1."""
     head = end_of_head(items) if anchor is None else anchor.head
     end = head if anchor is None else anchor.cut.position
     return Window(items[:head], items[end:], Numbers(end), items[head:end])
 
 
 def split_at(items: list[Item], anchor: Anchor) -> Window | None:
-    """A whole history as a window after an anchor, found by its content; `None` if that is not there."""
+    """A whole history as a window after an anchor; `None` if the turns before the cut have changed."""
     window = split_history(items)
     passed = window.items[: window.start_of(anchor.cut.turns)]
     return window.after(anchor.cut.turns) if digest(passed) == anchor.cut.digest else None
 
 
 def end_of_head(items: Sequence[Item]) -> int:
-    """How many items stand before the first turn."""
+    """How many items precede the first turn."""
     return next((index for index, item in enumerate(items) if is_user_message(item)), len(items))

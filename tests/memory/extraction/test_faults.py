@@ -1,10 +1,8 @@
-"""Whatever the provider does, an extractor gives an answer or one clear error, and can be used again."""
+"""For any fault of the provider, an extractor gives an answer or one clear error, and still works."""
 
 import asyncio
 import json
 import threading
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from recollect.errors import (
 from recollect.items import estimate_text_tokens
 from recollect.memory.extraction import AnthropicExtractor, OpenAIExtractor
 from recollect.memory.pipeline.stages import Modification
-from recollect.models.errors import retry_after_seconds
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (
     ApiError,
@@ -202,19 +199,6 @@ async def test_the_provider_says_how_long_to_wait(server: ProviderServer, provid
             with pytest.raises(ModelUnavailableError) as caught:
                 await extractor.modification(MOVED)
             assert caught.value.retry_after == expected
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"), [("", None), ("soon", None), ("nan", None), ("inf", None), ("-3", 0), ("2", 2)]
-)
-def test_odd_waiting_times_are_no_waiting_times(told: str, expected: float | None) -> None:
-    assert retry_after_seconds({"retry-after": told}) == expected
-
-
-def test_a_waiting_time_may_be_a_date() -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)
-    assert 3000 < (retry_after_seconds({"retry-after": format_datetime(later, usegmt=True)}) or 0) <= 3600
-    assert retry_after_seconds({"retry-after": "Wed, 08 May 2024 09:30:00 GMT"}) == 0
 
 
 @each_provider

@@ -1,4 +1,4 @@
-"""What a model has said, read forgivingly in its form, and never in its content."""
+"""Responses of a model are parsed leniently in form, never in content."""
 
 import json
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from recollect.errors import UnusableAnswerError
 from recollect.memory.entry import CONTENT_TYPES
 from recollect.memory.extraction.fields import (
     LONGEST_TEXT,
-    confidence_of,
-    content_type_of,
-    date_of,
-    places_in,
-    score_of,
-    slot_of,
+    parse_confidence,
+    parse_content_type,
+    parse_date,
+    parse_places,
+    parse_score,
+    parse_slot,
 )
 from recollect.memory.extraction.grounding import ground
 from recollect.memory.extraction.json_text import find_json
@@ -33,7 +33,7 @@ ELEMENT = '{"type": "profile", "text": "The user likes tea."}'
 WHOLE = f'{{"summary": "Tea.", "candidates": [{ELEMENT}]}}'
 
 
-# --- forms of an answer ---
+# --- forms of a response ---
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_answer_that_ends_early_is_never_read(cut: int) -> None:
         ("<think>what was it", "thoughts"),
         ('I looked at ["m1", "m2"] and found nothing.', "form"),
         ('{"candidates": null}', "form"),
-        ('{"candidates": [{"type": "profile"}]}', "can be read"),
+        ('{"candidates": [{"type": "profile"}]}', "can be parsed"),
     ],
 )
 def test_a_part_of_an_answer_is_no_answer(text: str, reason: str) -> None:
@@ -129,7 +129,7 @@ def test_a_part_of_an_answer_is_no_answer(text: str, reason: str) -> None:
     ids=["brackets", "quotes", "braces", "lists", "fences", "thoughts"],
 )
 def test_a_long_and_hostile_answer_is_refused_before_anybody_loses_patience(text: str) -> None:
-    """What takes time that grows with the square of the length ends here by the timeout of the tests."""
+    """Parsing in quadratic time would exceed the timeout of the tests."""
     with pytest.raises(UnusableAnswerError):
         parse_modification(text)
 
@@ -168,7 +168,7 @@ def test_an_error_says_nothing_of_what_was_said() -> None:
     ],
 )
 def test_a_confidence_is_between_0_and_1(given: object, expected: float) -> None:
-    assert confidence_of(given) == expected
+    assert parse_confidence(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_confidence_is_between_0_and_1(given: object, expected: float) -> None
     [(0.8, 0.8), (1, 1.0), ("0.5", 0.5), (80, None), (-0.1, None), ("high", None), (None, None)],
 )
 def test_a_score_is_as_the_model_gave_it_or_none(given: object, expected: float | None) -> None:
-    assert score_of(given) == expected
+    assert parse_score(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_score_is_as_the_model_gave_it_or_none(given: object, expected: float 
     ],
 )
 def test_a_type_is_known_by_many_names(given: object, expected: str | None) -> None:
-    assert content_type_of(given) == expected
+    assert parse_content_type(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_type_is_known_by_many_names(given: object, expected: str | None) -> N
     ],
 )
 def test_a_date_is_one_of_the_calendar_or_none(given: object, expected: str | None) -> None:
-    assert date_of(given) == expected
+    assert parse_date(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_date_is_one_of_the_calendar_or_none(given: object, expected: str | No
     ],
 )
 def test_a_slot_is_a_word(given: object, expected: str | None) -> None:
-    assert slot_of(given) == expected
+    assert parse_slot(given) == expected
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_slot_is_a_word(given: object, expected: str | None) -> None:
     ],
 )
 def test_short_numbers_stand_for_places(given: object, expected: tuple[int, ...]) -> None:
-    assert places_in(given, "m") == expected
+    assert parse_places(given, "m") == expected
 
 
 def draft_of(**fields: object) -> Draft:
@@ -321,7 +321,7 @@ def test_decisions_that_cannot_be_read_are_no_answer(text: str) -> None:
         parse_update(text)
 
 
-# --- whatever is said ---
+# --- any text ---
 
 JSON = st.recursive(
     st.none()

@@ -1,4 +1,4 @@
-"""Embedders on this machine, functions as embedders, and the cache: the real ones."""
+"""The local embedders, functions as embedders, and the cache."""
 
 import asyncio
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ async def test_many_may_ask_the_local_embedder_at_once(local: LocalEmbedder) -> 
 
 
 def make_tokenizer(folder: Path) -> Path:
-    """A small tokenizer of the kind that the model takes; its vectors mean nothing, but they are vectors."""
+    """A small tokenizer and model of the expected format. The vectors have no meaning."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordPiece
     from tokenizers.pre_tokenizers import Whitespace
@@ -95,7 +95,7 @@ def test_an_onnx_model_of_other_dimensions_is_an_error(model_path: Path, tmp_pat
 
 
 def test_an_onnx_model_that_is_not_there_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*model\.onnx"):
+    with pytest.raises(FileNotFoundError, match=r"file not found: .*model\.onnx"):
         OnnxEmbedder(tmp_path / "model.onnx", make_tokenizer(tmp_path))
 
 
@@ -120,14 +120,14 @@ async def test_any_function_is_an_embedder(function: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        ([[1.0, 2.0]], "gave 1 vectors for 2 texts"),
-        ([[1.0], [2.0]], "gave vectors of 1 dimensions, and 2 are expected"),
+        ([[1.0, 2.0]], "returned 1 vectors for 2 texts"),
+        ([[1.0], [2.0]], "returned vectors of 1 dimensions, and 2 are expected"),
         ([[1.0, np.nan], [1.0, 2.0]], "values that are not numbers"),
         ([[1.0, np.inf], [1.0, 2.0]], "values that are not numbers"),
-        ([1.0, 2.0], "gave an array of 1 dimensions for 2 texts"),
-        ([[1.0, 2.0], [1.0]], "not a list of vectors"),
-        ("nonsense", "not a list of vectors"),
-        (None, "gave an array of 0 dimensions"),
+        ([1.0, 2.0], "returned an array of 1 dimensions for 2 texts"),
+        ([[1.0, 2.0], [1.0]], "did not return a list of vectors"),
+        ("nonsense", "did not return a list of vectors"),
+        (None, "returned an array of 0 dimensions"),
     ],
 )
 @in_event_loop
@@ -154,7 +154,7 @@ def test_an_embedder_has_a_dimension_at_least() -> None:
 
 
 class Counting:
-    """Embeds by length, and remembers what it was asked."""
+    """Embeds by length, and records its texts."""
 
     name = "counting"
     dimensions = 2

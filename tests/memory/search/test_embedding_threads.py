@@ -3,14 +3,14 @@
 import asyncio
 import os
 
-from recollect.memory.search.embedders.local import in_embedding_thread
+from recollect.memory.search.embedders.local import run_in_embedding_thread
 
-_LONGEST = 20  # seconds, until a child that hangs has failed
+_LONGEST = 20  # seconds after which a child process that hangs has failed
 
 
 async def _works() -> bool:
     async with asyncio.timeout(_LONGEST):
-        return await in_embedding_thread(os.getpid) == os.getpid()
+        return await run_in_embedding_thread(os.getpid) == os.getpid()
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""A question from beginning to end, also when the embedder is down, slow or mad."""
+"""A search from question to hits, also with an embedder that is down, slow or returns nonsense."""
 
 import asyncio
 from collections.abc import Sequence
@@ -45,12 +45,12 @@ def broken(_: Sequence[str]) -> Any:
     [
         (broken, "found by words alone: the embedder 'other' raised ConnectionError"),
         (never, "found by words alone: other gave no vector within 0.01 s"),
-        (lambda _: [[1.0]], "found by words alone: the embedder gave vectors of 1 dimensions"),
+        (lambda _: [[1.0]], "found by words alone: the embedder returned vectors of 1 dimensions"),
         (
             lambda _: [[np.nan] * 512],
-            "found by words alone: the embedder gave vectors with values",
+            "found by words alone: the embedder returned vectors with values",
         ),
-        (lambda _: [], "found by words alone: the embedder gave an array of 1 dimensions for 1 texts"),
+        (lambda _: [], "found by words alone: the embedder returned an array of 1 dimensions for 1 texts"),
     ],
 )
 @in_event_loop

@@ -1,4 +1,4 @@
-"""Vectors over HTTP, by the real client."""
+"""Vectors over HTTP, with the real client."""
 
 import asyncio
 import math
@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from recollect.memory.search.embedders import EmbeddingError, OpenAIEmbedder
-from recollect.memory.search.embedders.openai import AtMost
+from recollect.memory.search.embedders.openai import ConcurrencyLimiter
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import (
     CloseBefore,
@@ -112,7 +112,7 @@ async def test_a_server_that_stalls_is_given_up(server: ProviderServer) -> None:
     let_go = threading.Event()
     server.fail_next(EMBED, Stall(let_go))
     embedder = embedder_of(server, timeout=0.2)
-    with pytest.raises(EmbeddingError, match="text-embedding-3-small gave no vectors: APITimeoutError"):
+    with pytest.raises(EmbeddingError, match="no vectors from text-embedding-3-small: APITimeoutError"):
         await embedder.embed(["hello"])
     let_go.set()
     await embedder.aclose()
@@ -135,10 +135,10 @@ async def test_vectors_that_cannot_be_used_are_refused(
 
 @in_event_loop
 async def test_no_more_are_let_in_than_allowed_and_all_get_their_turn() -> None:
-    at_most, inside, seen = AtMost(2), set[int](), []
+    limiter, inside, seen = ConcurrencyLimiter(2), set[int](), []
 
     async def come_in(number: int) -> None:
-        async with at_most.turn():
+        async with limiter.slot():
             inside.add(number)
             await asyncio.sleep(0)
             seen.append(len(inside))

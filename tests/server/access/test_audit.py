@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recollect.memory.store import MemoryStore
-from recollect.server.access.audit import AuditLog, time_ordered_id, told_target
+from recollect.server.access.audit import AuditLog, recordable_target, time_ordered_id
 from recollect.testing.contract import in_event_loop
 
 from .places import Place
@@ -86,7 +86,7 @@ async def test_odd_texts_harm_nothing(place: Place) -> None:
     [None, ID, "f" * 32, f"user:{'a' * 64}", f"conversation:{ID}", f"{ID} {ID}", "conv_0123456789abcdefABCD"],
 )
 def test_ids_that_we_made_are_told(target: str | None) -> None:
-    assert told_target(target) == target
+    assert recordable_target(target) == target
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_ids_that_we_made_are_told(target: str | None) -> None:
     ],
 )
 def test_what_may_be_personal_is_not(target: str, told: str) -> None:
-    assert told_target(target) == told
+    assert recordable_target(target) == told
 
 
 @in_event_loop

@@ -97,10 +97,10 @@ async def test_who_goes_away_holds_up_nobody() -> None:
 async def test_it_can_be_waited_for_until_all_is_written() -> None:
     disk = Disk()
     batcher = Batcher(disk.write)
-    await batcher.settled()
+    await batcher.wait_until_idle()
     adding = asyncio.create_task(batcher.add(1))
     await turn()
-    settling = asyncio.create_task(batcher.settled())
+    settling = asyncio.create_task(batcher.wait_until_idle())
     await turn()
     assert not settling.done()
     disk.is_let.set()

@@ -1,6 +1,6 @@
 """What was read a moment ago is kept for a moment, and never too much of it."""
 
-from recollect.server.access.cache import BrieflyKept
+from recollect.server.access.cache import ExpiringCache
 
 
 class Clock:
@@ -12,7 +12,7 @@ class Clock:
 
 def test_a_value_is_kept_until_its_time_is_over() -> None:
     clock = Clock()
-    kept: BrieflyKept[str, int] = BrieflyKept(seconds=1, clock=clock)
+    kept: ExpiringCache[str, int] = ExpiringCache(seconds=1, clock=clock)
     kept.put("a", 1)
     clock.now += 0.999
     assert kept.get("a") == 1
@@ -22,7 +22,7 @@ def test_a_value_is_kept_until_its_time_is_over() -> None:
 
 def test_reading_does_not_prolong_it() -> None:
     clock = Clock()
-    kept: BrieflyKept[str, int] = BrieflyKept(seconds=1, clock=clock)
+    kept: ExpiringCache[str, int] = ExpiringCache(seconds=1, clock=clock)
     kept.put("a", 1)
     clock.now += 0.6
     assert kept.get("a") == 1
@@ -31,7 +31,7 @@ def test_reading_does_not_prolong_it() -> None:
 
 
 def test_the_oldest_goes_when_there_are_too_many() -> None:
-    kept: BrieflyKept[int, int] = BrieflyKept(most=2)
+    kept: ExpiringCache[int, int] = ExpiringCache(max_size=2)
     kept.put(1, 1)
     kept.put(2, 2)
     kept.put(1, 1)
@@ -41,8 +41,8 @@ def test_the_oldest_goes_when_there_are_too_many() -> None:
 
 
 def test_what_is_forgotten_is_gone() -> None:
-    kept: BrieflyKept[str, int] = BrieflyKept()
+    kept: ExpiringCache[str, int] = ExpiringCache()
     kept.put("a", 1)
-    kept.forget("a")
-    kept.forget("b")
+    kept.remove("a")
+    kept.remove("b")
     assert kept.get("a") is None

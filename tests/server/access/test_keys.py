@@ -245,5 +245,5 @@ async def test_a_key_that_cannot_be_noted_as_used_opens_all_the_same(
             sql(service_postgres, "DROP TRIGGER refuse ON api_keys")
             sql(service_postgres, "DROP FUNCTION refuse")
     assert isinstance(found, Key)
-    assert "could not be noted" in caplog.text
+    assert "could not be recorded" in caplog.text
     assert text.rpartition("_")[2] not in caplog.text

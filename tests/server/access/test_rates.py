@@ -61,7 +61,7 @@ def test_tenants_do_not_share() -> None:
 
 
 def test_it_remembers_a_bounded_number_of_tenants_and_forgets_the_quietest() -> None:
-    limiter = RateLimiter(Clock(), most_tenants=10)
+    limiter = RateLimiter(Clock(), max_tenants=10)
     for number in range(100):
         limiter.take("busy", 5)
         limiter.take(str(number), 5)

@@ -144,7 +144,7 @@ def test_an_estimate_rises_at_once_and_falls_slowly(estimate: int, cost: int, ex
 
 
 def test_estimates_of_quiet_tenants_are_dropped() -> None:
-    estimates = TurnEstimates(most_tenants=2)
+    estimates = TurnEstimates(max_tenants=2)
     for tenant in "abac":
         estimates.note(tenant, 7)
     assert (len(estimates), estimates.get("b"), estimates.get("a")) == (2, None, 7)

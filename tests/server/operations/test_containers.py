@@ -15,7 +15,7 @@ from recollect.cli import _parser
 from recollect.server.learner import STOP_TIMEOUT
 from recollect.server.routes import operations
 from recollect.server.settings import Settings, load_settings
-from recollect.server.transport.runner import TO_TELL_INTERRUPTION
+from recollect.server.transport.runner import INTERRUPTION_SECONDS
 
 ROOT = Path(__file__).parents[3]
 SECRET = re.compile("KEY|PASSWORD|SECRET|TOKEN", re.IGNORECASE)
@@ -187,7 +187,7 @@ def test_the_ports_of_the_instances_are_those_that_they_listen_on() -> None:
 def test_instances_are_given_the_time_that_they_take_to_stop() -> None:
     for instance in _instances().values():
         seconds = int(instance["stop_grace_period"].removesuffix("s"))
-        assert seconds > Settings().server.grace_seconds + TO_TELL_INTERRUPTION + STOP_TIMEOUT
+        assert seconds > Settings().server.grace_seconds + INTERRUPTION_SECONDS + STOP_TIMEOUT
 
 
 def test_data_is_on_a_volume_that_is_declared() -> None:

@@ -110,7 +110,7 @@ def test_with_a_key_it_serves_elsewhere_and_a_signal_lets_requests_finish(tmp_pa
 
 def test_without_a_key_it_says_that_it_is_open_and_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with started(tmp_path, environment={}) as service:
-        assert service.said[0].startswith("No keys: open to everybody on this machine.")
+        assert service.said[0].startswith("No API keys configured: every local process can read and write.")
         assert httpx2.get(f"{service.url}/readyz").json()["status"] in ("ready", "degraded")
         with half_sent(service.port, None, b"{}"):
             service.process.send_signal(signal.SIGINT)
@@ -130,15 +130,19 @@ def _wait_until_it_takes_no_more(port: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "told"),
     [
-        (["--host", "0.0.0.0"], {}, "there are no keys, so the service cannot listen on 0.0.0.0: make one"),
-        (["--host", "::"], {}, "there are no keys, so the service cannot listen on ::"),
-        (["--host", "192.0.2.1"], {"keys": "yes"}, "the server cannot listen on 192.0.2.1:0: "),
-        (["--port", "no"], {}, "the setting RECOLLECT_SERVER__PORT is wrong"),
+        (
+            ["--host", "0.0.0.0"],
+            {},
+            "no API keys configured, so the service cannot listen on 0.0.0.0: create one",
+        ),
+        (["--host", "::"], {}, "no API keys configured, so the service cannot listen on ::"),
+        (["--host", "192.0.2.1"], {"keys": "yes"}, "cannot listen on 192.0.2.1:0: "),
+        (["--port", "no"], {}, "invalid setting RECOLLECT_SERVER__PORT"),
         (["--config", "none.toml"], {}, "the configuration none.toml cannot be read"),
         (
             [],
             {"RECOLLECT_SERVER__PROT": "1"},
-            "there is no setting RECOLLECT_SERVER__PROT; [server] has host",
+            "unknown setting RECOLLECT_SERVER__PROT; [server] has host",
         ),
         ([], {"RECOLLECT_CHAT__AGENTS_FILE": "none.toml"}, "none.toml"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from recollect.server.problems import Problem
 from recollect.server.settings import ServerSettings
-from recollect.server.transport.bodies import seconds_for, unpack
+from recollect.server.transport.bodies import decompress, seconds_for
 
 from .running import Running
 from .test_conversations import LISBON
@@ -73,9 +73,9 @@ def test_no_more_is_unpacked_than_may_be() -> None:
     packed = b"".join(packer.compress(bytes(2**20)) for _ in range(64)) + packer.flush()
     assert len(packed) < 2**17
     with pytest.raises(Problem) as raised:
-        unpack(packed, 1000)
+        decompress(packed, 1000)
     assert raised.value.code == "body_too_large"
-    assert unpack(gzip.compress(b"x" * 1000), 1000) == b"x" * 1000
+    assert decompress(gzip.compress(b"x" * 1000), 1000) == b"x" * 1000
 
 
 # --- time ---

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 
 from recollect.providers.errors import DETAILS, ChatFailedError
-from recollect.server.error_handlers import problem_of, turn_code
+from recollect.server.error_handlers import problem_from, turn_code
 from recollect.server.schemas.chat import EVENTS, FailedCode
 from recollect.server.settings import Settings
 from recollect.testing.providers import Hold, ProviderServer, Refuse, Reply
@@ -156,7 +156,7 @@ def test_a_stream_whose_turn_is_running_is_refused_before_it_begins(
 
 def test_a_failure_has_one_code_in_a_stream_and_in_a_problem() -> None:
     for code in DETAILS:
-        assert turn_code(code) == problem_of(ChatFailedError(code)).code
+        assert turn_code(code) == problem_from(ChatFailedError(code)).code
         assert turn_code(code) in get_args(FailedCode)
     for code in ("conversation_busy", "conflict", "validation_failed"):
         assert turn_code(code) == code

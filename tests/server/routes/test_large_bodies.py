@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from recollect.server.schemas.base import MOST_ITEMS, Asked
+from recollect.server.schemas.base import MAX_ITEMS, RequestBody
 from recollect.server.schemas.chat import ChatRequest
 from recollect.server.schemas.conversations import NewConversation
 from recollect.server.schemas.memories import NewMemory
@@ -32,7 +32,7 @@ def test_of_a_list_with_a_million_wrong_items_the_first_is_told() -> None:
 
 
 def test_of_too_many_items_no_more_than_the_bound_is_looked_at() -> None:
-    many = [HELLO] * (MOST_ITEMS + 1)
+    many = [HELLO] * (MAX_ITEMS + 1)
     assert errors_in(NewConversation, {**GOOD, "messages": many}) == [("messages",)]
 
 
@@ -65,11 +65,11 @@ def lists_in(schema: Any) -> Iterator[dict[str, Any]]:
 def test_every_list_of_a_request_has_a_bound_and_ends_at_the_first_fault() -> None:
     found = [
         (model.__name__, each["max_length"], each["fail_fast"])
-        for model in models_below(Asked)
+        for model in models_below(RequestBody)
         for each in lists_in(model.__pydantic_core_schema__)
     ]
     assert {name for name, _, _ in found} >= {"NewConversation", "MoreMessages", "NewMemory", "ChatRequest"}
-    assert all(most <= MOST_ITEMS and is_fast for _, most, is_fast in found)
+    assert all(most <= MAX_ITEMS and is_fast for _, most, is_fast in found)
 
 
 def test_a_body_that_is_wrong_all_over_is_told_in_a_few_words(service_on_sqlite: Running) -> None:

@@ -6,7 +6,7 @@ import threading
 import httpx2
 import pytest
 
-from recollect.server.routes.shared import encode_long
+from recollect.server.routes.shared import encode_long_json
 from recollect.testing.contract import in_event_loop
 
 from .running import Running
@@ -18,7 +18,7 @@ SAID = [{"role": "user", "content": f"This is number {number}."} for number in r
 @pytest.mark.parametrize(("size", "is_here"), [(1, True), (200, True), (201, False)])
 @in_event_loop
 async def test_what_tells_many_things_is_made_in_another_thread(size: int, is_here: bool) -> None:
-    maker = json.loads(await encode_long(threading.get_ident, size))
+    maker = json.loads(await encode_long_json(threading.get_ident, size))
     assert (maker == threading.get_ident()) is is_here
 
 

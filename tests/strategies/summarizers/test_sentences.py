@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.items import estimate_text_tokens
-from recollect.models.text import to_valid_unicode
 from recollect.strategies.summarizers.sentences import (
     clip,
     cut_to_fit,
@@ -91,13 +90,3 @@ def test_a_text_is_cut_at_the_end_of_a_sentence_or_of_a_word(limit: int, expecte
     cut = cut_to_fit(text, limit)
     assert estimate_text_tokens(cut) <= limit
     assert cut.replace(".…", "…") == expected.replace(".…", "…")
-
-
-@thorough
-@given(st.text(st.characters() | st.sampled_from("\ud83d\ude00\udfff"), max_size=50))
-def test_texts_are_made_well_formed(text: str) -> None:
-    mended = to_valid_unicode(text)
-    mended.encode()
-    assert to_valid_unicode(mended) == mended
-    if not any("\ud800" <= character <= "\udfff" for character in text):
-        assert mended == text

@@ -135,10 +135,10 @@ class OpenAIExtractor(ModelExtractor):
         **options: Unpack[ModelOptions],
     ) -> None:
         options.setdefault("timeout", _TIMEOUT)
-        asked = OpenAIModel(
+        chat_model = OpenAIModel(
             model, owner=type(self).__name__, client=client, max_retries=_MAX_RETRIES, **options
         )
-        super().__init__(asked, max_input_tokens)
+        super().__init__(chat_model, max_input_tokens)
 
 
 class AnthropicExtractor(ModelExtractor):
@@ -158,7 +158,7 @@ class AnthropicExtractor(ModelExtractor):
         **options: Unpack[ModelOptions],
     ) -> None:
         options.setdefault("timeout", _TIMEOUT)
-        asked = AnthropicModel(
+        chat_model = AnthropicModel(
             model,
             owner=type(self).__name__,
             client=client,
@@ -166,7 +166,7 @@ class AnthropicExtractor(ModelExtractor):
             max_output_tokens=max_output_tokens,
             **options,
         )
-        super().__init__(asked, max_input_tokens)
+        super().__init__(chat_model, max_input_tokens)
 
 
 def build_extractor(name: str) -> Extractor:
@@ -194,7 +194,7 @@ def _answer_data(counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _join(answers: Sequence[Answer[Modification]]) -> Answer[Modification]:
-    """Join the answers to the parts of a conversation. A candidate that occurs in several is kept once."""
+    """Join the answers to the parts of a conversation. A candidate that occurs in several appears once."""
     if len(answers) == 1:
         return answers[0]
     values = [answer.value for answer in answers]

@@ -1,4 +1,4 @@
-"""The fields of an answer, in whatever form a model gave them: a number as text, a type in the plural."""
+"""Parse the fields of a response leniently: a number may be a string, a type may be in the plural."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from ..entry import ContentType
 from ..times import read_date
 
 LONGEST_TEXT = 1000
-"""Characters of an entry."""
+"""The length limit of an entry, in characters."""
 DEFAULT_CONFIDENCE = 0.7
 
 _LONGEST_SLOT = 40
@@ -39,94 +39,96 @@ _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})[T ].*", re.DOTALL)
 
 
 def normalized(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    """The fields under their names in lower case."""
+    """The fields with their names in lower case and underscores."""
     return {re.sub(r"[\s-]+", "_", str(name).strip().lower()): value for name, value in fields.items()}
 
 
 def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """The first of these fields that is there."""
+    """The value of the first of these fields that is set."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def clean_text(text: str, longest: int = LONGEST_TEXT) -> str:
-    """A text on one line, without what no database holds, and not too long."""
+    """The text on one line, without control characters, shortened to `longest` characters."""
     line = " ".join(_CONTROL.sub(" ", to_valid_unicode(text[: 4 * longest])).split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
-def content_type_of(given: object) -> ContentType | None:
-    """The type that a name stands for: in any case, in the plural, in Chinese."""
-    if not isinstance(given, str):
+def parse_content_type(value: object) -> ContentType | None:
+    """Parse the type of an entry, in any case, in the plural, or in Chinese."""
+    if not isinstance(value, str):
         return None
-    name = unicodedata.normalize("NFKC", given).strip().lower().removesuffix("_content")
+    name = unicodedata.normalize("NFKC", value).strip().lower().removesuffix("_content")
     return _TYPES.get(name) or _TYPES.get(name.removesuffix("s"))
 
 
-def number_of(given: object) -> float | None:
-    """A number, also one that is told as text."""
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
+def parse_number(value: object) -> float | None:
+    """Parse a finite number, also from a string; `None` if it is not one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        number = float(given)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 
 
-def confidence_of(given: object) -> float:
-    """A confidence between 0 and 1, also from `80`, `"80%"` or `"high"`."""
-    if isinstance(given, str):
-        text = unicodedata.normalize("NFKC", given).strip().lower()
+def parse_confidence(value: object) -> float:
+    """Parse a confidence between 0 and 1, also from `80`, `"80%"` or `"high"`."""
+    if isinstance(value, str):
+        text = unicodedata.normalize("NFKC", value).strip().lower()
         if text in _WORDS:
             return _WORDS[text]
-        percent = number_of(text.removesuffix("%")) if text.endswith("%") else None
+        percent = parse_number(text.removesuffix("%")) if text.endswith("%") else None
         if percent is not None:
-            return _within_bounds(percent / 100)
-    number = number_of(given)
+            return _clamp(percent / 100)
+    number = parse_number(value)
     if number is None:
         return DEFAULT_CONFIDENCE
-    return _within_bounds(number / 100 if 10 <= number <= 100 else number)
+    return _clamp(number / 100 if 10 <= number <= 100 else number)
 
 
-def _within_bounds(number: float) -> float:
+def _clamp(number: float) -> float:
     return min(max(number, 0.0), 1.0)
 
 
-def score_of(given: object) -> float | None:
-    """A score as the model gave it, if it is one between 0 and 1."""
-    number = number_of(given)
+def parse_score(value: object) -> float | None:
+    """Parse a score between 0 and 1; `None` for anything else."""
+    number = parse_number(value)
     return number if number is not None and 0 <= number <= 1 else None
 
 
-def date_of(given: object) -> str | None:
-    """A day, a month or a year; what is none is left out."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        given = str(given)
-    if not isinstance(given, str):
+def parse_date(value: object) -> str | None:
+    """Parse a day, a month or a year; `None` for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
         return None
-    day = _DAY.fullmatch(given.strip())
+    day = _DAY.fullmatch(value.strip())
     try:
-        return read_date("date", day[1] if day else given.strip())
+        return read_date("date", day[1] if day else value.strip())
     except ValueError:
         return None
 
 
-def slot_of(given: object) -> str | None:
-    """What a note is about, in one word or two."""
-    if not isinstance(given, str):
+def parse_slot(value: object) -> str | None:
+    """Parse the slot of an entry: its subject in one or two words."""
+    if not isinstance(value, str):
         return None
-    slot = re.sub(r"[\s-]+", "_", clean_text(given).lower())
+    slot = re.sub(r"[\s-]+", "_", clean_text(value).lower())
     is_none = slot in ("", "none", "null", "n/a", "other")
     return None if is_none or len(slot) > _LONGEST_SLOT else slot
 
 
-def places_in(given: object, letter: str) -> tuple[int, ...]:
-    """Places, from 0, that short numbers such as `m1`, `1` or `"m1, m2"` stand for, each once."""
-    if isinstance(given, list):
-        found = [place for each in given if not isinstance(each, list) for place in places_in(each, letter)]
-    elif isinstance(given, bool) or not isinstance(given, int | str):
+def parse_places(value: object, letter: str) -> tuple[int, ...]:
+    """Parse short ids such as `m1`, `1` or `"m1, m2"` to distinct indexes from 0."""
+    if isinstance(value, list):
+        found = [
+            place for each in value if not isinstance(each, list) for place in parse_places(each, letter)
+        ]
+    elif isinstance(value, bool) or not isinstance(value, int | str):
         found = []
     else:
-        numbers = re.findall(rf"(?<![\w-]){letter}?([0-9]{{1,6}})(?![\w-])", str(given)[:1000].lower())
+        numbers = re.findall(rf"(?<![\w-]){letter}?([0-9]{{1,6}})(?![\w-])", str(value)[:1000].lower())
         found = [int(number) - 1 for number in numbers if int(number)]
     return tuple(dict.fromkeys(found))

@@ -1,4 +1,7 @@
-"""From what a model wrote to candidates that stand on messages, and decisions that stand on entries."""
+"""Grounding: attach evidence to the entries of a response, and entries to its decisions.
+
+An entry without evidence from the user is dropped.
+"""
 
 import re
 from collections import Counter
@@ -13,7 +16,7 @@ from ..texts.synonyms import LIGHT
 from ..texts.terms import terms
 from .responses import Choice, Draft
 
-_LONGEST = 20_000  # characters of a message that are compared
+_LONGEST = 20_000  # characters of a message that are compared with an entry
 _ABOUT_ASSISTANT = re.compile(
     r"(?:the |this |an )?(?:AI |AI-)?(?:assistant|chatbot|language model)(?:'s|’s)? "
     r"(?:is|was|are|has|had|can|cannot|could|will|would|should|does|did|said|says|told|tells|asked|asks|offer|"
@@ -24,13 +27,13 @@ _ABOUT_ASSISTANT = re.compile(
 
 
 def numbered_messages(excerpt: Excerpt) -> list[Message]:
-    """The messages that have a number: what the system said is none of the model's business."""
+    """The messages with a number. System messages have none, because the model does not see them."""
     return [message for message in excerpt.messages if message.role != "system"]
 
 
 @dataclass(frozen=True)
 class Grounded:
-    """Candidates that stand on what the user said, and how many did not."""
+    """Candidates with evidence from the user, and counts of the entries that were dropped."""
 
     candidates: tuple[Candidate, ...]
     without_evidence: int
@@ -38,7 +41,7 @@ class Grounded:
 
 
 def ground(drafts: Sequence[Draft], excerpt: Excerpt) -> Grounded:
-    """Candidates with their evidence; an entry that nothing the user said speaks for is none."""
+    """The candidates with their evidence. Entries without evidence from the user are dropped."""
     sources = _Sources(excerpt)
     about_user = [draft for draft in drafts if not _ABOUT_ASSISTANT.match(draft.text)]
     found = [(draft, sources.evidence_for(draft)) for draft in about_user]
@@ -47,16 +50,16 @@ def ground(drafts: Sequence[Draft], excerpt: Excerpt) -> Grounded:
 
 
 class _Sources:
-    """The messages that entries may stand on."""
+    """The messages that can be evidence."""
 
     def __init__(self, excerpt: Excerpt) -> None:
         self._excerpt = excerpt
         self._messages = numbered_messages(excerpt)
 
     def evidence_for(self, draft: Draft) -> list[Message]:
-        """The user's messages that were cited, or else are nearest, and then the others that were cited.
+        """The cited messages of the user, or the most similar ones, followed by the other cited messages.
 
-        What rests on messages of tools or other participants alone has no evidence.
+        An entry that cites only tools or other participants has no evidence.
         """
         cited = [self._messages[place] for place in draft.cited if place < len(self._messages)]
         of_user = [message for message in cited if self._excerpt.is_users(message)]
@@ -66,22 +69,22 @@ class _Sources:
         return [*of_user, *others][:MOST_EVIDENCE] if of_user else []
 
     def _nearest(self, text: str) -> list[Message]:
-        """The user's messages that share most terms with a text, in their order."""
-        shared = Counter(place for term in _telling_terms(text) for place in self._places.get(term, ()))
+        """The messages of the user that share most terms with a text, in their order."""
+        shared = Counter(place for term in _significant_terms(text) for place in self._places.get(term, ()))
         most = max(shared.values(), default=0)
         return [self._messages[place] for place in sorted(shared) if shared[place] == most]
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """For each term, the places of the user's messages that have it."""
+        """For each term, the indexes of the user's messages that contain it."""
         places: dict[str, list[int]] = {}
         for place, message in enumerate(self._messages):
-            for term in _telling_terms(message.content) if self._excerpt.is_users(message) else ():
+            for term in _significant_terms(message.content) if self._excerpt.is_users(message) else ():
                 places.setdefault(term, []).append(place)
         return places
 
 
-def _telling_terms(text: str) -> frozenset[str]:
+def _significant_terms(text: str) -> frozenset[str]:
     return frozenset(terms(text[:_LONGEST])) - LIGHT
 
 
@@ -99,7 +102,7 @@ def _candidate(draft: Draft, evidence: list[Message]) -> Candidate:
 
 
 def _data_of(draft: Draft, source: Message) -> dict[str, Any]:
-    """For an event: its date, and when the user told of it."""
+    """For an event: its date, and the date of the message that mentions it."""
     if draft.content_type != "event":
         return {}
     dated = {} if draft.valid_from is None else {"date": draft.valid_from}
@@ -109,9 +112,9 @@ def _data_of(draft: Draft, source: Message) -> dict[str, Any]:
 def decide(
     choices: Sequence[Choice], candidates: Sequence[Candidate], known_ids: Sequence[str]
 ) -> Iterator[Decision]:
-    """Decisions on candidates and entries that there are.
+    """The decisions on existing candidates and entries.
 
-    What takes the place of nothing is added, and so is what an entry says already that there is not.
+    A `supersede` without an existing target becomes `add`, and so does a `none` whose targets do not exist.
     """
     for choice in choices:
         if choice.candidate >= len(candidates):

@@ -1,7 +1,7 @@
-"""JSON in what a model has said: alone, in a fence, or with prose around it. Nothing is ever made up.
+"""Find JSON in the text of a response: alone, in a code fence, or within prose. Nothing is repaired by guess.
 
-JSON that ends early, or is broken, is refused as a whole: what stands before the break may be complete, but
-what was to follow would be lost, and nobody would know.
+JSON that is cut off or broken is rejected as a whole. The part before the break may be complete, but the rest
+would be lost without notice.
 """
 
 import json
@@ -13,46 +13,46 @@ from ...errors import UnusableAnswerError
 from ...models.text import strip_thoughts
 
 LONGEST_ANSWER = 1_000_000
-"""Characters of an answer that is looked at; a longer one is refused."""
+"""The length limit of a response, in characters; a longer one is rejected."""
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRUCTURE = re.compile(rf'{_STRING}|["\[\]{{}}]', re.DOTALL)
-# A string without an end is taken to the end: to look for that at each of its quotes would take forever.
+# A string without an end extends to the end of the text: backtracking at each quote would take forever.
 _TRAILING_COMMA = re.compile(rf'({_STRING}|".*)|,(?=\s*[\]}}])', re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
 _FENCED = re.compile(r"```[\w-]*\s(.*?)```", re.DOTALL)
 _MOST_VALUES = 1000
-_DECODER = json.JSONDecoder(strict=False)  # a line break in a text is no reason to refuse it
+_DECODER = json.JSONDecoder(strict=False)  # strict=False accepts line breaks in strings
 _BROKEN = object()
 
 
 @dataclass(frozen=True)
-class Found:
-    """The JSON values of an answer."""
+class FoundJSON:
+    """The JSON values of a response."""
 
     values: list[object]
     is_alone: bool
-    """Whether the answer is this one value and nothing else."""
+    """Whether the response is one value and nothing else."""
 
 
-def find_json(text: str) -> Found:
-    """The JSON values that stand in a text, in their order, without those inside of others."""
+def find_json(text: str) -> FoundJSON:
+    """The outermost JSON values of a text, in their order. Raises `UnusableAnswerError`."""
     if len(text) > LONGEST_ANSWER:
-        raise UnusableAnswerError(f"the answer is longer than {LONGEST_ANSWER} characters")
+        raise UnusableAnswerError(f"the response is longer than {LONGEST_ANSWER} characters")
     said = _unfenced(_without_thoughts(text).strip().removeprefix("\ufeff"))
     if not said:
-        raise UnusableAnswerError("the answer is empty")
+        raise UnusableAnswerError("the response is empty")
     whole = _decoded(said)
     if isinstance(whole, str):
-        return find_json(whole)  # JSON that was told as a text
-    return Found(list(_embedded(said)), False) if whole is _BROKEN else Found([whole], True)
+        return find_json(whole)  # JSON within a JSON string
+    return FoundJSON(list(_embedded(said)), False) if whole is _BROKEN else FoundJSON([whole], True)
 
 
 def _without_thoughts(text: str) -> str:
-    """The answer after what a model thinks aloud."""
+    """The response after a leading block of thoughts."""
     answer = strip_thoughts(text)
     if answer is None:
-        raise UnusableAnswerError("the answer ends in the middle of the model's thoughts")
+        raise UnusableAnswerError("the response ends in the middle of the model's thoughts")
     return answer
 
 
@@ -72,22 +72,22 @@ def _embedded(text: str) -> Iterator[object]:
         value = _decoded(span)
         if value is not _BROKEN:
             yield value
-        elif '"' in span:  # without a quotation mark it is prose in brackets
-            raise UnusableAnswerError("the JSON in the answer is broken")
-    raise UnusableAnswerError(f"there are more than {_MOST_VALUES} pieces of JSON in the answer")
+        elif '"' in span:  # without a quote it is prose in brackets
+            raise UnusableAnswerError("the JSON in the response is broken")
+    raise UnusableAnswerError(f"the response has more than {_MOST_VALUES} JSON values")
 
 
 def _end_of(text: str, start: int) -> int:
-    """The position after the bracket that closes the one at the start."""
+    """The position after the bracket that closes the one at `start`."""
     depth = 0
     for match in _STRUCTURE.finditer(text, start):
         found = match[0]
-        if found == '"':  # of a string without an end
+        if found == '"':  # a string without an end
             break
         depth += (found in "[{") - (found in "]}")
         if not depth:
             return match.end()
-    raise UnusableAnswerError("the answer ends in the middle of its JSON")
+    raise UnusableAnswerError("the response ends in the middle of its JSON")
 
 
 def _decoded(text: str) -> object:
@@ -100,5 +100,5 @@ def _decoded(text: str) -> object:
 def _strictly_decoded(text: str) -> object:
     try:
         return _DECODER.decode(text)
-    except (ValueError, RecursionError):  # the latter: brackets in brackets in brackets
+    except (ValueError, RecursionError):  # RecursionError: too deeply nested
         return _BROKEN

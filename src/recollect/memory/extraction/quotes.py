@@ -1,14 +1,13 @@
-"""What a model is given to read, quoted: a JSON object on each line, and nothing that could end the quote.
+"""Quote messages and entries for a prompt: one JSON object on each line.
 
-In a quoted text, every line break is escaped, and so is every `<`: what stands between two marks can neither
-hold a mark nor begin a line of its own.
+In a quoted text every line break and every `<` is escaped. The data can therefore contain no marker of the
+prompt and start no line of its own.
 """
 
 import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from ...items import estimate_text_tokens
@@ -18,17 +17,18 @@ from ..entry import Entry
 from ..pipeline.stages import Candidate, Excerpt
 from .grounding import numbered_messages
 
-_BOUNDS = (8000, 4000, 2000, 1000, 500, 250)  # characters of a message, the first that lets all of them fit
+# Characters of a message. The first bound with which all messages fit is used.
+_BOUNDS = (8000, 4000, 2000, 1000, 500, 250)
 _LONGEST_EARLIER = 1000
 _LONGEST_ENTRY = 1000
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# What ends a line for some reader, what JSON leaves as it is although nobody sees it, and what opens a mark.
+# Line separators, control characters that JSON does not escape, and the start of a marker.
 _ESCAPED = re.compile("[<\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True)
 class Quoted:
-    """Lines for a prompt, and what is not in them."""
+    """Quoted lines, and counts of what was shortened or left out."""
 
     lines: tuple[str, ...] = ()
     shortened: int = 0
@@ -36,20 +36,20 @@ class Quoted:
 
     @property
     def text(self) -> str:
-        """The lines as a model reads them."""
+        """The lines as one text."""
         return "\n".join(self.lines) or "(nothing)"
 
     @property
     def tokens(self) -> int:
-        """About how many tokens they are."""
+        """An estimate of their tokens."""
         return sum(map(_tokens, self.lines))
 
 
 def quote_messages(excerpt: Excerpt, messages: Sequence[tuple[str, Message]], room: int) -> Quoted:
-    """Numbered messages within so many tokens.
+    """Quote numbered messages within `room` tokens.
 
-    Where there are too many, long ones are shortened in the middle. If that is not enough, some are left out:
-    first those that are not the user's, and of each the oldest first.
+    If they do not fit, long ones are shortened in the middle. If that is not enough, some are left out: first
+    those that are not the user's, and the oldest first.
     """
     bound = _BOUNDS[0]
     lines = [_message_line(excerpt, number, message, bound) for number, message in messages]
@@ -62,13 +62,13 @@ def quote_messages(excerpt: Excerpt, messages: Sequence[tuple[str, Message]], ro
             break
     users_first = [(not excerpt.is_users(message), -place) for place, (_, message) in enumerate(messages)]
     newest_first = sorted(range(len(lines)), key=users_first.__getitem__)
-    kept = _fitting(lines, newest_first, room)
-    shortened = sum(len(messages[place][1].content) > bound for place in kept)
-    return Quoted(tuple(lines[place] for place in kept), shortened, len(lines) - len(kept))
+    included = _fitting(lines, newest_first, room)
+    shortened = sum(len(messages[index][1].content) > bound for index in included)
+    return Quoted(tuple(lines[index] for index in included), shortened, len(lines) - len(included))
 
 
 def quote_earlier(excerpt: Excerpt, room: int) -> Quoted:
-    """The newest of what was said before, without numbers, within so many tokens."""
+    """Quote the newest of the earlier messages, without numbers, within `room` tokens."""
     lines: list[str] = []
     for message in reversed(excerpt.before):
         if message.role == "system":
@@ -82,35 +82,35 @@ def quote_earlier(excerpt: Excerpt, room: int) -> Quoted:
 
 
 def number_messages(excerpt: Excerpt) -> list[tuple[str, Message]]:
-    """The messages with the numbers by which a model names them."""
+    """The messages with their numbers, `m1`, `m2`, …, by which the model cites them."""
     return [(f"m{number}", message) for number, message in enumerate(numbered_messages(excerpt), 1)]
 
 
 def quote_known(known: Iterable[Entry], room: int) -> Quoted:
-    """Entries as `e1`, `e2`, …, the first ones within so many tokens."""
-    return _quote_first((_entry_line(f"e{number}", entry) for number, entry in zip(count(1), known)), room)
+    """Quote entries as `e1`, `e2`, …, as many as fit into `room` tokens."""
+    return _quote_first([_entry_line(f"e{number}", entry) for number, entry in enumerate(known, 1)], room)
 
 
 def quote_candidates(candidates: Iterable[Candidate], room: int) -> Quoted:
-    """Candidates as `c1`, `c2`, …, the first ones within so many tokens."""
-    return _quote_first((_entry_line(f"c{number}", each) for number, each in zip(count(1), candidates)), room)
+    """Quote candidates as `c1`, `c2`, …, as many as fit into `room` tokens."""
+    return _quote_first([_entry_line(f"c{number}", each) for number, each in enumerate(candidates, 1)], room)
 
 
-def _quote_first(lines: Iterable[str], room: int) -> Quoted:
-    all_lines = list(lines)
-    kept = _fitting(all_lines, range(len(all_lines)), room)
-    return Quoted(tuple(all_lines[place] for place in kept), left_out=len(all_lines) - len(kept))
+def _quote_first(all_lines: list[str], room: int) -> Quoted:
+    included = _fitting(all_lines, range(len(all_lines)), room)
+    lines = tuple(all_lines[index] for index in included)
+    return Quoted(lines, left_out=len(all_lines) - len(included))
 
 
 def _fitting(lines: Sequence[str], order: Iterable[int], room: int) -> list[int]:
-    """The places of lines that fit, taken in an order, and given in theirs."""
-    kept = []
-    for place in order:
-        room -= _tokens(lines[place])
+    """The indexes of the lines that fit if they are taken in this order, sorted."""
+    fitting = []
+    for index in order:
+        room -= _tokens(lines[index])
         if room < 0:
             break
-        kept.append(place)
-    return sorted(kept)
+        fitting.append(index)
+    return sorted(fitting)
 
 
 def _message_line(excerpt: Excerpt, number: str | None, message: Message, longest: int) -> str:
@@ -135,13 +135,13 @@ def _entry_line(number: str, entry: Entry | Candidate) -> str:
 
 
 def _line(**fields: Any) -> str:
-    told = {name: value for name, value in fields.items() if value is not None}
-    written = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
+    present = {name: value for name, value in fields.items() if value is not None}
+    line = json.dumps(present, ensure_ascii=False, separators=(",", ":"))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def shorten(text: str, longest: int) -> str:
-    """The beginning and the end of a text that is too long, with a mark between them."""
+    """The text, or if it is too long its beginning and end with a mark between them."""
     if len(text) <= longest:
         return to_valid_unicode(text)
     half = longest // 2
@@ -150,7 +150,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 def tokens_of_message(excerpt: Excerpt, message: Message) -> int:
-    """About how many tokens a message is in a prompt that has room enough."""
+    """An estimate of the tokens of a message in a prompt with enough room."""
     return 0 if message.role == "system" else _tokens(_message_line(excerpt, "m1000", message, _BOUNDS[0]))
 
 

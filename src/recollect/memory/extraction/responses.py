@@ -1,7 +1,7 @@
-"""What a model has answered, as values: read forgivingly in its form, and never in its content.
+"""Parse the responses of a model to values: lenient about the form, never about the content.
 
-A list without its object, an object without its list, missing fields, plain texts in place of entries: all
-of that is read. What has no list of the right kind in it is an `UnusableAnswerError`.
+A list without its object, an object without its list, missing fields, and strings in place of entries are all
+accepted. A response without a list of the right kind is an `UnusableAnswerError`.
 """
 
 import re
@@ -13,20 +13,20 @@ from ...errors import UnusableAnswerError
 from ..entry import ContentType
 from .fields import (
     clean_text,
-    confidence_of,
-    content_type_of,
-    date_of,
     first_of,
     normalized,
-    places_in,
-    score_of,
-    slot_of,
+    parse_confidence,
+    parse_content_type,
+    parse_date,
+    parse_places,
+    parse_score,
+    parse_slot,
 )
-from .json_text import Found, find_json
+from .json_text import FoundJSON, find_json
 
 Action = Literal["add", "supersede", "none"]
 
-_MOST_ELEMENTS = 500  # a model that gives more has lost its way
+_MOST_ELEMENTS = 500  # a longer list is a sign of a model in a loop
 _MOST_WRAPPERS = 3
 _LONGEST_PROSE = 4000
 _LISTS = ("candidates", "entries", "memories", "facts", "items", "notes", "results")
@@ -46,7 +46,7 @@ _CANDIDATE_KEY = re.compile(r"c[0-9]{1,6}", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Draft:
-    """An entry as the model wrote it: `cited` are places among the messages, from 0."""
+    """An entry as the model wrote it. `cited` are indexes of messages, from 0."""
 
     content_type: ContentType
     text: str = field(repr=False)
@@ -58,19 +58,19 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Notes:
-    """What the model wrote of the conversation as a whole, and its entries."""
+class ParsedEntries:
+    """The text of a response about the whole conversation, and its entries."""
 
     text: str = field(repr=False)
     drafts: tuple[Draft, ...]
     unreadable: int = 0
-    """How many elements of the list could not be read."""
+    """How many elements of the list could not be parsed."""
     score: float | None = None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A decision as the model gave it, by places from 0."""
+    """A decision as the model wrote it, with indexes from 0."""
 
     candidate: int
     action: Action
@@ -89,49 +89,49 @@ _Open = Callable[[dict[str, Any]], list[Any] | None]
 # --- the three stages ---
 
 
-def parse_modification(text: str) -> Notes:
-    """What the model found new, and the candidates."""
+def parse_modification(text: str) -> ParsedEntries:
+    """Parse the response of the modification stage."""
     envelope = _envelope_in(text, _candidates_of, _TEXTS)
-    drafts, unreadable = _read_drafts(envelope.elements, None)
-    return Notes(_prose_of(envelope), drafts, unreadable)
+    drafts, unreadable = _parse_drafts(envelope.elements, None)
+    return ParsedEntries(_prose_of(envelope), drafts, unreadable)
 
 
-def parse_mind(text: str) -> Notes:
-    """What the model makes of the user's mind; where it gives no entries, its insights are the entry."""
+def parse_mind(text: str) -> ParsedEntries:
+    """Parse the response of the mind stage. Without entries, the insights become the entry."""
     envelope = _envelope_in(text, _insights_of, _TEXTS)
-    drafts, unreadable = _read_drafts(envelope.elements, "mind")
+    drafts, unreadable = _parse_drafts(envelope.elements, "mind")
     score = first_of(envelope.fields, ("confidence_score", "confidence", "score"))
-    return Notes(_prose_of(envelope), drafts, unreadable, score_of(score))
+    return ParsedEntries(_prose_of(envelope), drafts, unreadable, parse_score(score))
 
 
 def parse_update(text: str) -> tuple[Choice, ...]:
-    """The decisions that can be read; at most one for each candidate."""
+    """Parse the response of the update stage: at most one decision for each candidate."""
     envelope = _envelope_in(text, _decisions_of, ("candidate",))
-    choices = [_read_choice(element) for element in envelope.elements]
+    choices = [_parse_choice(element) for element in envelope.elements]
     readable = [choice for choice in choices if choice is not None]
     if envelope.elements and not readable:
-        raise UnusableAnswerError("no decision in the answer can be read")
+        raise UnusableAnswerError("no decision in the response can be parsed")
     return tuple({choice.candidate: choice for choice in reversed(readable)}.values())[::-1]
 
 
-# --- finding the list ---
+# --- find the list ---
 
 
 def _envelope_in(text: str, open_fields: _Open, of_element: tuple[str, ...]) -> _Envelope:
-    """The object that holds the list; or the list alone; or its elements, one after another."""
+    """The object that holds the list, or the list alone, or its elements one after another."""
     found = find_json(text)
     objects = [normalized(value) for value in found.values if isinstance(value, dict)]
     envelopes = [each for each in (_opened(fields, open_fields) for fields in objects) if each is not None]
     if any(each != envelopes[0] for each in envelopes):
-        raise UnusableAnswerError("there is more than one answer")
+        raise UnusableAnswerError("the response has more than one answer")
     envelope = envelopes[0] if envelopes else _Envelope({}, _loose_elements(found, of_element))
     if len(envelope.elements) > _MOST_ELEMENTS:
-        raise UnusableAnswerError(f"there are more than {_MOST_ELEMENTS} elements in the answer")
+        raise UnusableAnswerError(f"the response has more than {_MOST_ELEMENTS} elements")
     return envelope
 
 
 def _opened(fields: dict[str, Any], open_fields: _Open) -> _Envelope | None:
-    """The object with its list, also where it is wrapped in another."""
+    """The object with its list, also if it is wrapped in another object."""
     for _ in range(_MOST_WRAPPERS):
         elements = open_fields(fields)
         if elements is not None:
@@ -143,8 +143,8 @@ def _opened(fields: dict[str, Any], open_fields: _Open) -> _Envelope | None:
     return None
 
 
-def _loose_elements(found: Found, of_element: tuple[str, ...]) -> list[Any]:
-    """Elements that stand in no object of ours."""
+def _loose_elements(found: FoundJSON, of_element: tuple[str, ...]) -> list[Any]:
+    """Elements outside of any expected object."""
     elements: list[Any] = []
     is_answer = False
     for value in found.values:
@@ -153,12 +153,12 @@ def _loose_elements(found: Found, of_element: tuple[str, ...]) -> list[Any]:
         elif isinstance(value, dict) and first_of(normalized(value), of_element) is not None:
             elements, is_answer = [*elements, value], True
     if not is_answer:
-        raise UnusableAnswerError("there is no answer of the form that was asked for")
+        raise UnusableAnswerError("the response does not have the requested form")
     return elements
 
 
 def _is_list_of_elements(value: list[Any], is_alone: bool) -> bool:
-    """Texts count only where nothing stands around them: in prose, they may be anything."""
+    """Whether a list holds elements. Strings count only if the list is the whole response."""
     kinds = (dict, str) if is_alone else (dict,)
     return not value or any(isinstance(each, kinds) for each in value)
 
@@ -169,8 +169,8 @@ def _candidates_of(fields: dict[str, Any]) -> list[Any] | None:
 
 
 def _grouped(fields: dict[str, Any]) -> list[Any] | None:
-    """Entries that stand in a list for each type."""
-    groups = [(name, value) for name, value in fields.items() if content_type_of(name) is not None]
+    """Entries in one list for each type."""
+    groups = [(name, value) for name, value in fields.items() if parse_content_type(name) is not None]
     lists = [(name, value) for name, value in groups if isinstance(value, list)]
     if not lists:
         return None
@@ -195,7 +195,7 @@ def _decisions_of(fields: dict[str, Any]) -> list[Any] | None:
 
 
 def _list_under(fields: dict[str, Any], names: Iterable[str]) -> list[Any] | None:
-    """The first list under one of the names; an object in its place is a list of one."""
+    """The first list under one of the names. An object counts as a list of one."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, list):
@@ -205,15 +205,15 @@ def _list_under(fields: dict[str, Any], names: Iterable[str]) -> list[Any] | Non
     return None
 
 
-# --- reading its elements ---
+# --- parse its elements ---
 
 
-def _read_drafts(elements: list[Any], only: ContentType | None) -> tuple[tuple[Draft, ...], int]:
-    """The entries, each once and with a text, and how many elements are none."""
-    read = [_read_draft(_fields_of(element), only) for element in elements]
+def _parse_drafts(elements: list[Any], only: ContentType | None) -> tuple[tuple[Draft, ...], int]:
+    """The distinct entries with a text, and how many elements could not be parsed."""
+    read = [_parse_draft(_fields_of(element), only) for element in elements]
     drafts = [draft for draft in read if draft is not None]
     if elements and not drafts:
-        raise UnusableAnswerError("no entry in the answer can be read")
+        raise UnusableAnswerError("no entry in the response can be parsed")
     each_once = {draft.text: draft for draft in reversed(drafts) if draft.text}
     return tuple(each_once.values())[::-1], len(read) - len(drafts)
 
@@ -224,51 +224,50 @@ def _fields_of(element: object) -> dict[str, Any]:
     return normalized(element) if isinstance(element, Mapping) else {}
 
 
-def _read_draft(fields: dict[str, Any], only: ContentType | None) -> Draft | None:
+def _parse_draft(fields: dict[str, Any], only: ContentType | None) -> Draft | None:
     text = next((fields[name] for name in _TEXTS if isinstance(fields.get(name), str)), None)
     if text is None:
         return None
-    happened_on = date_of(first_of(fields, ("happened_on", "date", "happened_at", "occurred_on")))
+    happened_on = parse_date(first_of(fields, ("happened_on", "date", "happened_at", "occurred_on")))
     content_type = (
-        only or content_type_of(first_of(fields, _TYPES)) or ("event" if happened_on else "profile")
+        only or parse_content_type(first_of(fields, _TYPES)) or ("event" if happened_on else "profile")
     )
-    valid_from = date_of(first_of(fields, ("valid_from", "since")))
+    valid_from = parse_date(first_of(fields, ("valid_from", "since")))
     if content_type == "event":
         valid_from = happened_on or valid_from
-    valid_to = date_of(first_of(fields, ("valid_to", "until")))
+    valid_to = parse_date(first_of(fields, ("valid_to", "until")))
     return Draft(
         content_type,
         clean_text(text),
-        places_in(first_of(fields, _EVIDENCE), "m"),
-        confidence_of(fields.get("confidence")),
+        parse_places(first_of(fields, _EVIDENCE), "m"),
+        parse_confidence(fields.get("confidence")),
         valid_from,
         None if _is_before(valid_to, valid_from) else valid_to,
-        slot_of(fields.get("slot")) if content_type == "profile" else None,
+        parse_slot(fields.get("slot")) if content_type == "profile" else None,
     )
 
 
 def _is_before(end: str | None, start: str | None) -> bool:
-    """Whether it surely ends before it starts: of 2024 and 2024-05, nobody knows."""
+    """Whether the end is certainly before the start. 2024 and 2024-05 cannot be compared."""
     if end is None or start is None:
         return False
     known = min(len(end), len(start))
     return end[:known] < start[:known]
 
 
-def _read_choice(element: object) -> Choice | None:
+def _parse_choice(element: object) -> Choice | None:
     fields = _fields_of(element)
     action = _ACTIONS.get(str(first_of(fields, ("action", "decision", "event", "operation"))).strip().lower())
-    given = first_of(fields, ("candidate", "candidate_id", "id"))
-    places = places_in(given, "c")
+    places = parse_places(first_of(fields, ("candidate", "candidate_id", "id")), "c")
     if action is None or len(places) != 1:
         return None
-    targets = places_in(first_of(fields, ("targets", "target", "supersedes", "entries", "entry")), "e")
+    targets = parse_places(first_of(fields, ("targets", "target", "supersedes", "entries", "entry")), "e")
     return Choice(places[0], action, targets)
 
 
 def _prose_of(envelope: _Envelope) -> str:
-    """What is told beside the list, as one text."""
-    given = first_of(envelope.fields, _PROSE)
-    told = given if isinstance(given, list) else [given]
-    texts = [clean_text(each, _LONGEST_PROSE) for each in told if isinstance(each, str)]
+    """The text beside the list."""
+    value = first_of(envelope.fields, _PROSE)
+    values = value if isinstance(value, list) else [value]
+    texts = [clean_text(each, _LONGEST_PROSE) for each in values if isinstance(each, str)]
     return "\n".join(text for text in texts if text)[:_LONGEST_PROSE]

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import EmbeddingError
 from .corpus import Corpus
 from .documents import Document, Vector
-from .embedders.protocol import Embedder, checked
+from .embedders.protocol import Embedder, validate_vectors
 from .query import Query, understand
 from .ranking import Hit, Weights, rank
 
@@ -84,7 +84,7 @@ async def _embed(text: str, embedder: Embedder, patience: float) -> Vector:
         raise
     except Exception as error:  # a user's embedder may raise anything
         raise EmbeddingError(f"{embedder.name} raised {type(error).__name__}") from error
-    row: Vector = np.asarray(checked(answer, 1, embedder.dimensions)[0])
+    row: Vector = np.asarray(validate_vectors(answer, 1, embedder.dimensions)[0])
     return row
 
 

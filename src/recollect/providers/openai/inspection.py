@@ -11,13 +11,13 @@ from ...items import Item
 from ...items.shapes import PLACEHOLDER_IDS
 from ...memory.conversation import Conversation
 from ...memory.run import Days, Spent, SpentBy
-from ...memory.times import tell_time
+from ...memory.times import format_time
 from ...sessions.advanced.scripts import MAIN
 from ...sessions.advanced.usage import COUNTS
 from ...sessions.events import ConversationEvent
 from ...sessions.in_memory import InMemorySession
 from ...strategies.configuration import resolve_memory_strategy
-from ...strategies.reader import in_thread_if_long
+from ...strategies.reader import run_in_thread_if_long
 from ...strategies.session import StrategySession
 from ...strategies.values import Strategy
 from ..errors import UnknownBranchError
@@ -177,7 +177,7 @@ class OpenAIChatInspector:
         if not later:
             return {}, range(first, first)
         answers = await turns.answers_among(conversation.conversation_id, later)
-        items = await in_thread_if_long(len(later), lambda: items_to_mirror(later, answers))
+        items = await run_in_thread_if_long(len(later), lambda: items_to_mirror(later, answers))
         return items, range(first, later[-1].message_index + 1)
 
     async def _mirror(self, chat: ChatSession, conversation: Conversation) -> None:
@@ -244,5 +244,5 @@ def _describe_branch(
 
 def _created_at(conversation: Conversation, name: str, stored: str | None) -> str:
     if name == MAIN or stored is None:
-        return tell_time(conversation.created_at)
-    return tell_time(datetime.fromisoformat(stored).replace(tzinfo=UTC))
+        return format_time(conversation.created_at)
+    return format_time(datetime.fromisoformat(stored).replace(tzinfo=UTC))

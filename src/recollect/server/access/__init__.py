@@ -1,1 +1,1 @@
-"""Who may do what, and how much of it: keys, callers, rates, budgets and the audit log."""
+"""Access control: keys, authentication, origins, rate and concurrency limits, budgets, the audit log."""

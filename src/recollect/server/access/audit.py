@@ -1,9 +1,10 @@
-"""The audit log: who did what, and when, by ids. Never contents, and nothing that names a person.
+"""The audit log: which key did what, and when, as ids. It contains no contents and no personal data.
 
-The id of a user is personal, and the log outlives an erasure. So a target is told only if it is an id that we
-made, or the hash of a user that receipts have too (`MemoryStore.receipt_subject`): with a receipt in hand it
-can be found out what was done to whom, and from the log alone it cannot. Anything else is told as `other`.
-A target may name several, with spaces between.
+The id of a user is personal data, and the log outlives an erasure. A target is therefore recorded only if it
+is an id that the service made, or the hash of a user that receipts contain, too
+(`MemoryStore.receipt_subject`). With a receipt, the entries about a user can be found; with the log alone, no
+user can be identified. Any other target is recorded as `other`. A target may have several parts, separated by
+spaces.
 """
 
 import asyncio
@@ -35,18 +36,18 @@ from ...sql.scripts import Row, Script, Statement
 from ..database.schema import AUDIT_LOG, ServiceSchema
 
 OTHER = "other"
-"""What is told of a target that may be personal."""
+"""Recorded in place of a target that may be personal data."""
 
-_LONGEST = 200  # characters of an action or the id of a request
-_MOST_TARGETS = 4
-_PURGED_AT_ONCE = 500
-_AFTER_ALL = "g"  # sorts after every id
-_TOLD = re.compile(
-    r"([a-z_]+:)?"  # what kind of thing it is
+_MAX_LENGTH = 200  # characters of an action or a request id
+_MAX_TARGETS = 4
+_PURGE_BATCH = 500
+_AFTER_ALL_IDS = "g"  # sorts after every hexadecimal id
+_RECORDABLE = re.compile(
+    r"([a-z_]+:)?"  # the kind of object
     r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{64}|conv_[0-9A-Za-z]{16,128})"
 )
 _COLUMNS = "entry_id, tenant, at, key_id, action, target, status, request_id"
-_AT, _STATUS = 2, 6  # their places among them
+_AT, _STATUS = 2, 6  # their positions among the columns
 _LIST = (
     f"SELECT {_COLUMNS} FROM {AUDIT_LOG.name} WHERE tenant = ?1 AND entry_id < ?2"
     " ORDER BY entry_id DESC LIMIT ?3"
@@ -60,24 +61,24 @@ _PURGE = (
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One thing that was done, or was tried."""
+    """One audited request, successful or not."""
 
     entry_id: str
-    """A UUID that sorts by time."""
+    """A UUID of version 7, which sorts by time."""
     tenant: str
     at: datetime
     key_id: str | None
-    """`None` where the service runs open."""
+    """`None` if the service runs without keys."""
     action: str
-    """Such as `conversations.create`."""
+    """The operation, such as `conversations.create`."""
     target: str | None
     status: int
-    """That of the answer."""
+    """The HTTP status of the response."""
     request_id: str | None
 
 
 class AuditLog(SQLStore):
-    """Keeps what was done, for all tenants; an entry is on disk when `record` returns."""
+    """The audit log of all tenants. An entry is committed when `record` returns."""
 
     schema = ServiceSchema()
 
@@ -89,7 +90,7 @@ class AuditLog(SQLStore):
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
-        self._add = _adding(dialect_of(self._database.dialect))
+        self._insert = _insert_statement(dialect_of(self._database.dialect))
         self._batcher: Batcher[AuditEntry] = Batcher(self._write_entries)
 
     async def record(
@@ -101,66 +102,66 @@ class AuditLog(SQLStore):
         status: int,
         request_id: str | None = None,
     ) -> AuditEntry:
-        """Keep an entry of now; those that come at once share a transaction."""
+        """Write an entry with the current time. Concurrent entries share a transaction."""
         now = datetime.now(UTC)
         entry = AuditEntry(
             time_ordered_id(now),
             check_id("tenant", tenant),
             now,
             key_id,
-            action[:_LONGEST],
-            told_target(target),
+            action[:_MAX_LENGTH],
+            recordable_target(target),
             status,
-            None if request_id is None else request_id[:_LONGEST],
+            None if request_id is None else request_id[:_MAX_LENGTH],
         )
         await self._batcher.add(entry)
         return entry
 
     async def list(self, tenant: str, *, before: str | None = None, limit: int = 50) -> Sequence[AuditEntry]:
-        """A page, the newest first. `before` is the `entry_id` of the last on the page before."""
-        latest = _AFTER_ALL if before is None else check_id("before", before)
+        """A page of entries, newest first. `before` is the last `entry_id` of the previous page."""
+        latest = _AFTER_ALL_IDS if before is None else check_id("before", before)
         return await self._fetch(
             _LIST, (check_id("tenant", tenant), latest, check_limit(limit)), _entries_from
         )
 
     async def tenants(self) -> Sequence[str]:
-        """Everybody who has entries."""
+        """All tenants that have entries."""
         return await self._fetch(_TENANTS, (), lambda rows: [str(tenant) for (tenant,) in rows])
 
     async def purge(self, tenant: str, before: datetime) -> int:
-        """Delete what a tenant did before a time, and return how many entries that were."""
+        """Delete a tenant's entries from before a time; returns how many."""
         check_time("before", before)
         first_kept, purged = _first_id_of(before), 0
-        # Some at a time, so that others can write in between.
-        while some := await self._write(partial(_purge, check_id("tenant", tenant), first_kept)):
-            purged += some
+        # In batches, so that other writes can run in between.
+        while count := await self._write(partial(_purge, check_id("tenant", tenant), first_kept)):
+            purged += count
         return purged
 
     async def aclose(self) -> None:
-        """Write what is waiting, and let go of the database. Twice is harmless."""
-        await self._batcher.settled()
+        """Write all waiting entries and close the database. A second call does nothing."""
+        await self._batcher.wait_until_idle()
         await super().aclose()
 
     async def _write_entries(self, entries: Sequence[AuditEntry]) -> None:
-        await self._write(partial(_add, self._add, json.dumps([_row_of(entry) for entry in entries])))
+        await self._write(partial(_add, self._insert, json.dumps([_row_of(entry) for entry in entries])))
 
 
-def told_target(target: str | None) -> str | None:
-    """A target as the log tells it: ids that we made, with their kind before them or without, or `other`."""
+def recordable_target(target: str | None) -> str | None:
+    """A target with each part that is not an id of the service replaced by `other`."""
     if target is None:
         return None
-    parts = target.split(" ", _MOST_TARGETS)[:_MOST_TARGETS]
-    return " ".join(part if _TOLD.fullmatch(part) else OTHER for part in parts)
+    parts = target.split(" ", _MAX_TARGETS)[:_MAX_TARGETS]
+    return " ".join(part if _RECORDABLE.fullmatch(part) else OTHER for part in parts)
 
 
 # --- ids ---
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_numbers = itertools.count(secrets.randbits(20))  # where another process starts is another place
+_numbers = itertools.count(secrets.randbits(20))  # random, so that processes rarely start alike
 
 
 def time_ordered_id(at: datetime) -> str:
-    """A UUID of version 7: its texts sort by time, and those of one process by the order of the calls too."""
+    """A UUID of version 7: ids sort by time, and those of one process also by the order of calls."""
     return _uuid7(at, (next(_numbers) & 0xFFFFFF) << 38 | secrets.randbits(38))
 
 
@@ -169,7 +170,7 @@ def _first_id_of(at: datetime) -> str:
 
 
 def _uuid7(at: datetime, rest: int) -> str:
-    """Milliseconds, the version, the microseconds beyond them, the variant, and 62 bits that are free."""
+    """The bits: milliseconds, version, remaining microseconds, variant, and 62 free bits."""
     milliseconds, microseconds = divmod((at - _EPOCH) // timedelta(microseconds=1), 1000)
     return str(uuid.UUID(int=milliseconds << 80 | 7 << 76 | microseconds << 64 | 2 << 62 | rest))
 
@@ -177,8 +178,8 @@ def _uuid7(at: datetime, rest: int) -> str:
 # --- transactions ---
 
 
-def _adding(dialect: Dialect) -> str:
-    """One statement for any number of entries, which are a JSON array of arrays."""
+def _insert_statement(dialect: Dialect) -> str:
+    """One statement that inserts any number of entries, given as a JSON array of arrays."""
     fields = [dialect.element.format("value", number) for number in range(len(_COLUMNS.split(",")))]
     fields[_AT] = dialect.time.format(fields[_AT])
     fields[_STATUS] = f"CAST({fields[_STATUS]} AS BIGINT)"
@@ -186,12 +187,12 @@ def _adding(dialect: Dialect) -> str:
     return f"INSERT INTO {AUDIT_LOG.name} ({_COLUMNS}) SELECT {', '.join(fields)} FROM {entries} AS entries"
 
 
-def _add(adding: str, rows: str) -> Script[None]:
-    yield Statement(adding, (rows,), alone=True)
+def _add(insert: str, rows: str) -> Script[None]:
+    yield Statement(insert, (rows,), alone=True)
 
 
 def _purge(tenant: str, first_kept: str) -> Script[int]:
-    rows = yield Statement(_PURGE, (tenant, first_kept, _PURGED_AT_ONCE), alone=True)
+    rows = yield Statement(_PURGE, (tenant, first_kept, _PURGE_BATCH), alone=True)
     return len(rows)
 
 
@@ -225,61 +226,62 @@ def _entry_from(
     status: int,
     request_id: str | None,
 ) -> AuditEntry:
-    asked = None if request_id is None else text_from_column(request_id)
-    when = time_from_column(at)
-    return AuditEntry(entry_id, tenant, when, key_id, text_from_column(action), target, status, asked)
+    request = None if request_id is None else text_from_column(request_id)
+    time = time_from_column(at)
+    return AuditEntry(entry_id, tenant, time, key_id, text_from_column(action), target, status, request)
 
 
-# --- shared writes ---
+# --- group commit ---
 
 T = TypeVar("T")
 
-_MOST_AT_ONCE = 500
+_MAX_BATCH = 500
 
 
-class _Waiting(NamedTuple, Generic[T]):
+class _Pending(NamedTuple, Generic[T]):
     value: T
     is_written: "asyncio.Future[None]"
 
 
 class Batcher(Generic[T]):
-    """Hands values to `write`, as many as are waiting; whoever added one waits until it is written.
+    """Groups the values of concurrent callers into one write. Each caller waits until its value is written.
 
-    One write runs at a time. One that fails fails for all whose values were in it. Belongs to one event loop.
+    One write runs at a time. If it fails, all callers whose values were in it get the error. A batcher
+    belongs to one event loop.
     """
 
     def __init__(self, write: Callable[[Sequence[T]], Awaitable[None]]) -> None:
         self._write = write
-        self._waiting: list[_Waiting[T]] = []
+        self._pending: list[_Pending[T]] = []
         self._writing: asyncio.Task[None] | None = None
 
     async def add(self, value: T) -> None:
-        """Returns when the value is written. Who stops waiting does not take it back."""
+        """Write a value, and return when it is written. A cancelled caller's value is still written."""
         is_written = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(value, is_written))
+        self._pending.append(_Pending(value, is_written))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
         await is_written
 
-    async def settled(self) -> None:
-        """Returns when nothing is waiting any more."""
+    async def wait_until_idle(self) -> None:
+        """Wait until all values are written."""
         while self._writing is not None and not self._writing.done():
             await asyncio.wait([self._writing])
 
     async def _write_all(self) -> None:
-        while self._waiting:
-            some = self._waiting[:_MOST_AT_ONCE]
-            del self._waiting[:_MOST_AT_ONCE]
-            await self._write_some(some)
+        while self._pending:
+            batch = self._pending[:_MAX_BATCH]
+            del self._pending[:_MAX_BATCH]
+            await self._write_batch(batch)
 
-    async def _write_some(self, some: Sequence[_Waiting[T]]) -> None:
-        writing = asyncio.ensure_future(self._write([waiting.value for waiting in some]))
-        writing.add_done_callback(partial(_tell, [waiting.is_written for waiting in some]))
+    async def _write_batch(self, batch: Sequence[_Pending[T]]) -> None:
+        writing = asyncio.ensure_future(self._write([pending.value for pending in batch]))
+        writing.add_done_callback(partial(_resolve, [pending.is_written for pending in batch]))
         await asyncio.wait([writing])
 
 
-def _tell(waiting: Sequence["asyncio.Future[None]"], writing: "asyncio.Future[None]") -> None:
-    """Whatever became of a write, those who wait for it hear of it; those who went away do not."""
+def _resolve(waiting: Sequence["asyncio.Future[None]"], writing: "asyncio.Future[None]") -> None:
+    """Pass the outcome of a write to all callers that still wait for it."""
     failure = None if writing.cancelled() else writing.exception()
     for is_written in waiting:
         if is_written.done():

@@ -1,4 +1,4 @@
-"""Who sends a request, and what they may do."""
+"""Authentication: the caller of a request, and its scope."""
 
 from dataclasses import dataclass
 
@@ -6,44 +6,44 @@ from ..problems import Problem
 from .keys import SCOPES, KeyStore, Scope
 
 OPEN_TENANT = "default"
-"""Whose data a service works with that runs open."""
+"""The tenant of all requests to a service without keys."""
 
 _PREFIX = "rk_"
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever sent a request: the tenant whose data they see, and what they may do with it."""
+    """The sender of a request: its tenant and its scope."""
 
     tenant: str
     scope: Scope
     key_id: str | None
-    """`None` where the service runs open."""
+    """`None` if the service runs without keys."""
 
     def allows(self, scope: Scope) -> bool:
-        """Whether they may do what needs a scope: each scope includes those before it."""
+        """Whether the caller has a scope. Each scope includes those before it."""
         return SCOPES.index(scope) <= SCOPES.index(self.scope)
 
 
 async def authenticate(keys: KeyStore, authorization: str | None) -> Caller:
-    """The caller with this `Authorization` header; raises a problem if it opens nothing.
+    """The caller with this `Authorization` header. A missing or invalid key is a problem.
 
-    Where no key was ever made, everybody may do everything. A key of ours that is not known is refused even
-    then: whoever shows one takes this for a service that knows it.
+    Until the first key is created, every request has the scope admin. An unknown key of our format is refused
+    even then: its sender expects a service that knows the key.
     """
     token = _token_of(authorization)
     if not (token or "").startswith(_PREFIX) and not await keys.any():
         return Caller(OPEN_TENANT, "admin", None)
     if token is None:
-        raise _unauthenticated("send a key as Authorization: Bearer rk_…", "Bearer")
+        raise _unauthenticated("Send an API key as Authorization: Bearer rk_…", "Bearer")
     key = await keys.verify(token)
     if key is None:
-        raise _unauthenticated("this key is not valid", 'Bearer error="invalid_token"')
+        raise _unauthenticated("The API key is not valid.", 'Bearer error="invalid_token"')
     return Caller(key.tenant, key.scope, key.key_id)
 
 
 def _token_of(authorization: str | None) -> str | None:
-    """What stands after `Bearer`; `None` if the header is missing or says something else."""
+    """The token after `Bearer`; `None` if the header is missing or has another scheme."""
     scheme, _, token = (authorization or "").partition(" ")
     return token.strip(" ") or None if scheme.lower() == "bearer" else None
 

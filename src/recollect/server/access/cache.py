@@ -1,4 +1,4 @@
-"""What was read a moment ago, so that it need not be read again for each request."""
+"""A small cache of values that were read a moment ago."""
 
 import time
 from collections import OrderedDict
@@ -9,34 +9,34 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class BrieflyKept(Generic[K, V]):
-    """Keeps values for a short time, and never more than a number of them: the oldest go first."""
+class ExpiringCache(Generic[K, V]):
+    """Holds values for a short time. If it has too many, the oldest are dropped."""
 
     def __init__(
-        self, seconds: float = 1.0, most: int = 1000, clock: Callable[[], float] = time.monotonic
+        self, seconds: float = 1.0, max_size: int = 1000, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._seconds = seconds
-        self._most = most
+        self._max_size = max_size
         self._clock = clock
-        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """The value, or `None` if it is not there or too old."""
-        found = self._kept.get(key)
-        if found is None or self._clock() >= found[0]:
+        """The value; `None` if there is none or it has expired."""
+        entry = self._entries.get(key)
+        if entry is None or self._clock() >= entry[0]:
             return None
-        return found[1]
+        return entry[1]
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value from now on."""
-        self._kept[key] = self._clock() + self._seconds, value
-        self._kept.move_to_end(key)
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        """Store a value until it expires."""
+        self._entries[key] = self._clock() + self._seconds, value
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._max_size:
+            self._entries.popitem(last=False)
 
-    def forget(self, key: K) -> None:
-        """Keep it no longer."""
-        self._kept.pop(key, None)
+    def remove(self, key: K) -> None:
+        """Remove a value, if there is one."""
+        self._entries.pop(key, None)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)

@@ -1,4 +1,4 @@
-"""Keys: what callers show to say who they are. Only hashes of them are stored."""
+"""API keys. Only hashes of their secrets are stored."""
 
 import hashlib
 import hmac
@@ -19,20 +19,20 @@ from ...sql.database import SQLStore
 from ...sql.scripts import Row, Script, Statement
 from ...text_checks import check_text
 from ..database.schema import API_KEYS, ServiceSchema
-from .cache import BrieflyKept
+from .cache import ExpiringCache
 
 logger = logging.getLogger(__name__)
 
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""Each includes those before it."""
+"""Each scope includes those before it."""
 
 _KEY_ID = re.compile("[0-9a-f]{32}")
 _KEY = re.compile(r"rk_([0-9a-f]{32})_([0-9a-f]{64})")
-_LONGEST_KEY = 100  # characters; ours have exactly as many as they need, and those are fewer
-_LONGEST_NAME = 200
-_NOBODYS_HASH = "0" * 64  # what is compared for an id that nobody has; no secret has this hash
-_BETWEEN_USES = timedelta(hours=1)  # within which the last use is not noted again
+_MAX_KEY_LENGTH = 100  # characters; our own keys are shorter
+_MAX_NAME_LENGTH = 200
+_UNKNOWN_KEY_HASH = "0" * 64  # compared for an unknown id; no secret has this hash
+_USE_INTERVAL = timedelta(hours=1)  # the last use is recorded at most this often
 
 _PUBLIC = "key_id, tenant, scope, name, created_at, expires_at, revoked_at, last_used_at"
 _ADD = (
@@ -53,7 +53,7 @@ _ANY = f"SELECT 1 FROM {API_KEYS.name} LIMIT 1"
 
 @dataclass(frozen=True)
 class Key:
-    """A key as it may be shown: without its secret, which nobody has but its owner."""
+    """A key without its secret, which only its owner has."""
 
     key_id: str
     tenant: str
@@ -63,14 +63,14 @@ class Key:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
-    """To within an hour."""
+    """Accurate to an hour."""
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it opens anything at a time: it was not revoked, and has not expired."""
+        """Whether the key is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-class _Stored(NamedTuple):
+class _KeyRecord(NamedTuple):
     key: Key
     secret_hash: str
 
@@ -78,8 +78,8 @@ class _Stored(NamedTuple):
 class KeyStore(SQLStore):
     """The keys of all tenants, in SQLite or PostgreSQL.
 
-    A key reads `rk_<key_id>_<secret>`. What was read of one is kept for a second: a key that was revoked by
-    another process opens nothing a second later.
+    The text of a key is `rk_<key_id>_<secret>`. Keys are cached for a second, so a key that another process
+    revokes stays valid here for up to a second.
     """
 
     schema = ServiceSchema()
@@ -92,10 +92,10 @@ class KeyStore(SQLStore):
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
-        self._known: BrieflyKept[str, _Stored] = BrieflyKept()
-        # Apart from those that exist, which a flood of invented ids would push out.
-        self._unknown: BrieflyKept[str, bool] = BrieflyKept()
-        self._none: BrieflyKept[str, bool] = BrieflyKept()
+        self._known: ExpiringCache[str, _KeyRecord] = ExpiringCache()
+        # A cache of its own, so that a flood of invented ids cannot evict existing keys.
+        self._unknown: ExpiringCache[str, bool] = ExpiringCache()
+        self._none: ExpiringCache[str, bool] = ExpiringCache()
         self._were_made = False
 
     async def create(
@@ -107,15 +107,15 @@ class KeyStore(SQLStore):
         expires_at: datetime | None = None,
         ttl: timedelta | None = None,
     ) -> tuple[Key, str]:
-        """Make a key, and return it with its text, which is told this once and stored nowhere."""
+        """Create a key; returns it with its text, which is stored nowhere and cannot be read again."""
         now, secret = datetime.now(UTC), secrets.token_hex(32)
         key = Key(
             uuid.uuid4().hex,
-            check_id("tenant", _not_long("tenant", tenant)),
-            _checked_scope(scope),
-            check_text("name", _not_long("name", name)),
+            check_id("tenant", _check_length("tenant", tenant)),
+            _check_scope(scope),
+            check_text("name", _check_length("name", name)),
             now,
-            _checked_expiry(now, expires_at, ttl),
+            _check_expiry(now, expires_at, ttl),
             revoked_at=None,
             last_used_at=None,
         )
@@ -124,30 +124,30 @@ class KeyStore(SQLStore):
         return key, f"rk_{key.key_id}_{secret}"
 
     async def verify(self, text: str) -> Key | None:
-        """The key with this text, if there is one and it is valid now."""
-        taken_apart = _KEY.fullmatch(text) if len(text) <= _LONGEST_KEY else None
-        if taken_apart is None:
+        """The key with this text; `None` if it is unknown, revoked or expired."""
+        match = _KEY.fullmatch(text) if len(text) <= _MAX_KEY_LENGTH else None
+        if match is None:
             return None
-        key_id, secret = taken_apart.groups()
-        stored = await self._stored(key_id)
-        # The one place where a secret is judged. An id that nobody has takes the same steps.
-        expected = _NOBODYS_HASH if stored is None else stored.secret_hash
+        key_id, secret = match.groups()
+        stored = await self._find(key_id)
+        # The only place that compares a secret. An unknown id takes the same steps, against timing attacks.
+        expected = _UNKNOWN_KEY_HASH if stored is None else stored.secret_hash
         matches = hmac.compare_digest(_hash_of(secret), expected)
         now = datetime.now(UTC)
         if stored is None or not matches or not stored.key.is_valid(now):
             return None
-        return await self._noting_use(stored, now)
+        return await self._record_use(stored, now)
 
     async def revoke(self, key_id: str) -> Key | None:
-        """Let a key open nothing any more; `None` if there is none with this id. Twice is harmless."""
+        """Revoke a key; `None` if there is none with this id. A second call changes nothing."""
         if not _KEY_ID.fullmatch(key_id):
             return None
         revoked = await self._write(partial(_revoke, key_id, time_to_column(datetime.now(UTC))))
-        self._known.forget(key_id)
+        self._known.remove(key_id)
         return revoked
 
     async def any(self) -> bool:
-        """Whether a key was ever made. Those that were revoked count: revoking the last opens nothing."""
+        """Whether a key was ever created. Revoked keys count: revoking the last must not open the service."""
         if not self._were_made and self._none.get("") is None:
             self._were_made = await self._fetch(_ANY, (), bool)
             if not self._were_made:
@@ -155,37 +155,37 @@ class KeyStore(SQLStore):
         return self._were_made
 
     async def list(self, tenant: str | None = None) -> Sequence[Key]:
-        """All keys, of one tenant if that is given, the oldest first; also those that open nothing."""
+        """All keys, or those of a tenant, oldest first. Revoked and expired keys are included."""
         wanted = None if tenant is None else check_id("tenant", tenant)
         return await self._fetch(_LIST, (wanted,), _keys_from)
 
-    async def _stored(self, key_id: str) -> _Stored | None:
-        kept = self._known.get(key_id)
-        if kept is not None or self._unknown.get(key_id):
-            return kept
-        found = await self._fetch(_READ, (key_id,), _stored_from)
+    async def _find(self, key_id: str) -> _KeyRecord | None:
+        cached = self._known.get(key_id)
+        if cached is not None or self._unknown.get(key_id):
+            return cached
+        found = await self._fetch(_READ, (key_id,), _record_from)
         if found is None:
             self._unknown.put(key_id, True)
         else:
             self._known.put(key_id, found)
         return found
 
-    async def _noting_use(self, stored: _Stored, now: datetime) -> Key:
-        """The key, whose use is noted where that was not done lately; if it cannot be, that stops nobody."""
+    async def _record_use(self, stored: _KeyRecord, now: datetime) -> Key:
+        """Record the use of a key at most once an hour. A database error is logged and refuses no caller."""
         last = stored.key.last_used_at
-        if last is not None and now - last < _BETWEEN_USES:
+        if last is not None and now - last < _USE_INTERVAL:
             return stored.key
         used = stored._replace(key=replace(stored.key, last_used_at=now))
-        self._known.put(used.key.key_id, used)  # first, so that requests at the same time do not note it too
+        self._known.put(used.key.key_id, used)  # first, so that concurrent requests do not record it, too
         try:
             await self._write(partial(_use, used.key.key_id, time_to_column(now)))
         except (RecollectError, OSError) as error:
-            logger.warning("the use of a key could not be noted (%s)", type(error).__name__)
+            logger.warning("use of a key could not be recorded", extra={"error": type(error).__name__})
         return used.key
 
 
 def _hash_of(secret: str) -> str:
-    # A secret of 256 random bits needs no slow hash: there is nothing to guess.
+    # A secret of 256 random bits cannot be guessed, so it needs no slow hash.
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -215,8 +215,8 @@ def _keys_from(rows: Sequence[Row]) -> Sequence[Key]:
     return [_key_from(row) for row in rows]
 
 
-def _stored_from(rows: Sequence[Row]) -> _Stored | None:
-    return _Stored(_key_from(rows[0][:-1]), rows[0][-1]) if rows else None
+def _record_from(rows: Sequence[Row]) -> _KeyRecord | None:
+    return _KeyRecord(_key_from(rows[0][:-1]), rows[0][-1]) if rows else None
 
 
 def _key_from(row: Row) -> Key:
@@ -226,23 +226,23 @@ def _key_from(row: Row) -> Key:
     return Key(key_id, tenant, scope, name, created_at, *others)
 
 
-# --- what callers give ---
+# --- validation ---
 
 
-def _checked_scope(scope: object) -> Scope:
+def _check_scope(scope: object) -> Scope:
     for known in SCOPES:
         if scope == known:
             return known
     raise ValueError(f"scope must be one of {', '.join(SCOPES)}")
 
 
-def _not_long(name: str, text: str) -> str:
-    if len(text) > _LONGEST_NAME:
-        raise ValueError(f"{name} must have at most {_LONGEST_NAME} characters")
+def _check_length(name: str, text: str) -> str:
+    if len(text) > _MAX_NAME_LENGTH:
+        raise ValueError(f"{name} must have at most {_MAX_NAME_LENGTH} characters")
     return text
 
 
-def _checked_expiry(now: datetime, expires_at: datetime | None, ttl: timedelta | None) -> datetime | None:
+def _check_expiry(now: datetime, expires_at: datetime | None, ttl: timedelta | None) -> datetime | None:
     if ttl is not None and expires_at is not None:
         raise ValueError("give expires_at or ttl, not both")
     try:

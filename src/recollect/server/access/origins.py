@@ -1,9 +1,8 @@
-"""Which pages a browser may let change something here: our own, and those of `server.cors_origins`.
+"""Protection against cross-site requests: only our own pages and `server.cors_origins` may change data.
 
-A browser sends simple requests of any page without asking first. A request without a body is one of those,
-and where the service runs without keys nothing else would stop it. Browsers say in `Sec-Fetch-Site` how a
-page is related to us. Where that is missing, `Origin` says where the page comes from. Other clients send
-neither.
+Browsers send simple requests of any page without a preflight. A request without a body is such a request, and
+nothing else would stop it if the service runs without keys. Browsers state the relation of a page to us in
+`Sec-Fetch-Site`. If that is missing, `Origin` states where the page comes from. Other clients send neither.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,25 +10,25 @@ from urllib.parse import urlsplit
 
 from ..problems import Problem
 
-_READING = {"GET", "HEAD", "OPTIONS"}
-_OWN_SITES = {"same-origin", "none"}  # `none`: typed by the user, or sent by an extension
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_OWN_SITES = {"same-origin", "none"}  # `none`: entered by the user, or sent by an extension
 
 
 def check_origin(method: str, headers: Mapping[str, str], allowed: Collection[str], *, is_open: bool) -> None:
-    """Raise a problem if a page of another origin wants to change something.
+    """Refuse a writing request from a page of another origin.
 
-    Where the service `is_open`, without keys, a page of another port of this machine is foreign, too.
+    If the service `is_open`, without keys, a page from another port of this machine counts as foreign, too.
     """
-    if method in _READING or not is_foreign(headers, is_open=is_open):
+    if method in _SAFE_METHODS or not is_foreign(headers, is_open=is_open):
         return
     if "*" in allowed or headers.get("origin") in allowed:
         return
-    detail = "a page of another origin may change nothing here, unless server.cors_origins names its origin"
+    detail = "Pages of another origin may not change data, unless server.cors_origins lists the origin."
     raise Problem("cross_origin_request", detail)
 
 
 def is_foreign(headers: Mapping[str, str], *, is_open: bool) -> bool:
-    """Whether a browser sent this for a page that is not ours."""
+    """Whether a browser sent the request for a page of another site."""
     site = headers.get("sec-fetch-site")
     if site in _OWN_SITES:
         return False
@@ -40,7 +39,7 @@ def is_foreign(headers: Mapping[str, str], *, is_open: bool) -> bool:
 
 
 def _netloc(origin: str) -> str | None:
-    """Host and port of an origin. The scheme does not count: a proxy in front may speak TLS for us."""
+    """Host and port of an origin. The scheme is ignored: a proxy in front may terminate TLS."""
     try:
         return urlsplit(origin).netloc.lower() or None
     except ValueError:

@@ -1,4 +1,4 @@
-"""The dashboard: one page that looks at the service through its API, and nothing but files."""
+"""The dashboard: static files of a page that uses the HTTP API."""
 
 from .routes import router
 

@@ -1,1 +1,1 @@
-"""The tables of the service itself."""
+"""The service's own tables: keys, audit log, idempotency keys and token budgets."""

@@ -1,6 +1,6 @@
-"""The rows of idempotency keys: who carries out a request, until when, and what it made.
+"""The rows of idempotency keys: the owner and lease of a request, and its result.
 
-Times are by the database's clock, which all instances share.
+Times are those of the database's clock, which all instances share.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ Decision: TypeAlias = Literal["new", "take_over", "replay", "reused", "in_progre
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request that wants to be carried out, as its row would tell it."""
+class ClaimRequest:
+    """A request that claims a key, with the values of its row."""
 
     tenant: str
     request_key: str
@@ -28,8 +28,8 @@ class Asked:
     owner: str
 
 
-class Kept(NamedTuple):
-    """A row that is there already."""
+class ClaimRow(NamedTuple):
+    """An existing row of a key."""
 
     body_hash: str
     seed: str
@@ -39,27 +39,27 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Claimed:
-    """What became of a request that asked: whether it may go on, and with which seed, or what was made."""
+class ClaimResult:
+    """The decision on a claim, the seed of the ids, and the stored result if there is one."""
 
     decision: Decision
     seed: str
     made: dict[str, Any] | None = None
 
 
-def decide(kept: Kept, body_hash: str) -> Decision:
-    """What a request may do whose key is there already."""
-    if kept.is_expired:
+def decide(row: ClaimRow, body_hash: str) -> Decision:
+    """Decide on a request whose key has a row already."""
+    if row.is_expired:
         return "new"
-    if kept.body_hash != body_hash:
+    if row.body_hash != body_hash:
         return "reused"
-    if kept.made is not None:
+    if row.made is not None:
         return "replay"
-    return "in_progress" if kept.is_leased else "take_over"
+    return "in_progress" if row.is_leased else "take_over"
 
 
 class ClaimQueries:
-    """The statements, as a database takes them."""
+    """The statements in the dialect of a database."""
 
     def __init__(self, dialect_name: str) -> None:
         dialect = dialect_of(dialect_name)
@@ -90,39 +90,47 @@ class ClaimQueries:
         self.forget = f"DELETE FROM {_TABLE} WHERE user_key = ?1 RETURNING 1"
 
 
-# Whoever lost a claim changes nothing more, and nobody changes what was made.
+# Only the owner of a claim may change it, and a stored result never changes.
 _OWN = "WHERE request_key = ?1 AND owner = ?2 AND made IS NULL RETURNING 1"
 
 
-def add(queries: ClaimQueries, asked: Asked, lease: float, lifetime: float) -> Statement:
-    """The statement that claims a key which nobody has: it gives a row if that was so."""
-    row = (asked.request_key, asked.tenant, asked.body_hash, asked.seed, asked.owner, lease, lifetime)
+def add(queries: ClaimQueries, request: ClaimRequest, lease: float, lifetime: float) -> Statement:
+    """The statement that claims a new key. It returns a row if the key was new."""
+    row = (
+        request.request_key,
+        request.tenant,
+        request.body_hash,
+        request.seed,
+        request.owner,
+        lease,
+        lifetime,
+    )
     return Statement(queries.add, row)
 
 
-def claim(queries: ClaimQueries, asked: Asked, lease: float, lifetime: float) -> Script[Claimed]:
-    """Claim a key, or find out why that cannot be."""
-    while not (yield add(queries, asked, lease, lifetime)):
-        rows = yield Statement(queries.read, (asked.request_key,))
+def claim(queries: ClaimQueries, request: ClaimRequest, lease: float, lifetime: float) -> Script[ClaimResult]:
+    """Claim a key, or say why that is not possible."""
+    while not (yield add(queries, request, lease, lifetime)):
+        rows = yield Statement(queries.read, (request.request_key,))
         if rows:
-            return (yield from _claim_kept(queries, asked, Kept(*rows[0]), lease, lifetime))
-        # It was deleted in between, and can be added now.
-    return Claimed("new", asked.seed)
+            return (yield from _claim_existing(queries, request, ClaimRow(*rows[0]), lease, lifetime))
+        # The row was deleted in between, and can be added now.
+    return ClaimResult("new", request.seed)
 
 
-def _claim_kept(
-    queries: ClaimQueries, asked: Asked, kept: Kept, lease: float, lifetime: float
-) -> Script[Claimed]:
-    decision = decide(kept, asked.body_hash)
-    seed = asked.seed if decision == "new" else kept.seed
+def _claim_existing(
+    queries: ClaimQueries, request: ClaimRequest, row: ClaimRow, lease: float, lifetime: float
+) -> Script[ClaimResult]:
+    decision = decide(row, request.body_hash)
+    seed = request.seed if decision == "new" else row.seed
     if decision in ("new", "take_over"):
-        taken = (asked.request_key, asked.body_hash, seed, asked.owner, lease, lifetime)
+        taken = (request.request_key, request.body_hash, seed, request.owner, lease, lifetime)
         yield Statement(queries.take, taken)
-    made = json_from_column(kept.made) if decision == "replay" else None
-    return Claimed(decision, seed, made)
+    made = json_from_column(row.made) if decision == "replay" else None
+    return ClaimResult(decision, seed, made)
 
 
 def change(query: str, parameters: Sequence[Any]) -> Script[int]:
-    """Run one statement, and count the rows that it concerned."""
+    """Run one statement; returns the number of rows that it returns."""
     rows = yield Statement(query, parameters, alone=True)
     return len(rows)

@@ -1,9 +1,9 @@
-"""The tables of the service itself: none of them holds contents, or a secret that could be used.
+"""The service's own tables. None of them contains contents or a usable secret.
 
-`api_keys` has the hashes of keys, and keeps those that were revoked. `audit_log` says who did what, by ids
-that we made. `idempotency_keys` has what a request with such a key made, by ids, until it expires.
-`tenant_tokens` counts the tokens of models that a tenant used on a day, and `token_reservations` holds the
-estimated tokens of chat turns in flight, until they end or their lease expires.
+`api_keys` has the hashes of keys, also of revoked ones. `audit_log` records requests by ids that the service
+made. `idempotency_keys` has the results of requests as ids, until they expire. `tenant_tokens` counts the
+model tokens of a tenant by day. `token_reservations` has the estimated tokens of chat turns in flight, until
+they end or their lease expires.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -46,7 +46,7 @@ AUDIT_LOG = Table(
         *_texts("request_id", required=False),
     ),
     key=("tenant", "entry_id"),
-    by_key=True,
+    without_rowid=True,
 )
 
 IDEMPOTENCY_KEYS = Table(
@@ -74,7 +74,7 @@ TOKEN_RESERVATIONS = Table(
         Column("expires_at", "real"),
     ),
     key=("tenant", "reservation_id"),
-    by_key=True,
+    without_rowid=True,
 )
 
 _FIRST_TABLES = (API_KEYS, AUDIT_LOG, IDEMPOTENCY_KEYS, TENANT_TOKENS)
@@ -82,12 +82,12 @@ TABLES = (*_FIRST_TABLES, TOKEN_RESERVATIONS)
 
 
 def create_tables() -> Script[None]:
-    """The tables of the first version, where they are missing."""
+    """Create the missing tables of the first version."""
     yield from create_in_sqlite(_FIRST_TABLES)
 
 
 def create_reservations() -> Script[None]:
-    """The table of reserved tokens."""
+    """Create the table of reserved tokens."""
     yield from create_in_sqlite([TOKEN_RESERVATIONS])
 
 
@@ -102,18 +102,18 @@ class ServiceSchema(Schema):
 
     @property
     def scope(self) -> str:
-        """There is one in a database."""
+        """The name of the schema, which exists once per database."""
         return "service"
 
     def steps(self) -> Sequence[Step]:
-        """The tables, and the later changes to them."""
+        """The migrations of a SQLite file, in order."""
         steps = (create_tables, put_key_of_audit_log_first, create_reservations)
         return [Step(step.__name__, step) for step in steps]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All of them: nobody else makes these tables."""
+        """All columns by table: no other package creates these tables."""
         return {table.name: set(table.column_names) for table in TABLES}
 
     def describe(self) -> Any:
-        """As SQLAlchemy's `MetaData`."""
+        """The tables as SQLAlchemy's `MetaData`."""
         return describe(TABLES)

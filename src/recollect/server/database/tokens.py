@@ -23,7 +23,7 @@ _RELEASE = f"DELETE FROM {_RESERVED} WHERE tenant = ?1 AND reservation_id = ?2"
 
 
 class ReservationRequest(NamedTuple):
-    """Tokens that a tenant wants to set aside on a day, for a lease of some seconds."""
+    """A tenant's request to reserve tokens on a day, for a lease of some seconds."""
 
     tenant: str
     day: str
@@ -34,7 +34,7 @@ class ReservationRequest(NamedTuple):
 
 
 class ReservationResult(NamedTuple):
-    """The tokens that were used and reserved before a request, and whether it was granted."""
+    """The tokens used and reserved before the request, and whether it was granted."""
 
     used: int
     reserved: int
@@ -55,24 +55,24 @@ class ReservationQueries:
 
 
 def add(tenant: str, day: str, tokens: int) -> Script[int]:
-    """Count tokens; returns the sum of the day."""
+    """Count tokens; returns the total of the day."""
     return number_in((yield Statement(ADD, (tenant, day, tokens), alone=True)))
 
 
-def reserve(queries: ReservationQueries, wanted: ReservationRequest) -> Script[ReservationResult]:
-    """Set tokens aside if those used and reserved so far are below the limit."""
-    used = number_in((yield Statement(ADD, (wanted.tenant, wanted.day, 0))))
-    yield Statement(queries.expire, (wanted.tenant,))
-    reserved = number_in((yield Statement(queries.sum, (wanted.tenant,))))
-    is_granted = used + reserved < wanted.limit
+def reserve(queries: ReservationQueries, request: ReservationRequest) -> Script[ReservationResult]:
+    """Reserve tokens if those used and reserved so far are below the limit."""
+    used = number_in((yield Statement(ADD, (request.tenant, request.day, 0))))
+    yield Statement(queries.expire, (request.tenant,))
+    reserved = number_in((yield Statement(queries.sum, (request.tenant,))))
+    is_granted = used + reserved < request.limit
     if is_granted:
-        row = (wanted.tenant, wanted.reservation_id, wanted.tokens, wanted.lease_seconds)
+        row = (request.tenant, request.reservation_id, request.tokens, request.lease_seconds)
         yield Statement(queries.reserve, row)
     return ReservationResult(used, reserved, is_granted)
 
 
 def settle(tenant: str, day: str, reservation_id: str, tokens: int) -> Script[int]:
-    """Replace a reservation by the tokens that were really used; returns the sum of the day."""
+    """Replace a reservation by the tokens actually used; returns the total of the day."""
     used = number_in((yield Statement(ADD, (tenant, day, tokens))))
     yield Statement(_RELEASE, (tenant, reservation_id))
     return used

@@ -1,4 +1,4 @@
-"""Who calls, and who did what."""
+"""The caller's identity, the audit log, and model usage over time."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -10,15 +10,13 @@ from fastapi import Query, Response
 
 from ...items import ModelUsage
 from ...memory.run import Days, Spent, SpentBy
-from ...memory.times import now, tell_time
+from ...memory.times import format_time, now
 from ..access.audit import AuditEntry
-from ..cursors import read_cursor
 from ..dependencies import Admin, Reader, ReadStore, ServiceDep, make_router
-from ..problems import refused_input
 from ..schemas import access as schemas
-from ..schemas.base import answer_json
+from ..schemas.base import json_response
 from ..schemas.problems import problems
-from .shared import check_page_size, page_of, refused
+from .shared import Pages, invalid_field
 
 router = make_router("access")
 
@@ -33,68 +31,71 @@ router = make_router("access")
 async def list_audit(
     query: Annotated[schemas.AuditQuery, Query()], caller: Admin, service: ServiceDep
 ) -> Response:
-    """What was done in this tenant, the newest first, by ids and never with contents."""
-    limit = check_page_size(service, query.limit)
-    before = query.cursor and read_cursor("audit", query.cursor, str)[0]
-    with refused_input():
-        entries = await service.audit.list(caller.tenant, before=before, limit=limit + 1)
-    return answer_json(page_of(entries, limit, "audit", lambda entry: entry.entry_id, _tell_entry))
+    """The audit log of the tenant, newest entries first. Entries contain ids, never contents."""
+    return await _AUDIT_PAGES.respond(
+        service,
+        query,
+        lambda before, limit: service.audit.list(caller.tenant, before=before, limit=limit),
+    )
 
 
-def _tell_entry(entry: AuditEntry) -> dict[str, Any]:
-    told = {name: getattr(entry, name) for name in schemas.AuditTold.model_fields}
-    return {**told, "at": tell_time(entry.at)}
+def _serialize_entry(entry: AuditEntry) -> dict[str, Any]:
+    fields = {name: getattr(entry, name) for name in schemas.AuditEntryPayload.model_fields}
+    return {**fields, "at": format_time(entry.at)}
+
+
+_AUDIT_PAGES: Pages[AuditEntry] = Pages("audit", lambda entry: entry.entry_id, _serialize_entry)
 
 
 @router.get(
     "/v1/whoami",
     operation_id="access.whoami",
-    summary="Read who calls",
+    summary="Read who you are",
     response_model=schemas.Whoami,
     responses=problems("read"),
 )
 async def whoami(caller: Reader, service: ServiceDep) -> Response:
-    """The tenant and the scope of the key, and what the tenant may use."""
+    """The tenant and scope of your key, the tenant's limits, and its tokens of today."""
     limits = service.settings.limits_for(caller.tenant)
-    told = {
+    body = {
         "tenant": caller.tenant,
         "scope": caller.scope,
         "key_id": caller.key_id,
-        "limits": {name: getattr(limits, name) for name in schemas.LimitsTold.model_fields},
+        "limits": {name: getattr(limits, name) for name in schemas.TenantLimits.model_fields},
         "tokens_used_today": await service.ledger.used(caller.tenant),
     }
-    return answer_json(told)
+    return json_response(body)
 
 
 # --- usage ---
 
-_SHOWN = timedelta(days=29)  # before the last, if nobody says
-_MOST_DAYS = 366
-_MOST_ROWS = 10_000
+_DEFAULT_SPAN = timedelta(days=29)  # before the last day
+_MAX_DAYS = 366
+_MAX_ROWS = 10_000
 
 
 @router.get(
     "/v1/usage",
     operation_id="usage.list",
-    summary="Read what models have cost over time",
+    summary="Read model usage over time",
     response_model=schemas.UsageOverTime,
     responses=problems("read"),
 )
 async def list_usage(
     query: Annotated[schemas.UsageQuery, Query()], caller: Reader, store: ReadStore, service: ServiceDep
 ) -> Response:
-    """The tokens of chats and of learning, by day of UTC, and by model or by agent.
+    """Tokens of chat and learning for all users of the tenant, by UTC day and by model or agent.
 
-    They are those of all users of the tenant. What was erased is not among them; a budget counts that too.
+    Tokens of erased conversations are not included. The daily budget still counts them.
     """
     days, by = _days_of(query), query.by
     inspector = service.provider.inspector
-    chats = await inspector.spent_by_day(caller.tenant, days, by, _MOST_ROWS + 1)
-    learning = await store.spent_by_day(days, by, _MOST_ROWS + 1)
-    if len(chats) + len(learning) > _MOST_ROWS:
-        raise refused("query.since", "there is too much for one answer: ask for fewer days")
-    rows = [*_told("chat", chats, by), *_told("learning", learning, by)]
-    return answer_json(
+    chats = await inspector.spent_by_day(caller.tenant, days, by, _MAX_ROWS + 1)
+    learning = await store.spent_by_day(days, by, _MAX_ROWS + 1)
+    if len(chats) + len(learning) > _MAX_ROWS:
+        raise invalid_field("query.since", "selects too many rows for one response: ask for fewer days")
+    rows = [*_serialize_usage("chat", chats, by), *_serialize_usage("learning", learning, by)]
+    return json_response(
         {
             "since": days.first.isoformat(),
             "until": days.last.isoformat(),
@@ -107,14 +108,18 @@ async def list_usage(
 def _days_of(query: schemas.UsageQuery) -> Days:
     last = now().date() if query.until is None else date.fromisoformat(query.until)
     if last == date.max:
-        raise refused("query.until", "must be a day before the last there is")
-    first = last - min(_SHOWN, last - date.min) if query.since is None else date.fromisoformat(query.since)
-    if not 0 <= (last - first).days < _MOST_DAYS:
-        raise refused("query.since", f"must be at most {_MOST_DAYS - 1} days before until, and not after it")
+        raise invalid_field("query.until", f"must be before {date.max}")
+    first = (
+        last - min(_DEFAULT_SPAN, last - date.min) if query.since is None else date.fromisoformat(query.since)
+    )
+    if not 0 <= (last - first).days < _MAX_DAYS:
+        raise invalid_field(
+            "query.since", f"must be at most {_MAX_DAYS - 1} days before until, and not after it"
+        )
     return Days(first, last)
 
 
-def _told(kind: str, spent: Sequence[Spent], by: SpentBy) -> list[dict[str, Any]]:
+def _serialize_usage(kind: str, spent: Sequence[Spent], by: SpentBy) -> list[dict[str, Any]]:
     return [
         {
             "day": each.day,

@@ -8,18 +8,18 @@ from ...memory.conversation import Conversation
 from ...providers.protocol import ChatInspector
 from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
-from ..problems import Problem, refused_input
+from ..problems import Problem, translate_input_errors
 from ..schemas import branches as schemas
-from ..schemas.base import answer_json
+from ..schemas.base import json_response
 from ..schemas.problems import problems
-from .shared import ConversationId, allow_only, find_conversation, note_target, refused
+from .shared import ConversationId, allow_only, find_conversation, invalid_field, set_audit_target
 
 router = make_router("conversations")
 
-_CURRENT = "current"  # what stands in a path for the branch that is current
+_CURRENT = "current"  # in a path, this names the current branch
 _CURRENT_PATH = f"/v1/conversations/{{conversation_id}}/branches/{_CURRENT}"
 _Name = Annotated[
-    str, Path(min_length=1, max_length=255, description="Of the branch.", examples=["other-city"])
+    str, Path(min_length=1, max_length=255, description="The name of the branch.", examples=["other-city"])
 ]
 
 allow_only(router, "PUT", _CURRENT_PATH)
@@ -33,19 +33,19 @@ allow_only(router, "PUT", _CURRENT_PATH)
     responses=problems("read", "not_found"),
 )
 async def list_branches(conversation_id: ConversationId, store: ReadStore, service: ServiceDep) -> Response:
-    """Every chat has the branch `main`."""
+    """The branches of a chat. Every chat has the branch `main`."""
     conversation = await find_conversation(store, conversation_id)
-    with refused_input():
+    with translate_input_errors():
         branches = await service.provider.inspector.branches_of(conversation)
-    return answer_json({"items": [_tell(branch) for branch in branches]})
+    return json_response({"items": [_serialize(branch) for branch in branches]})
 
 
 @router.post(
     "/v1/conversations/{conversation_id}/branches",
     operation_id="branches.create",
-    summary="Branch off before a turn",
+    summary="Create a branch before a turn",
     status_code=201,
-    response_model=schemas.BranchMade,
+    response_model=schemas.NewBranchPayload,
     responses=problems("create", "not_found", "conversation_busy"),
 )
 async def create_branch(
@@ -56,34 +56,34 @@ async def create_branch(
     service: ServiceDep,
     once: OnceDep,
 ) -> Response:
-    """The new branch holds everything before that user turn, and the chat goes on there."""
-    note_target(request, "conversation", conversation_id)
+    """The new branch contains everything before that user turn, and becomes the current branch."""
+    set_audit_target(request, "conversation", conversation_id)
     if body.name == _CURRENT:
-        raise refused("body.name", f"must not be {_CURRENT!r}, which stands for the branch that is current")
+        raise invalid_field("body.name", f"must not be {_CURRENT!r}, which names the current branch")
     conversation = await find_conversation(store, conversation_id)
     inspector = service.provider.inspector
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(conversation.user_id)
         name = body.name or f"from-turn-{body.from_turn}-{ids('branch')[:8]}"
-        with refused_input():
+        with translate_input_errors():
             if ids.are_new or (name, body.from_turn) not in await _made(inspector, conversation):
                 await inspector.create_branch(conversation, body.from_turn, name)
         return {"name": name}
 
     name = (await once(make))["name"]
     branches = await inspector.branches_of(conversation)
-    told = next((_tell(branch) for branch in branches if branch["name"] == name), None)
-    if told is None:
-        raise Problem("not_found", "the branch has been deleted since")
-    return answer_json(told, 201)
+    made = next((_serialize(branch) for branch in branches if branch["name"] == name), None)
+    if made is None:
+        raise Problem("not_found", "The branch has been deleted since.")
+    return json_response(made, 201)
 
 
 @router.put(
     _CURRENT_PATH,
     operation_id="branches.switch",
-    summary="Go on with another branch",
-    response_model=schemas.BranchTold,
+    summary="Switch to another branch",
+    response_model=schemas.BranchPayload,
     responses=problems("send", "not_found", "conflict", "conversation_busy"),
 )
 async def switch_branch(
@@ -93,12 +93,12 @@ async def switch_branch(
     store: WriteStore,
     service: ServiceDep,
 ) -> Response:
-    """The branch becomes the current one, on which the next turn goes on."""
-    note_target(request, "conversation", conversation_id)
+    """Make a branch the current one. The next turn continues there."""
+    set_audit_target(request, "conversation", conversation_id)
     conversation = await find_conversation(store, conversation_id)
-    with refused_input():
+    with translate_input_errors():
         branch = await service.provider.inspector.switch_branch(conversation, body.name)
-    return answer_json(_tell(branch))
+    return json_response(_serialize(branch))
 
 
 @router.delete(
@@ -106,25 +106,25 @@ async def switch_branch(
     operation_id="branches.delete",
     summary="Delete a branch",
     status_code=204,
-    response_description="The branch is gone.",
+    response_description="The branch is deleted.",
     responses=problems("read", "not_found", "conflict", "conversation_busy"),
 )
 async def delete_branch(
     conversation_id: ConversationId, name: _Name, request: Request, store: WriteStore, service: ServiceDep
 ) -> Response:
-    """No item goes that another branch shows. `main` and the current branch cannot be deleted."""
-    note_target(request, "conversation", conversation_id)
+    """Items that another branch shows stay. `main` and the current branch cannot be deleted."""
+    set_audit_target(request, "conversation", conversation_id)
     conversation = await find_conversation(store, conversation_id)
-    with refused_input():
+    with translate_input_errors():
         if not await service.provider.inspector.delete_branch(conversation, name):
-            raise Problem("not_found", "there is no branch of this name")
+            raise Problem("not_found", "There is no branch with this name.")
     return Response(status_code=204)
 
 
 async def _made(inspector: ChatInspector, conversation: Conversation) -> set[tuple[str, int | None]]:
-    """The branches by name and turn: among them may be what an attempt before this one has made."""
+    """The existing branches by name and turn. An earlier attempt may have made the requested one."""
     return {(branch["name"], branch["from_turn"]) for branch in await inspector.branches_of(conversation)}
 
 
-def _tell(branch: dict[str, Any]) -> dict[str, Any]:
-    return {field: branch[field] for field in schemas.BranchTold.model_fields}
+def _serialize(branch: dict[str, Any]) -> dict[str, Any]:
+    return {field: branch[field] for field in schemas.BranchPayload.model_fields}

@@ -1,4 +1,4 @@
-"""Chat: a message to an agent that remembers, answered whole or as it is spoken."""
+"""Chat with an agent that remembers: one response, or a stream of events."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,13 +16,13 @@ from ..access.budget import Reservation
 from ..dependencies import OnceDep, Reader, ServiceDep, Writer, WriteStore, make_router
 from ..error_handlers import turn_code
 from ..idempotency import Ids
-from ..problems import Problem, refused_input
-from ..schemas.base import answer_json
-from ..schemas.chat import STREAM, AgentList, ChatAnswer, ChatRequest, tell_agent
+from ..problems import Problem, translate_input_errors
+from ..schemas.base import json_response
+from ..schemas.chat import STREAM, AgentList, ChatRequest, ChatResponse, serialize_agent
 from ..schemas.problems import problems
 from ..service import Service
 from ..telemetry.spans import ChatSpan, chat_span
-from .shared import found, note_target
+from .shared import CLOSED, require_found, set_audit_target
 
 router = make_router("chat")
 
@@ -30,20 +30,20 @@ router = make_router("chat")
 @router.get(
     "/v1/agents",
     operation_id="agents.list",
-    summary="List the agents that can be talked to",
+    summary="List the agents",
     response_model=AgentList,
     responses=problems("read"),
 )
 async def list_agents(_: Reader, service: ServiceDep) -> Response:
-    """Their names, what they are for, and what they can do."""
-    return answer_json({"agents": [tell_agent(agent) for agent in service.provider.agents()]})
+    """The agents with their names, descriptions and tools."""
+    return json_response({"agents": [serialize_agent(agent) for agent in service.provider.agents()]})
 
 
 @router.post(
     "/v1/chat",
     operation_id="chat.run",
-    summary="Say something to an agent, and get its answer",
-    response_model=ChatAnswer,
+    summary="Send a message to an agent",
+    response_model=ChatResponse,
     responses=problems("chat"),
 )
 async def chat(
@@ -54,43 +54,43 @@ async def chat(
     service: ServiceDep,
     once: OnceDep,
 ) -> Response:
-    """The answer is kept in the conversation before it is given. Turns of one conversation go one by one.
+    """The answer is stored in the conversation before it is returned. Turns of a conversation run one by one.
 
-    With no model configured, the built-in offline agent answers by quoting what is remembered.
+    Without a configured model, the built-in offline agent answers by quoting what is remembered.
     """
-    asked = Asked(body, caller.tenant, store, service)
-    answers: list[dict[str, Any]] = []
+    builder = TurnBuilder(body, caller.tenant, store, service)
+    replies: list[dict[str, Any]] = []
 
     async def make(ids: Ids) -> dict[str, Any]:
-        turn = await asked.turn(ids)
+        turn = await builder.build(ids)
         ids.about(turn.conversation.user_id)
-        note_target(request, "turn", turn.turn_id)
-        answers.append(await _run(service, turn))
+        set_audit_target(request, "turn", turn.turn_id)
+        replies.append(await _run(service, turn))
         return _ids_of(turn)
 
     made = await once(make)
-    if not answers:  # it was run before: this is what was kept of it
-        note_target(request, "turn", made["turn_id"])
-        turn = await asked.turn_again(made["conversation_id"], made["turn_id"])
-        answers.append(await _run(service, turn))
-    return answer_json(answers[0])
+    if not replies:  # an earlier request ran the turn: return the stored answer
+        set_audit_target(request, "turn", made["turn_id"])
+        turn = await builder.rebuild(made["conversation_id"], made["turn_id"])
+        replies.append(await _run(service, turn))
+    return json_response(replies[0])
 
 
 async def _run(service: Service, turn: ChatTurn) -> dict[str, Any]:
     with chat_span(agent=turn.agent, conversation_id=turn.conversation.conversation_id) as span:
-        with refused_input():
+        with translate_input_errors():
             reply = await service.provider.run(turn)
-        told = reply.to_dict(turn.conversation.session_id)
-        _tell_use(span, told)
-    return told
+        body = reply.to_dict(turn.conversation.session_id)
+        _set_usage(span, body)
+    return body
 
 
-def _tell_use(span: ChatSpan, told: Mapping[str, Any]) -> None:
-    span.set_usage(told["usage"]["input_tokens"], told["usage"]["output_tokens"], told["model"])
+def _set_usage(span: ChatSpan, reply: Mapping[str, Any]) -> None:
+    span.set_usage(reply["usage"]["input_tokens"], reply["usage"]["output_tokens"], reply["model"])
 
 
-class _Started(NamedTuple):
-    """A turn that has begun, and what it tells."""
+class _StartedTurn(NamedTuple):
+    """A running turn and its events."""
 
     turn: ChatTurn
     events: AsyncIterator[ChatEvent]
@@ -103,20 +103,20 @@ async def _start(
     store: WriteStore,
     service: ServiceDep,
     once: OnceDep,
-) -> _Started:
-    """Begin the turn: whatever is wrong with the request is told before the stream begins."""
-    asked = Asked(body, caller.tenant, store, service)
+) -> _StartedTurn:
+    """Start the turn before the stream starts, so that an invalid request gets a problem document."""
+    builder = TurnBuilder(body, caller.tenant, store, service)
     turns: list[ChatTurn] = []
 
     async def make(ids: Ids) -> dict[str, Any]:
-        turns.append(await asked.turn(ids))
+        turns.append(await builder.build(ids))
         ids.about(turns[0].conversation.user_id)
         return _ids_of(turns[0])
 
     made = await once(make)
-    note_target(request, "turn", made["turn_id"])
-    turn = turns[0] if turns else await asked.turn_again(made["conversation_id"], made["turn_id"])
-    return _Started(turn, await service.provider.start(turn))
+    set_audit_target(request, "turn", made["turn_id"])
+    turn = turns[0] if turns else await builder.rebuild(made["conversation_id"], made["turn_id"])
+    return _StartedTurn(turn, await service.provider.start(turn))
 
 
 def _ids_of(turn: ChatTurn) -> dict[str, Any]:
@@ -126,32 +126,32 @@ def _ids_of(turn: ChatTurn) -> dict[str, Any]:
 @router.post(
     "/v1/chat/stream",
     operation_id="chat.stream",
-    summary="Say something to an agent, and get its answer as it is spoken",
+    summary="Send a message to an agent and stream its answer",
     response_class=EventSourceResponse,
     responses={200: STREAM, **problems("chat")},
 )
 async def chat_stream(
-    started: Annotated[_Started, Depends(_start)], service: ServiceDep
+    started: Annotated[_StartedTurn, Depends(_start)], service: ServiceDep
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `turn.started`, `text.delta`, `tool.called`, `tool.output`, `agent.changed`, and at
     the end `turn.completed` with the whole answer, or `turn.failed` with a code.
 
-    The turn goes on if the reader hangs up: what was said is in the conversation.
+    If the client disconnects, the turn continues and its answer is stored in the conversation.
     """
     agent, conversation_id = started.turn.agent, started.turn.conversation.conversation_id
     with service.metrics.open_stream(), chat_span(agent=agent, conversation_id=conversation_id) as span:
         async for event in started.events:
             data = event.data
             if event.kind == "turn.completed":
-                _tell_use(span, data)
+                _set_usage(span, data)
             elif event.kind == "turn.failed":
                 span.set_failure(data["code"])
                 data = {**data, "code": turn_code(data["code"])}
             yield ServerSentEvent(event=event.kind, data=data)
 
 
-class Asked:
-    """What was asked, and how it becomes a turn of a conversation."""
+class TurnBuilder:
+    """Turns a chat request into a turn of a conversation."""
 
     def __init__(self, body: ChatRequest, tenant: str, store: MemoryStore, service: Service) -> None:
         self._body = body
@@ -159,36 +159,38 @@ class Asked:
         self._store = store
         self._service = service
 
-    async def turn(self, ids: Ids) -> ChatTurn:
-        """The turn in the conversation that is named, or in a new one."""
+    async def build(self, ids: Ids) -> ChatTurn:
+        """A turn in the conversation that the request names, or in a new one, with reserved tokens."""
         wanted = self._body.conversation_id
-        if not ids.are_new:  # an earlier attempt broke off, perhaps only when there was an answer
-            told = await self._outline(wanted or ids("conversation"))
-            if told is not None:
-                return await self._turn_in(told, ids("turn"))
+        if not ids.are_new:  # an earlier attempt was interrupted, perhaps after the answer was stored
+            outline = await self._outline(wanted or ids("conversation"))
+            if outline is not None:
+                return await self._resume(outline, ids("turn"))
         async with self._reserved() as reservation:
             if wanted is None:
-                return self._made(await self._open(ids("conversation")), ids("turn"), reservation)
-            told = found(await self._outline(wanted), "conversation")
-            self._check(told)
-            return self._made(Conversation.from_dict(told), ids("turn"), reservation)
+                return self._make(await self._open(ids("conversation")), ids("turn"), reservation)
+            outline = require_found(await self._outline(wanted), "conversation")
+            self._check(outline)
+            return self._make(Conversation.from_dict(outline), ids("turn"), reservation)
 
-    async def turn_again(self, conversation_id: str, turn_id: str) -> ChatTurn:
-        """A turn that was asked for before, in the conversation that it was in."""
-        return await self._turn_in(found(await self._outline(conversation_id), "conversation"), turn_id)
+    async def rebuild(self, conversation_id: str, turn_id: str) -> ChatTurn:
+        """The turn that an earlier request with the same key made."""
+        return await self._resume(
+            require_found(await self._outline(conversation_id), "conversation"), turn_id
+        )
 
-    async def _turn_in(self, told: Mapping[str, Any], turn_id: str) -> ChatTurn:
-        """Where there is an answer, it is given whatever has become of the conversation and the budget."""
-        turn = self._made(Conversation.from_dict(told), turn_id)
+    async def _resume(self, outline: Mapping[str, Any], turn_id: str) -> ChatTurn:
+        """A stored answer is returned even if the conversation is closed or the budget is used up by now."""
+        turn = self._make(Conversation.from_dict(outline), turn_id)
         if await self._service.provider.is_answered(turn):
             return turn
         async with self._reserved() as reservation:
-            self._check(told)
+            self._check(outline)
             return replace(turn, reservation=reservation)
 
     @asynccontextmanager
     async def _reserved(self) -> AsyncIterator[Reservation]:
-        """Tokens for a turn, which are given back if there is an error before the provider has it."""
+        """Reserve tokens for a turn. An error before the provider takes the turn releases them."""
         message_tokens = estimate_text_tokens(self._body.message)
         reservation = await self._service.budget.reserve(self._tenant, at_least=message_tokens)
         try:
@@ -197,7 +199,7 @@ class Asked:
             await reservation.release()
             raise
 
-    def _made(
+    def _make(
         self, conversation: Conversation, turn_id: str, reservation: Reservation | None = None
     ) -> ChatTurn:
         body = self._body
@@ -214,29 +216,31 @@ class Asked:
         )
 
     async def _outline(self, conversation_id: str) -> dict[str, Any] | None:
-        with refused_input():
+        with translate_input_errors():
             return await self._store.get_conversation_outline(conversation_id)
 
-    def _check(self, told: Mapping[str, Any]) -> None:
-        """Whether the conversation can go on."""
-        if told["closed_at"] is not None:
-            raise Problem("conversation_closed", "nothing can be added to a conversation that is closed")
-        if self._body.user_id not in (None, told["user_id"]):
-            raise Problem("conflict", "the conversation is with another user")
+    def _check(self, outline: Mapping[str, Any]) -> None:
+        """Refuse a closed conversation, and one of another user."""
+        if outline["closed_at"] is not None:
+            raise Problem("conversation_closed", CLOSED)
+        if self._body.user_id not in (None, outline["user_id"]):
+            raise Problem("conflict", "The conversation belongs to another user.")
 
     async def _open(self, conversation_id: str) -> Conversation:
         body = self._body
         if body.user_id is None:
-            error = {"field": "body.user_id", "message": "must be given where conversation_id is not"}
-            raise Problem("validation_failed", "user_id is missing", errors=[error])
+            error = {"field": "body.user_id", "message": "is required without conversation_id"}
+            raise Problem(
+                "validation_failed", "body.user_id: is required without conversation_id", errors=[error]
+            )
         agent = self._known(body.wanted_agent or self._service.settings.chat.default_agent)
-        with refused_input():
+        with translate_input_errors():
             return await self._store.open_conversation(
                 agent, body.user_id, session_id=body.session_id, conversation_id=conversation_id
             )
 
     def _agent(self, conversation: Conversation) -> str:
-        """The agent that is asked for; else the conversation's own, if it is one of those here."""
+        """The requested agent; else the conversation's own if it is configured; else the default agent."""
         if self._body.wanted_agent is not None:
             return self._known(self._body.wanted_agent)
         own = conversation.agent_id
@@ -248,5 +252,9 @@ class Asked:
         if name not in names:
             field = "agent" if self._body.agent_id is None else "agent_id"
             error = {"field": f"body.{field}", "message": f"must be one of {', '.join(names)}"}
-            raise Problem("validation_failed", "there is no agent of this name", errors=[error])
+            raise Problem(
+                "validation_failed",
+                f"There is no agent with this name. {field} {error['message']}.",
+                errors=[error],
+            )
         return name

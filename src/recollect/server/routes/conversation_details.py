@@ -1,5 +1,6 @@
-"""What happened in a conversation, what it cost, and what was learned from it."""
+"""Details of a conversation: events, usage, runs, memory settings, and the view of the model."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Annotated, Any
 
@@ -9,30 +10,30 @@ from ...errors import ConflictError
 from ...memory.conversation import ConversationSettings
 from ...memory.run import Run
 from ...memory.store import MemoryStore
-from ...memory.times import tell_time
+from ...memory.times import format_time
 from ...sessions.events import ConversationEvent
-from ..cursors import read_cursor
 from ..dependencies import ReadStore, ServiceDep, WriteStore, make_router
-from ..problems import refused_input
+from ..problems import translate_input_errors
 from ..schemas import conversation_details as schemas
-from ..schemas.base import answer_json
+from ..schemas.base import json_response
 from ..schemas.problems import problems
 from ..schemas.runs import RunOfPage, RunPage
 from ..schemas.strategies import StrategyQuery
 from .shared import (
+    RUN_PAGES,
     VERSIONED,
     ConversationId,
     IfMatch,
-    answer_long,
-    changed_since,
-    check_match,
+    Pages,
+    changed_problem,
+    check_if_match,
     check_page_size,
+    etag_header,
     find_conversation,
-    found,
-    note_target,
-    page_of,
-    refused,
-    tag_of,
+    invalid_field,
+    long_json_response,
+    require_found,
+    set_audit_target,
 )
 
 router = make_router("conversations")
@@ -41,7 +42,7 @@ router = make_router("conversations")
 @router.get(
     "/v1/conversations/{conversation_id}/events",
     operation_id="events.list",
-    summary="List what happened in a chat",
+    summary="List the events of a chat",
     response_model=schemas.EventPage,
     responses=problems("read", "not_found"),
 )
@@ -51,49 +52,54 @@ async def list_events(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """Messages, calls of tools and their outputs, in their order; whatever becomes of the session."""
+    """Messages, tool calls and tool outputs, in order. The event log outlives changes to the session."""
     limit = check_page_size(service, query.limit)
-    after = _after_of(query)
+    after = _position_before(query)
     conversation = await find_conversation(store, conversation_id)
-    with refused_input():
+    with translate_input_errors():
         events = await service.provider.inspector.events_of(conversation, after, limit + 1)
-    return answer_json(page_of(events, limit, "events", lambda event: event.sequence_number, _tell_event))
+    return json_response(_EVENT_PAGES.make_page(events, limit))
 
 
-def _after_of(query: schemas.EventQuery) -> int | None:
-    """The sequence number that a page comes after."""
+def _position_before(query: schemas.EventQuery) -> int | None:
+    """The sequence number before the first of a page; `None` for the first page."""
     if query.cursor is not None and query.from_sequence is not None:
-        raise refused("query.from_sequence", "cannot be given together with cursor")
+        raise invalid_field("query.from_sequence", "cannot be given together with cursor")
     if query.cursor is not None:
-        return int(read_cursor("events", query.cursor, int)[0])
+        return int(_EVENT_PAGES.read_position(query.cursor))
     return query.from_sequence - 1 if query.from_sequence else None
 
 
-def _tell_event(event: ConversationEvent) -> dict[str, Any]:
-    told = {name: getattr(event, name) for name in schemas.EventTold.model_fields}
-    times = {name: tell_time(told[name]) for name in ("created_at", "ingested_at")}
-    return {**told, **times}
+def _serialize_event(event: ConversationEvent) -> dict[str, Any]:
+    fields = {name: getattr(event, name) for name in schemas.EventPayload.model_fields}
+    times = {name: format_time(fields[name]) for name in ("created_at", "ingested_at")}
+    return {**fields, **times}
+
+
+_EVENT_PAGES: Pages[ConversationEvent] = Pages(
+    "events", lambda event: event.sequence_number, _serialize_event, int
+)
 
 
 @router.get(
     "/v1/conversations/{conversation_id}/usage",
     operation_id="usage.get",
-    summary="Read what a chat has cost",
-    response_model=schemas.UsageTold,
+    summary="Read the usage of a chat",
+    response_model=schemas.ConversationUsage,
     responses=problems("read", "not_found"),
 )
 async def get_usage(conversation_id: ConversationId, store: ReadStore, service: ServiceDep) -> Response:
-    """Its tokens in all and turn by turn, and how each turn ended."""
+    """The tokens of a chat in total and by turn, and how each turn ended."""
     conversation = await find_conversation(store, conversation_id)
-    with refused_input():
+    with translate_input_errors():
         usage = await service.provider.inspector.usage_of(conversation)
-    return answer_json({"conversation_id": conversation_id, **usage})
+    return json_response({"conversation_id": conversation_id, **usage})
 
 
 @router.get(
     "/v1/conversations/{conversation_id}/runs",
     operation_id="conversations.runs",
-    summary="List the runs over a conversation",
+    summary="List the runs of a conversation",
     response_model=RunPage,
     responses=problems("read", "not_found"),
 )
@@ -103,13 +109,13 @@ async def list_runs_of(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """How far learning from it has come."""
-    limit = check_page_size(service, query.limit)
-    after = query.cursor and read_cursor("runs", query.cursor, str)[0]
-    await find_conversation(store, conversation_id)
-    with refused_input():
-        runs = await store.list_runs(conversation_id=conversation_id, after=after, limit=limit + 1)
-    return answer_json(page_of(runs, limit, "runs", lambda run: run.run_id, Run.to_dict))
+    """The runs that learn from a conversation, with their status."""
+
+    async def read(after: str | None, limit: int) -> Sequence[Run]:
+        await find_conversation(store, conversation_id)
+        return await store.list_runs(conversation_id=conversation_id, after=after, limit=limit)
+
+    return await RUN_PAGES.respond(service, query, read)
 
 
 # --- memory settings and view ---
@@ -123,9 +129,11 @@ async def list_runs_of(
     responses=VERSIONED | problems("read", "not_found"),
 )
 async def get_memory_settings(conversation_id: ConversationId, store: ReadStore) -> Response:
-    """Its strategy, and whether memories are injected; null where the agent decides."""
-    with refused_input():
-        return _answer(found(await store.get_conversation_settings(conversation_id), "conversation"))
+    """The strategy, and whether memories are injected. Null means that the agent decides."""
+    with translate_input_errors():
+        return _settings_response(
+            require_found(await store.get_conversation_settings(conversation_id), "conversation")
+        )
 
 
 @router.patch(
@@ -142,24 +150,24 @@ async def change_memory_settings(
     store: WriteStore,
     if_match: IfMatch = None,
 ) -> Response:
-    """Only the fields that are given change, and null clears one.
+    """Only the given fields change; null clears a field.
 
-    With `If-Match` the change is made only if nobody has made another since.
+    With `If-Match` the change is made only if the settings have not changed since they were read.
     """
-    note_target(request, "conversation", conversation_id)
+    set_audit_target(request, "conversation", conversation_id)
     changes: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
     if changes.get("memory_strategy") is not None:
         changes["memory_strategy"] = changes["memory_strategy"].to_config()
     if if_match is not None:
         changes["version"] = await _matching_version(store, conversation_id, if_match)
-    with refused_input():
-        return _answer(await _change(store, conversation_id, changes))
+    with translate_input_errors():
+        return _settings_response(await _change(store, conversation_id, changes))
 
 
 async def _matching_version(store: MemoryStore, conversation_id: str, if_match: str) -> int:
-    with refused_input():
-        settings = found(await store.get_conversation_settings(conversation_id), "conversation")
-    check_match(if_match, settings.version)
+    with translate_input_errors():
+        settings = require_found(await store.get_conversation_settings(conversation_id), "conversation")
+    check_if_match(if_match, settings.version)
     return settings.version
 
 
@@ -167,20 +175,20 @@ async def _change(store: MemoryStore, conversation_id: str, changes: dict[str, A
     try:
         changed = await store.change_conversation_settings(conversation_id, **changes)
     except ConflictError as error:
-        raise changed_since() from error
-    return found(changed, "conversation")
+        raise changed_problem() from error
+    return require_found(changed, "conversation")
 
 
-def _answer(settings: ConversationSettings) -> Response:
-    told = {name: getattr(settings, name) for name in schemas.MemorySettings.model_fields}
-    return answer_json(told, headers=tag_of(settings.version))
+def _settings_response(settings: ConversationSettings) -> Response:
+    fields = {name: getattr(settings, name) for name in schemas.MemorySettings.model_fields}
+    return json_response(fields, headers=etag_header(settings.version))
 
 
 @router.get(
     "/v1/conversations/{conversation_id}/view",
     operation_id="conversations.view",
-    summary="See what the model would see",
-    response_model=schemas.ViewTold,
+    summary="Preview the view of the model",
+    response_model=schemas.ViewResponse,
     responses=problems("read", "not_found"),
 )
 async def view_conversation(
@@ -189,21 +197,21 @@ async def view_conversation(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """The items of the chat under the strategy of the conversation, as the next turn would show them.
+    """The items that the model would see in the next turn, under the strategy of the conversation.
 
-    With a `mode` and its knobs, as they would be shown under that strategy: it is tried out, and nothing is
-    changed or kept, and no model is asked.
+    With a `mode` and its parameters, the view under that strategy instead. This is a dry run: nothing is
+    stored, and no model is called.
     """
     tried = query.to_config()
     conversation = await find_conversation(store, conversation_id)
-    with refused_input():
-        settings = found(await store.get_conversation_settings(conversation_id), "conversation")
-    # A stored strategy that cannot be used is no mistake of the caller.
-    with nullcontext() if tried is None else refused_input():
+    with translate_input_errors():
+        settings = require_found(await store.get_conversation_settings(conversation_id), "conversation")
+    # If the stored strategy is invalid, the caller is not to blame: that stays an internal error.
+    with nullcontext() if tried is None else translate_input_errors():
         items = await service.provider.inspector.view_of(conversation, tried)
-    told = {
+    body = {
         "conversation_id": conversation_id,
         "memory_strategy": settings.memory_strategy if tried is None else tried,
         "items": items,
     }
-    return await answer_long(lambda: told, len(items))
+    return await long_json_response(lambda: body, len(items))

@@ -1,4 +1,4 @@
-"""Conversations: recording them, reading them, and erasing them."""
+"""Conversations: record, list, read, search, close and erase them."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -6,37 +6,35 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ...memory.conversation import Conversation
-from ...memory.times import tell_time
-from ..cursors import make_cursor, read_cursor
+from ...memory.times import format_time
+from ..cursors import make_cursor
 from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
-from ..problems import refused_input
+from ..problems import translate_input_errors
 from ..schemas import conversations as schemas
-from ..schemas.base import answer_json
+from ..schemas.base import json_response
 from ..schemas.problems import problems
-from ..schemas.searches import ConversationSearchAsked, TurnsFound
-from .searches import tell_hits, wait_if_asked
+from ..schemas.searches import ConversationSearchRequest, ConversationSearchResponse
+from .searches import serialize_hits, wait_until_learned
 from .shared import (
-    MADE,
+    CREATED,
     ConversationId,
+    Pages,
     Wait,
     allow_only,
-    answer_long,
-    answer_receipt,
-    check_count,
     check_hit_limit,
+    check_message_count,
     check_page_size,
-    found,
-    need_admin_beyond_one_user,
-    note_target,
-    page_of,
-    tell_messages,
+    long_json_response,
+    message_dicts,
+    receipt_response,
+    require_admin_without_owner,
+    require_found,
+    set_audit_target,
 )
 
 router = make_router("conversations")
 allow_only(router, "POST", "/v1/conversations/search")
-
-_OUTLINE = tuple(schemas.ConversationOutline.model_fields)
 
 
 @router.post(
@@ -45,7 +43,7 @@ _OUTLINE = tuple(schemas.ConversationOutline.model_fields)
     summary="Save a conversation",
     status_code=201,
     response_model=schemas.ConversationSaved,
-    responses=MADE | problems("create", "not_found"),
+    responses=CREATED | problems("create", "not_found"),
 )
 async def create_conversation(
     body: schemas.NewConversation,
@@ -55,61 +53,61 @@ async def create_conversation(
     once: OnceDep,
     wait: Wait = None,
 ) -> Response:
-    """What was said is stored when this answers, and is learned from at once, in the background.
+    """The messages are stored when this responds. Learning starts at once, in the background.
 
-    With `wait` the answer comes when that is done, or when so many seconds are over.
+    With `wait` the response is sent when learning is done, or after that many seconds.
     """
-    check_count(service, body.messages)
+    check_message_count(service, body.messages)
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(body.user_id)
-        with refused_input():
+        with translate_input_errors():
             saved = await store.record_conversation(
                 body.agent_id,
                 body.user_id,
-                tell_messages(body.messages, ids),
+                message_dicts(body.messages, ids),
                 session_id=body.session_id,
                 conversation_id=ids("conversation"),
                 memory_id=body.memory_id,
                 created_at=body.created_at,
                 metadata=body.metadata,
             )
-        note_target(request, "conversation", saved.conversation_id)
+        set_audit_target(request, "conversation", saved.conversation_id)
         made.append(saved)
         return {"conversation_id": saved.conversation_id}
 
     made: list[Conversation] = []
-    kept = await once(make)
-    told = _tell_made(made[0]) if made else await _tell_kept(store, kept["conversation_id"])
+    result = await once(make)
+    saved = _serialize_saved(made[0]) if made else await _read_saved(store, result["conversation_id"])
     learned = {}
     if wait is not None:
         learned = {"learned": await store.wait_until_learned(body.agent_id, body.user_id, timeout=wait)}
-    return _answer_saved(told, len(body.messages), learned)
+    return _saved_response(saved, len(body.messages), learned)
 
 
-def _tell_made(saved: Conversation) -> dict[str, Any]:
+def _serialize_saved(saved: Conversation) -> dict[str, Any]:
     return {
         "conversation_id": saved.conversation_id,
         "session_id": saved.session_id,
-        "created_at": tell_time(saved.created_at),
+        "created_at": format_time(saved.created_at),
     }
 
 
-async def _tell_kept(store: ReadStore, conversation_id: str) -> dict[str, Any]:
-    """What an earlier request with the same key has made; if it was erased since, that is not found."""
-    told = found(await store.get_conversation_outline(conversation_id), "conversation")
-    return {name: told[name] for name in ("conversation_id", "session_id", "created_at")}
+async def _read_saved(store: ReadStore, conversation_id: str) -> dict[str, Any]:
+    """The conversation that an earlier request with the same key made; `not_found` if erased since."""
+    outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
+    return {name: outline[name] for name in ("conversation_id", "session_id", "created_at")}
 
 
-def _answer_saved(told: dict[str, Any], count: int, learned: dict[str, bool]) -> Response:
-    saved = {
+def _saved_response(saved: dict[str, Any], count: int, learned: dict[str, bool]) -> Response:
+    body = {
         "success": True,
         "message": "Conversation saved successfully",
-        **told,
+        **saved,
         "message_count": count,
         **learned,
     }
-    return answer_json(saved, 201, {"Location": f"/v1/conversations/{told['conversation_id']}"})
+    return json_response(body, 201, {"Location": f"/v1/conversations/{saved['conversation_id']}"})
 
 
 @router.get(
@@ -125,18 +123,18 @@ async def list_conversations(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """The newest first: of an agent and a user, or, with the scope admin, of one of them or of all.
+    """Conversations of an agent and a user, newest first. Other filters need the scope admin.
 
-    `q` narrows them to those that hold some words. With it, and of one agent alone, a page looks through
-    10,000 conversations at most: it may not be full, or be empty, and have a `next_cursor` all the same.
+    `q` selects conversations that contain some text. With `q`, or with `agent_id` alone, a page searches at
+    most 10,000 conversations. It may therefore be short or empty and still have a `next_cursor`.
     """
-    need_admin_beyond_one_user(caller, query.agent_id, query.user_id)
+    require_admin_without_owner(caller, query.agent_id, query.user_id)
     limit = check_page_size(service, query.limit)
-    before = query.cursor and read_cursor("conversations", query.cursor, str)[0]
-    with refused_input():
+    before = _PAGES.read_position(query.cursor)
+    with translate_input_errors():
         if query.q is None and (query.agent_id is None) == (query.user_id is None):
-            return answer_json(await _list(store, query, before, limit))
-        return answer_json(await _find(store, query, before, limit))
+            return json_response(await _list(store, query, before, limit))
+        return json_response(await _find(store, query, before, limit))
 
 
 async def _list(
@@ -145,7 +143,7 @@ async def _list(
     rows = await store.list_conversations(
         query.agent_id, query.user_id, session_id=query.session_id, before=before, limit=limit + 1
     )
-    return page_of(rows, limit, "conversations", lambda row: row["position"], _tell_outline)
+    return _PAGES.make_page(rows, limit)
 
 
 async def _find(
@@ -160,59 +158,63 @@ async def _find(
         limit=limit,
     )
     next_cursor = None if page.position is None else make_cursor("conversations", page.position)
-    return {"items": list(map(_tell_outline, page.conversations)), "next_cursor": next_cursor}
+    return {"items": list(map(_serialize_outline, page.conversations)), "next_cursor": next_cursor}
 
 
 @router.get(
     "/v1/conversations/{conversation_id}",
     operation_id="conversations.get",
     summary="Read a conversation",
-    response_model=schemas.ConversationTold,
+    response_model=schemas.ConversationPayload,
     responses=problems("read", "not_found"),
 )
 async def get_conversation(conversation_id: ConversationId, store: ReadStore) -> Response:
-    """With all of its messages; long ones are better read page by page, by their messages."""
-    with refused_input():
-        outline = found(await store.get_conversation_outline(conversation_id), "conversation")
-        conversation = found(await store.get_conversation(conversation_id), "conversation")
-    return await answer_long(partial(_tell_whole, outline, conversation), conversation.turn_count)
+    """A conversation with all its messages. Read a long one page by page, by its messages."""
+    with translate_input_errors():
+        outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
+        conversation = require_found(await store.get_conversation(conversation_id), "conversation")
+    return await long_json_response(
+        partial(_serialize_conversation, outline, conversation), conversation.turn_count
+    )
 
 
 @router.get(
     "/v1/conversations/{conversation_id}/outline",
     operation_id="conversations.outline",
-    summary="Read what a conversation is, without its messages",
+    summary="Read a conversation without its messages",
     response_model=schemas.ConversationOutline,
     responses=problems("read", "not_found"),
 )
 async def get_outline(conversation_id: ConversationId, store: ReadStore) -> Response:
-    """Whose it is, how long, and how it begins: as cheap for a long one as for a short one."""
-    with refused_input():
-        outline = found(await store.get_conversation_outline(conversation_id), "conversation")
-    return answer_json(_tell_outline(outline))
+    """The owner, length and summary of a conversation. The cost does not depend on its length."""
+    with translate_input_errors():
+        outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
+    return json_response(_serialize_outline(outline))
 
 
-def _tell_whole(outline: dict[str, Any], conversation: Conversation) -> dict[str, Any]:
-    return {**_tell_outline(outline), **conversation.to_dict()}
+def _serialize_conversation(outline: dict[str, Any], conversation: Conversation) -> dict[str, Any]:
+    return {**_serialize_outline(outline), **conversation.to_dict()}
 
 
 @router.delete(
     "/v1/conversations/{conversation_id}",
     operation_id="conversations.delete",
     summary="Erase a conversation",
-    response_model=schemas.ReceiptTold,
+    response_model=schemas.ReceiptPayload,
     responses=problems("read", "not_found", "conflict"),
 )
 async def delete_conversation(
     conversation_id: ConversationId, request: Request, store: WriteStore, service: ServiceDep
 ) -> Response:
-    """With everything that was learned from it, for good. The receipt holds nothing personal."""
-    note_target(request, "conversation", conversation_id)
-    with refused_input():
-        found(await store.get_conversation_outline(conversation_id), "conversation")
-        await service.provider.forget([conversation_id])  # while its id there is still known here
+    """Erase a conversation and everything learned from it. The receipt contains no personal data."""
+    set_audit_target(request, "conversation", conversation_id)
+    with translate_input_errors():
+        require_found(await store.get_conversation_outline(conversation_id), "conversation")
+        await service.provider.forget(
+            [conversation_id]
+        )  # first, while the id of the provider's copy is still stored here
         receipt = await store.erase_conversation(conversation_id)
-    return answer_receipt(receipt, "conversation")
+    return receipt_response(receipt, "conversation")
 
 
 @router.post(
@@ -225,32 +227,32 @@ async def delete_conversation(
 async def close_conversation(
     conversation_id: ConversationId, request: Request, store: WriteStore
 ) -> Response:
-    """Nothing can be added to it any more, and what is left of it is learned from at once.
+    """A closed conversation takes no more messages. Learning from its remaining messages starts at once.
 
-    Closing it twice is harmless.
+    Closing it again changes nothing.
     """
-    note_target(request, "conversation", conversation_id)
-    with refused_input():
-        found(await store.close_conversation(conversation_id), "conversation")
-        outline = found(await store.get_conversation_outline(conversation_id), "conversation")
-    return answer_json(_tell_outline(outline))
+    set_audit_target(request, "conversation", conversation_id)
+    with translate_input_errors():
+        require_found(await store.close_conversation(conversation_id), "conversation")
+        outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
+    return json_response(_serialize_outline(outline))
 
 
 @router.post(
     "/v1/conversations/search",
     operation_id="conversations.search",
     summary="Search what was said",
-    response_model=TurnsFound,
+    response_model=ConversationSearchResponse,
     responses=problems("send"),
     openapi_extra={"x-audited": False},
 )
 async def search_conversations(
-    body: ConversationSearchAsked, store: ReadStore, service: ServiceDep, wait: Wait = None
+    body: ConversationSearchRequest, store: ReadStore, service: ServiceDep, wait: Wait = None
 ) -> Response:
-    """The messages that answer a question best, by words and by meaning: of one agent or all of a user."""
+    """The messages that match a query best, by words and by meaning, of one agent or all of a user."""
     limit = check_hit_limit(service, body.limit)
-    await wait_if_asked(store, body, wait)
-    with refused_input():
+    await wait_until_learned(store, body, wait)
+    with translate_input_errors():
         search = await store.search_conversations(
             body.query,
             body.agent_id,
@@ -260,8 +262,13 @@ async def search_conversations(
             since=body.since,
             until=body.until,
         )
-    return answer_json({"items": tell_hits(search.hits, body.explain), "warnings": list(search.warnings)})
+    return json_response(
+        {"items": serialize_hits(search.hits, body.explain), "warnings": list(search.warnings)}
+    )
 
 
-def _tell_outline(outline: dict[str, Any]) -> dict[str, Any]:
-    return {name: outline[name] for name in _OUTLINE}
+def _serialize_outline(outline: dict[str, Any]) -> dict[str, Any]:
+    return {name: outline[name] for name in schemas.ConversationOutline.model_fields}
+
+
+_PAGES: Pages[dict[str, Any]] = Pages("conversations", lambda row: row["position"], _serialize_outline)

@@ -1,20 +1,23 @@
-"""Entries: one thing each that is known, with its evidence and its history."""
+"""Entries: single remembered facts, with their evidence and history."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
-from ..cursors import read_cursor
+from ...memory.entry import Entry
 from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, caller_of, make_router
 from ..idempotency import Ids
-from ..problems import Problem, refused_input
+from ..problems import Problem, translate_input_errors
 from ..schemas import entries as schemas
-from ..schemas.base import answer_json
+from ..schemas.base import json_response
 from ..schemas.problems import problems
-from .shared import MADE, ContentId, MemoryId, check_page_size, found, note_target, page_of
+from .shared import CREATED, ContentId, MemoryId, Pages, require_found, set_audit_target
 
 router = make_router("entries")
+
+_PAGES: Pages[tuple[int, Entry]] = Pages("entries", lambda row: row[0], lambda row: row[1].to_dict(), int)
 
 
 @router.get(
@@ -30,40 +33,40 @@ async def list_entries(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """In the order in which they were learned, each with its evidence."""
-    limit = check_page_size(service, query.limit)
-    after = None if query.cursor is None else read_cursor("entries", query.cursor, int)[0]
-    with refused_input():
+    """The entries in the order in which they were learned, each with its evidence."""
+
+    async def read(after: int | None, limit: int) -> Sequence[tuple[int, Entry]]:
         rows = await store.list_entries_of(
             memory_id,
             content_type=query.type,
             as_of=query.as_of,
             include_retired=query.include_retired,
             after=after,
-            limit=limit + 1,
+            limit=limit,
         )
-    page = page_of(found(rows, "memory"), limit, "entries", lambda row: row[0], lambda row: row[1].to_dict())
-    return answer_json(page)
+        return require_found(rows, "memory")
+
+    return await _PAGES.respond(service, query, read)
 
 
 @router.post(
     "/v1/memories/{memory_id}/entries",
     operation_id="entries.create",
-    summary="Write an entry",
+    summary="Create an entry",
     status_code=201,
-    response_model=schemas.EntryTold,
-    responses=MADE | problems("create", "not_found"),
+    response_model=schemas.EntryPayload,
+    responses=CREATED | problems("create", "not_found"),
 )
 async def create_entry(
     memory_id: MemoryId, body: schemas.NewEntry, request: Request, store: WriteStore, once: OnceDep
 ) -> Response:
-    """What a person knows, without any evidence but their word."""
-    with refused_input():
-        memory = found(await store.get_memory_outline(memory_id), "memory")
+    """Add an entry that a person states. It has no messages as evidence."""
+    with translate_input_errors():
+        memory = require_found(await store.get_memory_outline(memory_id), "memory")
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(memory.user_id)
-        with refused_input():
+        with translate_input_errors():
             entry = await store.add_entry(
                 memory.agent_id,
                 memory.user_id,
@@ -78,41 +81,41 @@ async def create_entry(
         return {"content_id": entry.content_id}
 
     content_id = (await once(make))["content_id"]
-    note_target(request, "entry", content_id)
-    entry = found(await store.get_entry(content_id), "entry")
-    return answer_json(entry.to_dict(), 201, {"Location": f"/v1/entries/{content_id}"})
+    set_audit_target(request, "entry", content_id)
+    entry = require_found(await store.get_entry(content_id), "entry")
+    return json_response(entry.to_dict(), 201, {"Location": f"/v1/entries/{content_id}"})
 
 
 @router.get(
     "/v1/entries/{content_id}",
     operation_id="entries.get",
     summary="Read an entry",
-    response_model=schemas.EntryTold,
+    response_model=schemas.EntryPayload,
     responses=problems("read", "not_found"),
 )
 async def get_entry(content_id: ContentId, store: ReadStore) -> Response:
-    """Also one that is no longer told."""
-    with refused_input():
-        return answer_json(found(await store.get_entry(content_id), "entry").to_dict())
+    """An entry, also a retired one."""
+    with translate_input_errors():
+        return json_response(require_found(await store.get_entry(content_id), "entry").to_dict())
 
 
 @router.patch(
     "/v1/entries/{content_id}",
     operation_id="entries.change",
-    summary="Put an entry right",
+    summary="Edit an entry",
     response_model=schemas.EntryEdited,
     responses=problems("send", "not_found", "conflict"),
 )
 async def change_entry(
     content_id: ContentId, body: schemas.EntryChange, request: Request, store: WriteStore
 ) -> Response:
-    """A new entry takes its place, and is answered. One that is no longer told is a conflict.
+    """A new entry supersedes the old one and is returned. Editing a retired entry is a conflict.
 
-    So two who edit the same entry cannot overwrite each other: the second is refused.
+    Two concurrent edits of one entry therefore cannot overwrite each other: the second one is refused.
     """
-    note_target(request, "entry", content_id)
-    with refused_input():
-        found(await store.get_entry(content_id), "entry")
+    set_audit_target(request, "entry", content_id)
+    with translate_input_errors():
+        require_found(await store.get_entry(content_id), "entry")
         try:
             entry = await store.edit_entry(
                 content_id,
@@ -121,8 +124,8 @@ async def change_entry(
                 metadata=body.metadata,
             )
         except ConflictError as error:
-            raise Problem("conflict", "the entry is no longer told: another has taken its place") from error
-    return answer_json(entry.to_dict())
+            raise Problem("conflict", "The entry is retired: another entry has superseded it.") from error
+    return json_response(entry.to_dict())
 
 
 @router.delete(
@@ -133,12 +136,12 @@ async def change_entry(
     responses=problems("read", "not_found"),
 )
 async def delete_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
-    """For good, with all that it has superseded."""
-    note_target(request, "entry", content_id)
-    with refused_input():
+    """Delete an entry and all entries that it has superseded. This cannot be undone."""
+    set_audit_target(request, "entry", content_id)
+    with translate_input_errors():
         deleted = await store.delete_entry(content_id)
-    found(deleted or None, "entry")
-    return answer_json({"deleted": deleted})
+    require_found(deleted or None, "entry")
+    return json_response({"deleted": deleted})
 
 
 @router.get(
@@ -149,21 +152,21 @@ async def delete_entry(content_id: ContentId, request: Request, store: WriteStor
     responses=problems("read", "not_found"),
 )
 async def get_history(content_id: ContentId, store: ReadStore) -> Response:
-    """The entry with what it has superseded, the oldest first."""
-    with refused_input():
+    """The entry and all entries that it has superseded, oldest first."""
+    with translate_input_errors():
         history = await store.get_history(content_id)
-    found(history or None, "entry")
-    return answer_json({"items": [entry.to_dict() for entry in history]})
+    require_found(history or None, "entry")
+    return json_response({"items": [entry.to_dict() for entry in history]})
 
 
 @router.get(
     "/v1/entries/{content_id}/why",
     operation_id="entries.why",
-    summary="Ask why something is known",
-    response_model=schemas.WhyTold,
+    summary="Read why an entry is known",
+    response_model=schemas.WhyResponse,
     responses=problems("read", "not_found"),
 )
 async def get_why(content_id: ContentId, store: ReadStore) -> Response:
-    """The messages that say so, quoted, and the run that read it there."""
-    with refused_input():
-        return answer_json(found(await store.why(content_id), "entry").to_dict())
+    """The messages that the entry rests on, quoted, and the run that extracted it."""
+    with translate_input_errors():
+        return json_response(require_found(await store.why(content_id), "entry").to_dict())

@@ -5,33 +5,35 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ...memory.conversation import Message
-from ..cursors import read_cursor
 from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
-from ..problems import Problem, refused_input
+from ..problems import Problem, translate_input_errors
 from ..schemas import conversations as schemas
-from ..schemas.base import answer_json
+from ..schemas.base import json_response
 from ..schemas.problems import problems
 from .shared import (
+    CLOSED,
     ConversationId,
     MessageId,
-    answer_receipt,
-    check_count,
+    Pages,
+    check_message_count,
     check_page_size,
-    found,
-    note_target,
-    page_of,
-    refused,
-    tell_messages,
+    invalid_field,
+    message_dicts,
+    receipt_response,
+    require_found,
+    set_audit_target,
 )
 
 router = make_router("conversations")
+
+_PAGES: Pages[Message] = Pages("messages", lambda row: row.message_index, Message.to_dict, int)
 
 
 @router.post(
     "/v1/conversations/{conversation_id}/messages",
     operation_id="messages.append",
-    summary="Go on with a conversation",
+    summary="Append messages to a conversation",
     status_code=201,
     response_model=schemas.MessagesAdded,
     responses=problems("create", "not_found", "conversation_closed"),
@@ -44,41 +46,41 @@ async def append_messages(
     service: ServiceDep,
     once: OnceDep,
 ) -> Response:
-    """The new messages alone are learned from, at once.
+    """Learning starts at once, from the new messages only.
 
-    The same messages under the same `message_id`s a second time change nothing.
+    Appending messages again under the same `message_id`s changes nothing.
     """
-    check_count(service, body.messages)
-    note_target(request, "conversation", conversation_id)
-    placed: list[Message] = []
+    check_message_count(service, body.messages)
+    set_audit_target(request, "conversation", conversation_id)
+    added: list[Message] = []
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(await _check_open(store, conversation_id))
-        with refused_input():
-            placed.extend(await store.append_messages(conversation_id, tell_messages(body.messages, ids)))
-        return {"first_index": placed[0].message_index}
+        with translate_input_errors():
+            added.extend(await store.append_messages(conversation_id, message_dicts(body.messages, ids)))
+        return {"first_index": added[0].message_index}
 
-    kept = await once(make)
-    if not placed:
-        placed += await _read_again(store, conversation_id, kept["first_index"], len(body.messages))
-    told = [message.to_dict() for message in placed]
-    return answer_json({"conversation_id": conversation_id, "messages": told}, 201)
+    result = await once(make)
+    if not added:
+        added += await _read_again(store, conversation_id, result["first_index"], len(body.messages))
+    messages = [message.to_dict() for message in added]
+    return json_response({"conversation_id": conversation_id, "messages": messages}, 201)
 
 
 async def _check_open(store: WriteStore, conversation_id: str) -> str:
-    """Whose conversation it is; a problem if it is not there, or closed."""
-    with refused_input():
-        outline = found(await store.get_conversation_outline(conversation_id), "conversation")
+    """The user of a conversation. A missing or closed conversation is a problem."""
+    with translate_input_errors():
+        outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
     if outline["closed_at"] is not None:
-        raise Problem("conversation_closed", "nothing can be added to a conversation that is closed")
+        raise Problem("conversation_closed", CLOSED)
     return str(outline["user_id"])
 
 
 async def _read_again(store: WriteStore, conversation_id: str, first_index: int, count: int) -> list[Message]:
-    """What an earlier request with the same key has added, as far as it was not erased since."""
-    with refused_input():
+    """The messages that an earlier request with the same key added, except those erased since."""
+    with translate_input_errors():
         rows = await store.list_messages(conversation_id, after=first_index - 1, limit=count)
-    return [row for row in found(rows, "conversation") if row.message_index < first_index + count]
+    return [row for row in require_found(rows, "conversation") if row.message_index < first_index + count]
 
 
 @router.get(
@@ -94,26 +96,26 @@ async def list_messages(
     store: ReadStore,
     service: ServiceDep,
 ) -> Response:
-    """In the order in which they were said, from the first or a later one on, or around one."""
+    """Messages in order: from the first one, from `from_index`, or around a message."""
     limit = check_page_size(service, query.limit)
-    after = _first_of(query) - 1
-    with refused_input():
-        rows = found(
+    after = _first_index(query) - 1
+    with translate_input_errors():
+        rows = require_found(
             await store.list_messages(conversation_id, after=after, around=query.around, limit=limit + 1),
             "conversation",
         )
     if query.around is not None and not rows:
-        raise Problem("not_found", "there is no message with this id")
-    return answer_json(page_of(rows, limit, "messages", lambda row: row.message_index, Message.to_dict))
+        raise Problem("not_found", "There is no message with this id.")
+    return json_response(_PAGES.make_page(rows, limit))
 
 
-def _first_of(query: schemas.MessageQuery) -> int:
-    """The place of the first message of a page."""
+def _first_index(query: schemas.MessageQuery) -> int:
+    """The index of the first message of a page."""
     given = {name for name in ("cursor", "from_index", "around") if getattr(query, name) is not None}
     if len(given) > 1:
-        raise refused(f"query.{max(given)}", f"cannot be given together with {min(given)}")
+        raise invalid_field(f"query.{max(given)}", f"cannot be given together with {min(given)}")
     if query.cursor is not None:
-        return int(read_cursor("messages", query.cursor, int)[0]) + 1
+        return int(_PAGES.read_position(query.cursor)) + 1
     return query.from_index or 0
 
 
@@ -121,15 +123,15 @@ def _first_of(query: schemas.MessageQuery) -> int:
     "/v1/conversations/{conversation_id}/messages/{message_id:path}",
     operation_id="messages.delete",
     summary="Erase a message",
-    response_model=schemas.ReceiptTold,
+    response_model=schemas.ReceiptPayload,
     responses=problems("read", "not_found", "conflict"),
 )
 async def delete_message(
     conversation_id: ConversationId, message_id: MessageId, request: Request, store: WriteStore
 ) -> Response:
-    """With everything that was learned from it. What it had superseded comes back."""
-    note_target(request, "conversation", conversation_id)
-    with refused_input():
-        found(await store.get_conversation_outline(conversation_id), "conversation")
+    """Erase a message and everything learned from it. Entries that it had superseded become current again."""
+    set_audit_target(request, "conversation", conversation_id)
+    with translate_input_errors():
+        require_found(await store.get_conversation_outline(conversation_id), "conversation")
         receipt = await store.erase_message(conversation_id, message_id)
-    return answer_receipt(receipt, "message")
+    return receipt_response(receipt, "message")

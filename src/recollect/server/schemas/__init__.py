@@ -1,1 +1,1 @@
-"""What requests and answers look like, with examples."""
+"""The bodies and queries of requests, and the bodies of responses, with examples."""

@@ -1,4 +1,4 @@
-"""What models have cost, day by day."""
+"""The audit log, the caller, and model usage by day."""
 
 import re
 from typing import Annotated, Any, Literal, TypeAlias
@@ -7,30 +7,30 @@ from pydantic import AfterValidator, Field
 
 from ...memory.times import read_date
 from . import examples
-from .base import Answer, Filters, NextCursor, Paged, TimeTold, exampled
+from .base import NextCursor, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
 from .conversation_details import UsageTotals
 
 
-class AuditQuery(Paged):
-    """Which entries of the audit log are listed."""
+class AuditQuery(PageQuery):
+    """The page of the audit log."""
 
 
-class AuditTold(Answer):
-    """Who did what, and when. Never contents."""
+class AuditEntryPayload(ResponseBody):
+    """One audited request. It contains ids, never contents."""
 
     entry_id: str
-    at: TimeTold
+    at: Timestamp
     key_id: str | None
     action: str
-    target: str | None = Field(description="The ids of what it was about.")
+    target: str | None = Field(description="The ids of the objects that the request was about.")
     status: int
     request_id: str | None
 
 
-class AuditPage(Answer):
-    """The audit log, the newest first."""
+class AuditPage(ResponseBody):
+    """The audit log, newest entries first."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -47,22 +47,22 @@ class AuditPage(Answer):
         }
     )
 
-    items: list[AuditTold]
+    items: list[AuditEntryPayload]
     next_cursor: NextCursor
 
 
-class LimitsTold(Answer):
-    """What the tenant may use; null is without limit."""
+class TenantLimits(ResponseBody):
+    """The limits of the tenant; null means no limit."""
 
     requests_per_minute: int | None
     tokens_per_day: int | None
     retention_days: int | None
 
 
-class Whoami(Answer):
-    """Who calls, as the service knows them."""
+class Whoami(ResponseBody):
+    """The caller: tenant, scope and limits."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "tenant": "default",
             "scope": "admin",
@@ -74,8 +74,8 @@ class Whoami(Answer):
 
     tenant: str
     scope: Literal["read", "write", "admin"]
-    key_id: str | None = Field(description="Null where the service is open.")
-    limits: LimitsTold
+    key_id: str | None = Field(description="Null if the service runs without keys.")
+    limits: TenantLimits
     tokens_used_today: int
 
 
@@ -107,18 +107,18 @@ _SPENT: dict[str, Any] = {
 }
 
 
-class UsageQuery(Filters):
-    """Which days are told, and by what they are told apart."""
+class UsageQuery(QueryParameters):
+    """The days to read, and how usage is grouped."""
 
     since: (
-        Annotated[Day, Field(description="The first day, of UTC; 29 days before the last if absent.")] | None
+        Annotated[Day, Field(description="The first day (UTC); 29 days before the last if absent.")] | None
     ) = None
     until: Annotated[Day, Field(description="The last day; today if absent.")] | None = None
-    by: Literal["model", "agent"] = Field("model", description="Whether by model or by agent.")
+    by: Literal["model", "agent"] = Field("model", description="Group by model or by agent.")
 
 
-class SpentTold(UsageTotals):
-    """What chats or learning have cost on a day, for a model or an agent; the other of these is null."""
+class DailyUsage(UsageTotals):
+    """Usage of chat or learning on a day, for a model or an agent; the other one is null."""
 
     day: str = Field(json_schema_extra={"format": "date"})
     kind: Literal["chat", "learning"]
@@ -126,10 +126,10 @@ class SpentTold(UsageTotals):
     agent_id: str | None
 
 
-class UsageOverTime(Answer):
-    """What models have cost, day by day; days without any are left out."""
+class UsageOverTime(ResponseBody):
+    """Model usage by day. Days without usage are left out."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "since": "2026-10-18",
             "until": examples.TIME[:10],
@@ -141,4 +141,4 @@ class UsageOverTime(Answer):
     since: str = Field(json_schema_extra={"format": "date"})
     until: str = Field(json_schema_extra={"format": "date"})
     totals: UsageTotals
-    items: list[SpentTold]
+    items: list[DailyUsage]

@@ -1,4 +1,4 @@
-"""What all requests and answers share: how strictly they are read, and the kinds of fields they have."""
+"""Base classes of request and response bodies, and the types of their fields."""
 
 import json
 from collections.abc import Mapping
@@ -14,34 +14,35 @@ from ...memory.metadata import MOST_BYTES, MOST_LEVELS, read_metadata
 from ...memory.times import read_bound, read_date, read_time
 
 PAGE_SIZE = 50
-"""How many rows are on a page, if nobody says."""
+"""The default number of rows on a page."""
 HIT_LIMIT = 10
-"""How many hits a search gives, if nobody says."""
+"""The default number of hits of a search."""
 
 NO_NUL = r"^[^\u0000]+$"
-SOMETHING = r"\S"
-_LONGEST_ID = 4096  # characters
-_LONGEST_KEY = 255
-LONGEST_TEXT = 1_048_576  # characters; a body is limited too
-_LONGEST_TIME = 64
-_LONGEST_CURSOR = 2048
+NOT_BLANK = r"\S"
+_MAX_ID_LENGTH = 4096  # characters
+_MAX_KEY_LENGTH = 255
+MAX_TEXT_LENGTH = 1_048_576  # characters; the size of a body is limited, too
+_MAX_TIME_LENGTH = 64
+_MAX_CURSOR_LENGTH = 2048
 
-MOST_ITEMS = 10_000
-"""How many items a list of a request may have at most, whatever is configured.
+MAX_ITEMS = 10_000
+"""The most items of any list in a request, independent of the settings.
 
-Each of them has `fail_fast` besides: the first item that is wrong is told, and not a million of them.
+Such lists also have `fail_fast`: validation stops at the first invalid item, so that a body with a million of
+them is refused quickly.
 """
 
 
-class _Closed(BaseModel):
-    """Refuses names that it does not know, and tells the first of them."""
+class _Strict(BaseModel):
+    """Refuses unknown names. The error names the first of them."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _with_one_unknown_name(cls, given: Any) -> Any:
-        """A body may have hundreds of thousands of unknown names: one error is enough to refuse it."""
+    def _keep_one_unknown_name(cls, given: Any) -> Any:
+        """Drop all unknown names but one: a body may have hundreds of thousands, and one error is enough."""
         names = given if isinstance(given, dict) else ()
         unknown = next((name for name in names if name not in cls.model_fields), None)
         if unknown is None:
@@ -49,35 +50,35 @@ class _Closed(BaseModel):
         return {name: given[name] for name in (*cls.model_fields, unknown) if name in given}
 
 
-class Asked(_Closed):
-    """A body of a request: what it does not know, and what is of another type, is refused by name."""
+class RequestBody(_Strict):
+    """A request body. Unknown names and values of another type are refused."""
 
     model_config = ConfigDict(strict=True)
 
 
-class Filters(_Closed):
-    """The query of a request: texts are read as what they stand for, and unknown names are refused."""
+class QueryParameters(_Strict):
+    """The query string of a request. Values are converted from text; unknown names are refused."""
 
 
-class Answer(BaseModel):
-    """A body of an answer. It documents: answers are made from what the store tells, and not read again."""
+class ResponseBody(BaseModel):
+    """A response body. It serves as documentation: responses are not validated against it."""
 
 
-def answer_json(told: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer in JSON, made at once: what the store tells needs no second look."""
-    return Response(encoded(told), status, headers, "application/json")
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON response, encoded without validation."""
+    return Response(encode_json(value), status, headers, "application/json")
 
 
-def encoded(told: Any) -> bytes:
-    """JSON of anything that is stored; halves of characters, which UTF-8 has not, are escaped."""
+def encode_json(value: Any) -> bytes:
+    """JSON of any stored value. Lone surrogates, which UTF-8 cannot encode, are escaped."""
     try:
-        return msgspec.json.encode(told)
+        return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return json.dumps(told, separators=(",", ":"), default=datetime.isoformat).encode()
+        return json.dumps(value, separators=(",", ":"), default=datetime.isoformat).encode()
 
 
-def exampled(*examples: dict[str, Any]) -> ConfigDict:
-    """The configuration of a model with examples, to stand beside that of its base."""
+def with_examples(*examples: dict[str, Any]) -> ConfigDict:
+    """A model configuration with examples, merged with that of the base class."""
     return ConfigDict(json_schema_extra={"examples": list(examples)})
 
 
@@ -112,37 +113,35 @@ OwnerId: TypeAlias = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=_LONGEST_ID,
+        max_length=_MAX_ID_LENGTH,
         pattern=NO_NUL,
-        description="Any text, as you name it yourself.",
+        description="An id of your choice; any text.",
     ),
 ]
-Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY, pattern=NO_NUL)]
-Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT, pattern=SOMETHING)]
+Key: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_KEY_LENGTH, pattern=NO_NUL)]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_LENGTH, pattern=NOT_BLANK)]
 Time: TypeAlias = Annotated[
     str,
     Field(
-        max_length=_LONGEST_TIME,
-        description="ISO 8601; UTC where it names no zone.",
+        max_length=_MAX_TIME_LENGTH,
+        description="ISO 8601; UTC if it has no time zone.",
         json_schema_extra={"format": "date-time"},
     ),
     AfterValidator(_is_time),
 ]
 Bound: TypeAlias = Annotated[
     str,
-    Field(
-        max_length=_LONGEST_TIME, description="A time in ISO 8601, or a day, a month or a year as a whole."
-    ),
+    Field(max_length=_MAX_TIME_LENGTH, description="A time in ISO 8601, or a whole day, month or year."),
     AfterValidator(_is_bound),
 ]
 Date: TypeAlias = Annotated[
     str,
-    Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="A day, a month or a year."),
+    Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="A day, month or year."),
     AfterValidator(_is_date),
 ]
 Name: TypeAlias = Annotated[
     str,
-    Field(min_length=1, max_length=_LONGEST_KEY, description="One line of text."),
+    Field(min_length=1, max_length=_MAX_KEY_LENGTH, description="One line of text."),
     AfterValidator(_is_name),
 ]
 Metadata: TypeAlias = Annotated[
@@ -152,28 +151,29 @@ Metadata: TypeAlias = Annotated[
     ),
     AfterValidator(_read_metadata),
 ]
-TimeTold: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Timestamp: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Cursor: TypeAlias = Annotated[
     str,
     Field(
-        max_length=_LONGEST_CURSOR, description="The `next_cursor` of the page before; the first has none."
+        max_length=_MAX_CURSOR_LENGTH,
+        description="The `next_cursor` of the previous page; absent for the first page.",
     ),
 ]
 NextCursor: TypeAlias = Annotated[
-    str | None, Field(description="Where the next page goes on; null on the last one.")
+    str | None, Field(description="The `cursor` of the next page; null on the last page.")
 ]
-PageSize: TypeAlias = Annotated[int, Field(ge=1, description="How many at most.")]
+PageSize: TypeAlias = Annotated[int, Field(ge=1, description="The most items to return.")]
 
 
-class Paged(Filters):
-    """The query of a list."""
+class PageQuery(QueryParameters):
+    """The query of a paged list."""
 
     cursor: Cursor | None = None
     limit: PageSize | None = None
 
 
-class OwnedPaged(Paged):
-    """The query of a list that one agent and one user may narrow."""
+class OwnedPageQuery(PageQuery):
+    """The query of a paged list that may be limited to an agent and a user."""
 
     agent_id: OwnerId | None = None
     user_id: OwnerId | None = None

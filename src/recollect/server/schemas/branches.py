@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, TimeTold, exampled
+from .base import RequestBody, ResponseBody, Timestamp, with_examples
 
 _BRANCH = {
     "name": "main",
@@ -29,30 +29,30 @@ _NEW_BRANCH = {
 }
 
 
-class BranchTold(Answer):
+class BranchPayload(ResponseBody):
     """A branch of a chat."""
 
-    model_config = exampled(_BRANCH)
+    model_config = with_examples(_BRANCH)
 
     name: str
     is_current: bool
-    from_branch: str | None = Field(description="The branch that it was made from; null for main.")
-    from_turn: int | None = Field(description="The user turn before which it was made.")
+    from_branch: str | None = Field(description="The branch it was created from; null for main.")
+    from_turn: int | None = Field(description="The user turn before which it was created.")
     item_count: int
     user_turn_count: int = Field(description="The number of user turns.")
     turn_count: int = Field(
         deprecated=True,
         description="The same as `user_turn_count`. In a conversation, `turn_count` counts messages.",
     )
-    created_at: TimeTold | None
+    created_at: Timestamp | None
 
 
-class Branches(Answer):
+class Branches(ResponseBody):
     """The branches of a chat."""
 
-    model_config = exampled({"items": [_BRANCH]})
+    model_config = with_examples({"items": [_BRANCH]})
 
-    items: list[BranchTold]
+    items: list[BranchPayload]
 
 
 BranchName = Annotated[
@@ -60,24 +60,24 @@ BranchName = Annotated[
 ]
 
 
-class NewBranch(Asked):
-    """A branch that holds everything before a user turn, and becomes the current one."""
+class NewBranch(RequestBody):
+    """A new branch with everything before a user turn. It becomes the current branch."""
 
-    model_config = exampled({"from_turn": 1, "name": "other-city"})
+    model_config = with_examples({"from_turn": 1, "name": "other-city"})
 
-    from_turn: int = Field(ge=1, le=2**31, description="The user turn, from 1.")
-    name: Annotated[BranchName, Field(description="Made if absent.")] | None = None
+    from_turn: int = Field(ge=1, le=2**31, description="The number of the user turn, from 1.")
+    name: Annotated[BranchName, Field(description="Generated if absent.")] | None = None
 
 
-class BranchChoice(Asked):
-    """The branch on which the chat goes on."""
+class BranchChoice(RequestBody):
+    """The branch to switch to."""
 
-    model_config = exampled({"name": "main"})
+    model_config = with_examples({"name": "main"})
 
     name: BranchName
 
 
-class BranchMade(BranchTold):
-    """A branch that was made, and is current."""
+class NewBranchPayload(BranchPayload):
+    """The new branch, which is now current."""
 
-    model_config = exampled(_NEW_BRANCH)
+    model_config = with_examples(_NEW_BRANCH)

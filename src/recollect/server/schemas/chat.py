@@ -1,4 +1,4 @@
-"""What a chat looks like."""
+"""Chat requests, responses, and the events of a stream."""
 
 from typing import Any, Literal, Self
 
@@ -6,27 +6,29 @@ from pydantic import Field, model_validator
 
 from ...providers.values import AgentInfo
 from . import examples
-from .base import Answer, Asked, Key, OwnerId, Text, exampled
+from .base import Key, OwnerId, RequestBody, ResponseBody, Text, with_examples
 from .strategies import MemoryStrategy
 
 
-class ChatRequest(Asked):
-    """A message to an agent, in a conversation that is there or in a new one."""
+class ChatRequest(RequestBody):
+    """A message to an agent, in an existing conversation or a new one."""
 
-    model_config = exampled({"user_id": "ada", "message": "Where do I live?", "memory_injection": True})
+    model_config = with_examples({"user_id": "ada", "message": "Where do I live?", "memory_injection": True})
 
-    message: Text = Field(description="What the user says.")
-    conversation_id: Key | None = Field(None, description="The conversation to go on with; else a new one.")
-    user_id: OwnerId | None = Field(None, description="Who says it; needed where the conversation is new.")
-    agent: Key | None = Field(None, description="Who is asked; else the conversation's or the default agent.")
-    agent_id: Key | None = Field(None, description="The same as `agent`, as other routes call it.")
-    session_id: Key | None = Field(None, description="What a new conversation belongs to, if it has a name.")
+    message: Text = Field(description="The message of the user.")
+    conversation_id: Key | None = Field(
+        None, description="The conversation to continue; a new one if absent."
+    )
+    user_id: OwnerId | None = Field(None, description="The user; required for a new conversation.")
+    agent: Key | None = Field(
+        None, description="The agent; absent for the conversation's or the default agent."
+    )
+    agent_id: Key | None = Field(None, description="The same as `agent`; the name in other routes.")
+    session_id: Key | None = Field(None, description="The session of a new conversation.")
     memory_strategy: MemoryStrategy | None = Field(
-        None, description="What the model sees of the history, in this turn."
+        None, description="The strategy of this turn: which part of the history the model sees."
     )
-    memory_injection: bool | None = Field(
-        None, description="Whether the model is shown what is remembered, in this turn."
-    )
+    memory_injection: bool | None = Field(None, description="Whether memories are injected in this turn.")
 
     @model_validator(mode="after")
     def _check_agents(self) -> Self:
@@ -36,12 +38,12 @@ class ChatRequest(Asked):
 
     @property
     def wanted_agent(self) -> str | None:
-        """The agent that is asked for, by either name of the field."""
+        """The requested agent, from either field."""
         return self.agent_id if self.agent is None else self.agent
 
 
-class ChatUsageTold(Answer):
-    """What a turn cost."""
+class TurnUsage(ResponseBody):
+    """The usage of a turn."""
 
     requests: int
     input_tokens: int
@@ -49,17 +51,17 @@ class ChatUsageTold(Answer):
     total_tokens: int
 
 
-class ToolCallTold(Answer):
-    """A tool that was called."""
+class ToolCallPayload(ResponseBody):
+    """A tool call."""
 
     call_id: str
     name: str
 
 
-class ChatAnswer(Answer):
-    """A turn of a chat that is finished."""
+class ChatResponse(ResponseBody):
+    """A finished turn of a chat."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "turn_id": examples.TURN_ID,
             "conversation_id": examples.CONVERSATION_ID,
@@ -81,19 +83,19 @@ class ChatAnswer(Answer):
     session_id: str
     agent: str = Field(description="The agent that answered.")
     agent_id: str = Field(description="The same as `agent`.")
-    model: str = Field(description="The model that it ran on; `offline` is the built-in agent without one.")
-    text: str = Field(description="What it said.")
+    model: str = Field(description="The model of the agent; `offline` for the built-in agent without one.")
+    text: str = Field(description="The answer.")
     user_message_id: str
     assistant_message_id: str
-    usage: ChatUsageTold
-    tool_calls: list[ToolCallTold]
+    usage: TurnUsage
+    tool_calls: list[ToolCallPayload]
     memories_used: int = Field(
-        description="Entries and messages from memory that the model was shown, or the offline agent quotes."
+        description="Entries and messages from memory that the model saw, or the offline agent quotes."
     )
 
 
-class AgentTold(Answer):
-    """An agent that can be talked to."""
+class AgentPayload(ResponseBody):
+    """A configured agent."""
 
     name: str
     description: str
@@ -102,10 +104,10 @@ class AgentTold(Answer):
     handoffs: list[str]
 
 
-class AgentList(Answer):
-    """The agents that can be talked to."""
+class AgentList(ResponseBody):
+    """The configured agents."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "agents": [
                 {
@@ -119,11 +121,11 @@ class AgentList(Answer):
         }
     )
 
-    agents: list[AgentTold]
+    agents: list[AgentPayload]
 
 
-def tell_agent(agent: AgentInfo) -> dict[str, Any]:
-    """An agent as JSON tells it."""
+def serialize_agent(agent: AgentInfo) -> dict[str, Any]:
+    """The JSON object of an agent."""
     return {
         "name": agent.name,
         "description": agent.description,
@@ -146,10 +148,10 @@ FailedCode = Literal[
 ]
 
 
-class TurnStarted(Answer):
-    """`turn.started`: what the user said is kept, and the model is asked."""
+class TurnStarted(ResponseBody):
+    """`turn.started`: the message of the user is stored, and the model is called."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "turn_id": examples.TURN_ID,
             "conversation_id": examples.CONVERSATION_ID,
@@ -161,57 +163,57 @@ class TurnStarted(Answer):
 
     turn_id: str
     conversation_id: str
-    agent: str = Field(description="The agent that is asked.")
+    agent: str = Field(description="The agent of the turn.")
     agent_id: str = Field(description="The same as `agent`.")
     model: str
 
 
-class TextDelta(Answer):
-    """`text.delta`: the next piece of the answer."""
+class TextDelta(ResponseBody):
+    """`text.delta`: the next part of the answer."""
 
-    model_config = exampled({"text": "What I know:"})
+    model_config = with_examples({"text": "What I know:"})
 
     text: str
 
 
-class AgentChanged(Answer):
-    """`agent.changed`: another agent goes on with the answer."""
+class AgentChanged(ResponseBody):
+    """`agent.changed`: another agent continues the answer."""
 
-    model_config = exampled({"agent": "librarian", "agent_id": "librarian"})
+    model_config = with_examples({"agent": "librarian", "agent_id": "librarian"})
 
     agent: str
     agent_id: str = Field(description="The same as `agent`.")
 
 
-class TurnFailed(Answer):
-    """`turn.failed`: there is no answer, and this is the last event. What the user said stays."""
+class TurnFailed(ResponseBody):
+    """`turn.failed`: there is no answer, and this is the last event. The user's message stays stored."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "turn_id": examples.TURN_ID,
             "code": "model_failed",
-            "detail": "the model cannot be reached, or takes too long; asking again later may help",
+            "detail": "the model did not respond in time or cannot be reached; try again later",
         }
     )
 
     turn_id: str
-    code: FailedCode = Field(description="As the `code` of the problem that `POST /v1/chat` answers.")
-    detail: str = Field(description="For people; it holds no contents.")
+    code: FailedCode = Field(description="The same `code` as in the problem document of `POST /v1/chat`.")
+    detail: str = Field(description="An explanation for people, without contents.")
 
 
-EVENTS: dict[str, type[Answer]] = {
+EVENTS: dict[str, type[ResponseBody]] = {
     "turn.started": TurnStarted,
     "text.delta": TextDelta,
-    "tool.called": ToolCallTold,
-    "tool.output": ToolCallTold,
+    "tool.called": ToolCallPayload,
+    "tool.output": ToolCallPayload,
     "agent.changed": AgentChanged,
-    "turn.completed": ChatAnswer,
+    "turn.completed": ChatResponse,
     "turn.failed": TurnFailed,
 }
-"""What `data` is in each event of a stream."""
+"""The schema of `data` for each event of a stream."""
 
 
-def _event(kind: str, model: type[Answer]) -> dict[str, Any]:
+def _event(kind: str, model: type[ResponseBody]) -> dict[str, Any]:
     data = {
         "type": "string",
         "contentMediaType": "application/json",
@@ -220,14 +222,14 @@ def _event(kind: str, model: type[Answer]) -> dict[str, Any]:
     return {"properties": {"event": {"const": kind}, "data": data}, "required": ["event", "data"]}
 
 
-def _told(kind: str, model: type[Answer]) -> str:
+def _describe(kind: str, model: type[ResponseBody]) -> str:
     return f"`{kind}` ({', '.join(f'`{name}`' for name in model.model_fields)})"
 
 
 STREAM: dict[str, Any] = {
-    "description": "What happens in the turn, as server-sent events with JSON in their `data`: "
-    + ", ".join(_told(*event) for event in EVENTS.items())
-    + ". The last is `turn.completed` or `turn.failed`.",
+    "description": "The events of the turn, as server-sent events with JSON in `data`: "
+    + ", ".join(_describe(*event) for event in EVENTS.items())
+    + ". The last event is `turn.completed` or `turn.failed`.",
     "content": {"text/event-stream": {"itemSchema": {"oneOf": [_event(*event) for event in EVENTS.items()]}}},
 }
-"""The answer of a route that streams."""
+"""The OpenAPI description of a streamed response."""

@@ -1,20 +1,20 @@
-"""What belongs to a conversation: its settings, events, usage, branches, and what the model would see."""
+"""Details of a conversation: memory settings, events, usage, and the view of the model."""
 
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, NextCursor, Paged, TimeTold, exampled
+from .base import NextCursor, PageQuery, RequestBody, ResponseBody, Timestamp, with_examples
 from .strategies import MemoryStrategy
 
 _STRATEGY = {"mode": "trim", "max_user_turns": 20}
 
 
-class MemorySettings(Answer):
-    """How the model's view of a conversation is made, and whether memories are injected."""
+class MemorySettings(ResponseBody):
+    """The strategy of a conversation, and whether memories are injected."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "conversation_id": examples.CONVERSATION_ID,
             "memory_strategy": None,
@@ -25,23 +25,23 @@ class MemorySettings(Answer):
 
     conversation_id: str
     memory_strategy: dict[str, Any] | None = Field(
-        description="Null where the agent's own, or none, is used."
+        description="Null if the agent's own strategy, or none, is used."
     )
     memory_injection: bool | None
-    version: int = Field(description="Counts the changes; also the ETag.")
+    version: int = Field(description="The number of changes; also the ETag.")
 
 
-class MemorySettingsChange(Asked):
-    """What to change. A field that is absent stays as it is; null clears it."""
+class MemorySettingsChange(RequestBody):
+    """The settings to change. An absent field stays unchanged; null clears a field."""
 
-    model_config = exampled({"memory_strategy": _STRATEGY, "memory_injection": True})
+    model_config = with_examples({"memory_strategy": _STRATEGY, "memory_injection": True})
 
     memory_strategy: MemoryStrategy | None = None
     memory_injection: bool | None = None
 
 
-class EventTold(Answer):
-    """Something that happened in a chat; what does not apply is null."""
+class EventPayload(ResponseBody):
+    """An event of a chat. Fields that do not apply are null."""
 
     sequence_number: int
     item_type: str
@@ -57,29 +57,29 @@ class EventTold(Answer):
     call_arguments: str | None
     call_output: str | None
     attachments: list[dict[str, Any]]
-    created_at: TimeTold
-    ingested_at: TimeTold
+    created_at: Timestamp
+    ingested_at: Timestamp
 
 
-class EventQuery(Paged):
-    """Which events are listed."""
+class EventQuery(PageQuery):
+    """Filters of the list of events."""
 
     from_sequence: (
-        Annotated[int, Field(ge=0, le=2**31, description="The sequence number of the first.")] | None
+        Annotated[int, Field(ge=0, le=2**31, description="The sequence number of the first event.")] | None
     ) = None
 
 
-class EventPage(Answer):
-    """Events in their order."""
+class EventPage(ResponseBody):
+    """Events in order."""
 
-    model_config = exampled({"items": [], "next_cursor": None})
+    model_config = with_examples({"items": [], "next_cursor": None})
 
-    items: list[EventTold]
+    items: list[EventPayload]
     next_cursor: NextCursor
 
 
-class UsageTotals(Answer):
-    """Tokens, summed up."""
+class UsageTotals(ResponseBody):
+    """Sums of requests and tokens."""
 
     requests: int
     input_tokens: int
@@ -87,10 +87,10 @@ class UsageTotals(Answer):
     total_tokens: int
 
 
-class UsageTold(Answer):
-    """What the chat has cost, in all and turn by turn."""
+class ConversationUsage(ResponseBody):
+    """The usage of a chat, in total and by turn."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "conversation_id": examples.CONVERSATION_ID,
             "totals": {"requests": 0, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
@@ -105,10 +105,10 @@ class UsageTold(Answer):
     turns: list[dict[str, Any]] = Field(description="The turns of the chat, with their status and tokens.")
 
 
-class ViewTold(Answer):
-    """The items that a model would be shown now, under a strategy."""
+class ViewResponse(ResponseBody):
+    """The items that the model would see now, under a strategy."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "conversation_id": examples.CONVERSATION_ID,
             "memory_strategy": _STRATEGY,

@@ -7,42 +7,42 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WithJsonSchema, WrapVa
 from ...memory.content_parts import MOST_PARTS, Attachment, read_parts
 from . import examples
 from .base import (
-    LONGEST_TEXT,
-    MOST_ITEMS,
+    MAX_ITEMS,
+    MAX_TEXT_LENGTH,
     NO_NUL,
-    SOMETHING,
-    Answer,
-    Asked,
+    NOT_BLANK,
     Key,
     Metadata,
     Name,
     NextCursor,
-    OwnedPaged,
+    OwnedPageQuery,
     OwnerId,
-    Paged,
+    PageQuery,
+    RequestBody,
+    ResponseBody,
     Text,
     Time,
-    TimeTold,
-    exampled,
+    Timestamp,
+    with_examples,
 )
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 
 
-class PartsGiven(NamedTuple):
-    """The content parts of a message, read."""
+class ContentParts(NamedTuple):
+    """The content parts of a message: the joined text, and the attachments."""
 
     text: str
     attachments: tuple[Attachment, ...]
 
 
-def _read_text_or_parts(given: Any, read_text: ValidatorFunctionWrapHandler) -> str | PartsGiven:
-    """A text, or a list of content parts; with a union, errors would name types in place of the field."""
+def _read_text_or_parts(given: Any, read_text: ValidatorFunctionWrapHandler) -> str | ContentParts:
+    """Validate a text or a list of content parts. A union type would name types in errors, not the field."""
     if not isinstance(given, list):
         text: str = read_text(given)
         return text
     try:
-        parts = PartsGiven(*read_parts("it", given))
+        parts = ContentParts(*read_parts("it", given))
     except TypeError as error:
         raise ValueError(str(error)) from error
     read_text(parts.text)
@@ -55,7 +55,7 @@ Content: TypeAlias = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT, "pattern": SOMETHING},
+                {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH, "pattern": NOT_BLANK},
                 {
                     "type": "array",
                     "minItems": 1,
@@ -75,10 +75,10 @@ Content: TypeAlias = Annotated[
 ]
 
 
-class NewMessage(Asked):
-    """A message, as it was said."""
+class NewMessage(RequestBody):
+    """A new message."""
 
-    model_config = exampled({"role": "user", "content": "I live in Lisbon."})
+    model_config = with_examples({"role": "user", "content": "I live in Lisbon."})
 
     role: Role
     content: Content
@@ -86,19 +86,19 @@ class NewMessage(Asked):
         Annotated[
             Name,
             Field(
-                description="Who said it, or which tool. A message of role `user` under another name than the"
-                " user_id is another participant's: nothing is learned from it about the user."
+                description="The speaker, or the tool. A `user` message under another name than the user_id"
+                " comes from another participant: nothing is learned from it about the user."
             ),
         ]
         | None
     ) = None
-    message_id: Annotated[Key, Field(description="Made if absent.")] | None = None
-    created_at: Annotated[Time, Field(description="When it was said; now if absent.")] | None = None
+    message_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
+    created_at: Annotated[Time, Field(description="The time of the message; now if absent.")] | None = None
 
-    def told(self, message_id: str) -> dict[str, Any]:
-        """The message as the store reads it, with an id that it has where it was given none."""
-        content: str | PartsGiven = self.content
-        text, attachments = content if isinstance(content, PartsGiven) else (content, ())
+    def to_store(self, message_id: str) -> dict[str, Any]:
+        """The message as the store takes it. `message_id` is used if the message has none."""
+        content: str | ContentParts = self.content
+        text, attachments = content if isinstance(content, ContentParts) else (content, ())
         return {
             "message_id": self.message_id or message_id,
             "role": self.role,
@@ -109,13 +109,13 @@ class NewMessage(Asked):
         }
 
 
-Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1, max_length=MOST_ITEMS, fail_fast=True)]
+Messages: TypeAlias = Annotated[list[NewMessage], Field(min_length=1, max_length=MAX_ITEMS, fail_fast=True)]
 
 
-class NewConversation(Asked):
-    """What an agent and a user said to each other."""
+class NewConversation(RequestBody):
+    """A new conversation of an agent and a user."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "agent_id": examples.AGENT,
             "user_id": examples.USER,
@@ -129,28 +129,28 @@ class NewConversation(Asked):
     agent_id: OwnerId
     user_id: OwnerId
     messages: Messages
-    session_id: Annotated[Key, Field(description="Made if absent.")] | None = None
+    session_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
     memory_id: (
         Annotated[
             Key,
             Field(
-                description="The memory of this agent and user. Where they have none yet, it is made with"
-                " this id; any other id is a conflict."
+                description="The id of the memory of this agent and user. If they have none yet, it is"
+                " created with this id; any other id is a conflict."
             ),
         ]
         | None
     ) = None
     created_at: (
-        Annotated[Time, Field(description="When it began; messages without a time of their own have it too.")]
+        Annotated[Time, Field(description="The start time; also the time of messages without their own.")]
         | None
     ) = None
     metadata: Metadata | None = None
 
 
-class ConversationSaved(Answer):
-    """A conversation is stored, and will be learned from."""
+class ConversationSaved(ResponseBody):
+    """The conversation is stored, and learning from it has started."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "success": True,
             "message": "Conversation saved successfully",
@@ -165,28 +165,28 @@ class ConversationSaved(Answer):
     message: Literal["Conversation saved successfully"]
     conversation_id: str
     session_id: str
-    created_at: TimeTold
+    created_at: Timestamp
     message_count: int
     learned: bool | None = Field(
         default=None,
-        description="Only with `wait`: whether all that was recorded of this agent and user is learned.",
+        description="Only with `wait`: whether everything recorded for this agent and user is learned.",
     )
 
 
-class MessageTold(Answer):
+class MessagePayload(ResponseBody):
     """A message of a conversation."""
 
-    model_config = exampled(examples.MESSAGE)
+    model_config = with_examples(examples.MESSAGE)
 
     message_id: str
     role: Role
-    name: str | None = Field(description="The participant who said it, or the tool, where one is named.")
+    name: str | None = Field(description="The speaker or the tool, if named.")
     content: str
     attachments: list[dict[str, Any]] = Field(
-        description="The content parts that are not text, each with its place as `part_index`."
+        description="The content parts other than text, each with its position as `part_index`."
     )
-    message_index: int = Field(description="Its place in the conversation, from 0.")
-    created_at: TimeTold
+    message_index: int = Field(description="The position in the conversation, from 0.")
+    created_at: Timestamp
 
 
 _OUTLINE: dict[str, Any] = {
@@ -204,34 +204,34 @@ _OUTLINE: dict[str, Any] = {
 }
 
 
-class ConversationOutline(Answer):
-    """What is told about a conversation without its messages."""
+class ConversationOutline(ResponseBody):
+    """A conversation without its messages."""
 
-    model_config = exampled(_OUTLINE)
+    model_config = with_examples(_OUTLINE)
 
     conversation_id: str
     agent_id: str
     user_id: str
     session_id: str
-    created_at: TimeTold
-    updated_at: TimeTold = Field(description="When something was last added.")
-    closed_at: TimeTold | None = Field(description="When it was closed; null while it may go on.")
+    created_at: Timestamp
+    updated_at: Timestamp = Field(description="When a message was last added.")
+    closed_at: Timestamp | None = Field(description="When it was closed; null while it is open.")
     turn_count: int = Field(description="The number of messages.")
     memory_id: str | None
     metadata: dict[str, Any]
     summary: str
 
 
-class ConversationData(Answer):
-    """What was said."""
+class ConversationData(ResponseBody):
+    """The messages of a conversation."""
 
-    messages: list[MessageTold]
+    messages: list[MessagePayload]
 
 
-class ConversationTold(ConversationOutline):
+class ConversationPayload(ConversationOutline):
     """A conversation with its messages."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             **_OUTLINE,
             "pipeline_result": None,
@@ -240,13 +240,13 @@ class ConversationTold(ConversationOutline):
         }
     )
 
-    pipeline_result: dict[str, Any] | None = Field(description="What the latest run has learned from it.")
-    messages: list[MessageTold]
+    pipeline_result: dict[str, Any] | None = Field(description="The result of the latest run.")
+    messages: list[MessagePayload]
     conversation_data: ConversationData = Field(description="The same messages.")
 
 
-class ConversationQuery(OwnedPaged):
-    """Which conversations are listed."""
+class ConversationQuery(OwnedPageQuery):
+    """Filters of the list of conversations."""
 
     session_id: Key | None = None
     q: (
@@ -256,69 +256,68 @@ class ConversationQuery(OwnedPaged):
                 min_length=1,
                 max_length=200,
                 pattern=NO_NUL,
-                description="Words as they stand in what was said, or in the names of who said it; or an id.",
+                description="Text that occurs in a message or the name of a speaker; or an id.",
             ),
         ]
         | None
     ) = None
 
 
-class ConversationPage(Answer):
-    """Conversations, the newest first. With `q`, or `agent_id` alone, a page may be short and have a next."""
+class ConversationPage(ResponseBody):
+    """Conversations, newest first. With `q`, or `agent_id` alone, a short page may have a next one."""
 
-    model_config = exampled({"items": [_OUTLINE], "next_cursor": None})
+    model_config = with_examples({"items": [_OUTLINE], "next_cursor": None})
 
     items: list[ConversationOutline]
     next_cursor: NextCursor
 
 
-class MoreMessages(Asked):
-    """What was said since."""
+class MoreMessages(RequestBody):
+    """Messages to append."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"messages": [{"role": "user", "content": "I started a pottery class yesterday."}]}
     )
 
     messages: Messages
 
 
-class MessagesAdded(Answer):
-    """The messages with their places in the conversation."""
+class MessagesAdded(ResponseBody):
+    """The appended messages with their positions in the conversation."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"conversation_id": examples.CONVERSATION_ID, "messages": [examples.LATER_MESSAGE]}
     )
 
     conversation_id: str
-    messages: list[MessageTold]
+    messages: list[MessagePayload]
 
 
-class MessageQuery(Paged):
-    """Which messages are listed."""
+class MessageQuery(PageQuery):
+    """Filters of the list of messages."""
 
     from_index: (
-        Annotated[int, Field(ge=0, le=2**31, description="The place of the first in the conversation.")]
-        | None
+        Annotated[int, Field(ge=0, le=2**31, description="The `message_index` of the first message.")] | None
     ) = None
-    around: (
-        Annotated[Key, Field(description="The id of a message that is to stand in the middle.")] | None
-    ) = None
+    around: Annotated[Key, Field(description="The id of the message in the middle of the page.")] | None = (
+        None
+    )
 
 
-class MessagePage(Answer):
-    """Messages in their order."""
+class MessagePage(ResponseBody):
+    """Messages in order."""
 
-    model_config = exampled({"items": [examples.MESSAGE, examples.REPLY], "next_cursor": None})
+    model_config = with_examples({"items": [examples.MESSAGE, examples.REPLY], "next_cursor": None})
 
-    items: list[MessageTold]
+    items: list[MessagePayload]
     next_cursor: NextCursor
 
 
-class ReceiptTold(Answer):
-    """What was erased: how many rows of each kind, and a keyed hash of whose data it was."""
+class ReceiptPayload(ResponseBody):
+    """The receipt of an erasure: the number of rows by kind, and a keyed hash of the user's id."""
 
-    model_config = exampled(examples.RECEIPT)
+    model_config = with_examples(examples.RECEIPT)
 
-    erased_at: TimeTold
+    erased_at: Timestamp
     counts: dict[str, int]
-    subject: str = Field(description="A hash of the user's id under a key of the tenant.")
+    subject: str = Field(description="The hash of the user's id, keyed by tenant.")

@@ -1,17 +1,28 @@
-"""Entries: one thing each that is known, with its evidence."""
+"""Entries: single remembered facts, with their evidence."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, Date, Metadata, NextCursor, Paged, Text, Time, TimeTold, exampled
+from .base import (
+    Date,
+    Metadata,
+    NextCursor,
+    PageQuery,
+    RequestBody,
+    ResponseBody,
+    Text,
+    Time,
+    Timestamp,
+    with_examples,
+)
 
 ContentType: TypeAlias = Literal["profile", "event", "mind"]
 Confidence: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
-class EvidenceTold(Answer):
+class EvidencePayload(ResponseBody):
     """A message that an entry was learned from."""
 
     conversation_id: str
@@ -19,10 +30,10 @@ class EvidenceTold(Answer):
     run_id: str | None
 
 
-class EntryTold(Answer):
-    """One thing that is known, or was."""
+class EntryPayload(ResponseBody):
+    """One remembered fact, current or retired."""
 
-    model_config = exampled(examples.ENTRY)
+    model_config = with_examples(examples.ENTRY)
 
     content_id: str
     memory_id: str
@@ -31,37 +42,39 @@ class EntryTold(Answer):
     content_data: dict[str, Any]
     metadata: dict[str, Any]
     confidence: float
-    learned_at: TimeTold
-    said_at: TimeTold | None
+    learned_at: Timestamp
+    said_at: Timestamp | None
     valid_from: str | None
     valid_to: str | None
-    retired_at: TimeTold | None = Field(description="Since when it is no longer told.")
+    retired_at: Timestamp | None = Field(
+        description="When it was retired: superseded, or no longer true. Null while it is current."
+    )
     superseded_by: str | None
     supersedes: list[str]
-    evidence: list[EvidenceTold]
+    evidence: list[EvidencePayload]
 
 
-class EntryQuery(Paged):
-    """Which entries are listed."""
+class EntryQuery(PageQuery):
+    """Filters of the list of entries."""
 
     type: ContentType | None = None
-    as_of: Annotated[Time, Field(description="As they were known at this time.")] | None = None
-    include_retired: bool = Field(default=False, description="Also those that are no longer told.")
+    as_of: Annotated[Time, Field(description="Entries as known at this time.")] | None = None
+    include_retired: bool = Field(default=False, description="Include retired entries.")
 
 
-class EntryPage(Answer):
+class EntryPage(ResponseBody):
     """Entries in the order in which they were learned."""
 
-    model_config = exampled({"items": [examples.ENTRY], "next_cursor": None})
+    model_config = with_examples({"items": [examples.ENTRY], "next_cursor": None})
 
-    items: list[EntryTold]
+    items: list[EntryPayload]
     next_cursor: NextCursor
 
 
-class NewEntry(Asked):
-    """What a person knows, without any evidence but their word."""
+class NewEntry(RequestBody):
+    """A fact that a person states, without messages as evidence."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "content_type": "profile",
             "content_text": "The user is allergic to peanuts.",
@@ -77,19 +90,21 @@ class NewEntry(Asked):
     metadata: Metadata | None = None
 
 
-class EntryChange(Asked):
-    """An entry, put right: a new one takes its place, and the old one stays in the history."""
+class EntryChange(RequestBody):
+    """The new text of an entry. A new entry supersedes the old one, which stays in the history."""
 
-    model_config = exampled({"content_text": "The user is allergic to peanuts and cashews."})
+    model_config = with_examples({"content_text": "The user is allergic to peanuts and cashews."})
 
     content_text: Text
-    metadata: Metadata | None = Field(default=None, description="Else it keeps that of the old one.")
+    metadata: Metadata | None = Field(
+        default=None, description="If absent, the new entry keeps the old metadata."
+    )
 
 
-class EntryEdited(EntryTold):
-    """The entry that took the place of the old one."""
+class EntryEdited(EntryPayload):
+    """The entry that supersedes the edited one."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             **examples.ENTRY,
             "content_id": examples.EDITED_CONTENT_ID,
@@ -99,55 +114,57 @@ class EntryEdited(EntryTold):
     )
 
 
-class EntryDeleted(Answer):
-    """How many entries went: the entry, with all that it had superseded."""
+class EntryDeleted(ResponseBody):
+    """The number of deleted entries: the entry, and all that it had superseded."""
 
-    model_config = exampled({"deleted": 2})
+    model_config = with_examples({"deleted": 2})
 
     deleted: int
 
 
-class History(Answer):
-    """An entry with what it has superseded, the oldest first."""
+class History(ResponseBody):
+    """An entry and all entries that it has superseded, oldest first."""
 
-    model_config = exampled({"items": [examples.ENTRY]})
+    model_config = with_examples({"items": [examples.ENTRY]})
 
-    items: list[EntryTold]
+    items: list[EntryPayload]
 
 
-class QuoteTold(Answer):
-    """A message that says so, word for word."""
+class QuotePayload(ResponseBody):
+    """A message that an entry rests on, quoted."""
 
     conversation_id: str
     message_id: str
     role: str
     name: str | None
     content: str
-    created_at: TimeTold
+    created_at: Timestamp
     run_id: str | None
 
 
-class OriginTold(Answer):
+class OriginPayload(ResponseBody):
     """The run that wrote an entry."""
 
     run_id: str
     model: str | None
     conversation_id: str
-    finished_at: TimeTold | None
+    finished_at: Timestamp | None
 
 
-class EditTold(Answer):
-    """The edit by which an entry got its text."""
+class EditPayload(ResponseBody):
+    """The edit that gave an entry its text."""
 
-    edited_by: str | None = Field(description="The API key that made it; null where that was not recorded.")
-    edited_at: TimeTold
-    content_id: str = Field(description="The entry that was edited, with the messages it was learned from.")
+    edited_by: str | None = Field(
+        description="The id of the API key that made the edit; null if not recorded."
+    )
+    edited_at: Timestamp
+    content_id: str = Field(description="The edited entry, which has the original evidence.")
 
 
-class WhyTold(Answer):
-    """Why something is known."""
+class WhyResponse(ResponseBody):
+    """Why an entry is known: its evidence and origin."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "entry": examples.ENTRY,
             "evidence": [],
@@ -158,9 +175,9 @@ class WhyTold(Answer):
         }
     )
 
-    entry: EntryTold
-    evidence: list[QuoteTold] = Field(description="What was said; erased messages are not there.")
-    origin: OriginTold | None = Field(description="Null where a person wrote the entry.")
-    edit: EditTold | None = Field(description="The edit that wrote these words; null where nobody edited it.")
-    supersedes: list[EntryTold]
-    superseded_by: list[EntryTold]
+    entry: EntryPayload
+    evidence: list[QuotePayload] = Field(description="The quoted messages, without erased ones.")
+    origin: OriginPayload | None = Field(description="Null if a person wrote the entry.")
+    edit: EditPayload | None = Field(description="The edit that wrote the text; null if there was none.")
+    supersedes: list[EntryPayload]
+    superseded_by: list[EntryPayload]

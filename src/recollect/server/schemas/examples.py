@@ -1,4 +1,4 @@
-"""What the examples of the documentation have in common, so that they tell one story."""
+"""Shared values of the examples in the documentation, so that the examples fit together."""
 
 from typing import Any
 

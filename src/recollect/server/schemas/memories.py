@@ -1,4 +1,4 @@
-"""Memories: what an agent knows about a user."""
+"""Memories: all entries of one agent about one user."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -6,20 +6,20 @@ from pydantic import Field
 
 from . import examples
 from .base import (
-    MOST_ITEMS,
-    Answer,
-    Asked,
-    Filters,
+    MAX_ITEMS,
     NextCursor,
-    OwnedPaged,
+    OwnedPageQuery,
     OwnerId,
+    QueryParameters,
+    RequestBody,
+    ResponseBody,
     Text,
     Time,
-    TimeTold,
-    exampled,
+    Timestamp,
+    with_examples,
 )
 
-Contents: TypeAlias = Annotated[list[Text], Field(max_length=MOST_ITEMS, fail_fast=True)]
+Contents: TypeAlias = Annotated[list[Text], Field(max_length=MAX_ITEMS, fail_fast=True)]
 
 _MEMORY: dict[str, Any] = {
     "memory_id": examples.WRITTEN_MEMORY_ID,
@@ -34,50 +34,50 @@ _MEMORY: dict[str, Any] = {
 }
 
 
-class MemoryTold(Answer):
+class MemoryPayload(ResponseBody):
     """What an agent knows about a user."""
 
-    model_config = exampled(_MEMORY)
+    model_config = with_examples(_MEMORY)
 
     memory_id: str
     agent_id: str
     user_id: str
-    created_at: TimeTold
-    updated_at: TimeTold
-    version: int = Field(description="Counts the changes; also the ETag.")
+    created_at: Timestamp
+    updated_at: Timestamp
+    version: int = Field(description="The number of changes; also the ETag.")
     profile_content: list[str]
     event_content: list[str]
     mind_content: list[str]
 
 
-class EntryCounts(Answer):
-    """How many entries are told, by their type."""
+class EntryCounts(ResponseBody):
+    """The number of current entries by type."""
 
     profile: int
     event: int
     mind: int
 
 
-class MemoryOutline(Answer):
-    """What is told about a memory without its contents."""
+class MemoryOutline(ResponseBody):
+    """A memory without its contents."""
 
     memory_id: str
     agent_id: str
     user_id: str
-    created_at: TimeTold
-    updated_at: TimeTold
+    created_at: Timestamp
+    updated_at: Timestamp
     version: int
     counts: EntryCounts
 
 
-class MemoryQuery(OwnedPaged):
-    """Which memories are listed."""
+class MemoryQuery(OwnedPageQuery):
+    """Filters of the list of memories."""
 
 
-class MemoryPage(Answer):
-    """Memories, in the order of their ids."""
+class MemoryPage(ResponseBody):
+    """Memories, ordered by id."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -98,23 +98,23 @@ class MemoryPage(Answer):
     next_cursor: NextCursor
 
 
-class AsOf(Filters):
-    """When it was known."""
+class AsOf(QueryParameters):
+    """The time of the knowledge to read."""
 
-    as_of: Annotated[Time, Field(description="As it was known at this time.")] | None = None
+    as_of: Annotated[Time, Field(description="The memory as known at this time.")] | None = None
 
 
 class OwnerQuery(AsOf):
-    """Whose memory it is."""
+    """The agent and user of a memory, and the time of the knowledge to read."""
 
     agent_id: Annotated[OwnerId, Field(examples=[examples.AGENT])]
     user_id: Annotated[OwnerId, Field(examples=[examples.OTHER_USER])]
 
 
-class NewMemory(Asked):
-    """What an agent is to know about a user from the start."""
+class NewMemory(RequestBody):
+    """The initial contents of a memory."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "agent_id": examples.AGENT,
             "user_id": examples.OTHER_USER,
@@ -129,10 +129,10 @@ class NewMemory(Asked):
     mind_content: Contents = Field(default_factory=list)
 
 
-class MemoryChange(Asked):
-    """A list that is given takes the place of the one that is stored; what is absent stays as it is."""
+class MemoryChange(RequestBody):
+    """A given list replaces the stored one; an absent list stays unchanged."""
 
-    model_config = exampled({"event_content": ["The user gave a concert on 3 May 2026."]})
+    model_config = with_examples({"event_content": ["The user gave a concert on 3 May 2026."]})
 
     profile_content: Contents | None = None
     event_content: Contents | None = None

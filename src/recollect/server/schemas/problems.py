@@ -1,4 +1,4 @@
-"""Problems in the documentation: what a route may answer when it does not do what was asked."""
+"""Problem documents in the OpenAPI description of routes."""
 
 from typing import Any, TypeAlias
 
@@ -9,10 +9,10 @@ from ..problems import CODES, MEDIA_TYPE, Problem
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 _DETAILS = {
-    "not_found": "there is no conversation with this id",
+    "not_found": "There is no conversation with this id.",
     "conflict": "there is no failed run with this run_id",
     "validation_failed": "body.messages.0.role: Input should be 'user', 'assistant' or 'system'",
-    "forbidden": "this needs a key with the scope write",
+    "forbidden": "This needs a key with the scope write.",
 }
 _ERRORS = {
     "validation_failed": [
@@ -28,7 +28,7 @@ _ALWAYS = (
 _STORED = ("storage_unavailable", "storage_full", "not_ready")
 _SENT = ("invalid_json", "request_timeout", "body_too_large", "unsupported_media_type")
 _MADE = ("conflict", "idempotency_in_progress", "idempotency_key_reused")
-# What routes of a kind have in common.
+# The codes that all routes of a kind may return.
 _KINDS: dict[str, tuple[str, ...]] = {
     "read": (*_ALWAYS, *_STORED),
     "send": (*_ALWAYS, *_STORED, *_SENT),
@@ -41,14 +41,14 @@ _KINDS: dict[str, tuple[str, ...]] = {
 
 
 class FieldError(BaseModel):
-    """One field that is not as it should be."""
+    """One invalid field of a request."""
 
-    field: str = Field(description="Where it stands, such as `body.messages.0.role`.")
+    field: str = Field(description="The place of the field, such as `body.messages.0.role`.")
     message: str
 
 
 class ProblemDocument(BaseModel):
-    """An error (RFC 9457). `code` stays the same; `detail` is for people and never holds contents."""
+    """An error (RFC 9457). `code` is stable; `detail` is for people and never contains stored contents."""
 
     model_config = ConfigDict(title="Problem")
 
@@ -56,17 +56,15 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
-    code: str = Field(description="What programs go by.", json_schema_extra={"enum": [*CODES]})
-    errors: list[FieldError] | None = Field(
-        default=None, description="Which fields are wrong, if that is so."
-    )
-    request_id: str | None = Field(default=None, description="What to name when asking for help.")
+    code: str = Field(description="The stable code, for programs.", json_schema_extra={"enum": [*CODES]})
+    errors: list[FieldError] | None = Field(default=None, description="The invalid fields, if any.")
+    request_id: str | None = Field(default=None, description="The id to quote when you report the problem.")
 
 
 def problems(kind: str, *codes: str) -> Responses:
-    """The answers of a route of a kind (`read`, `send`, `create`, `chat`) that tell problems.
+    """The problem responses of a route of a kind (`read`, `send`, `create` or `chat`), for OpenAPI.
 
-    `codes` are those that it has beyond its kind.
+    `codes` are the additional codes of the route.
     """
     found: Responses = {}
     for code in (*_KINDS[kind], *codes):
@@ -75,7 +73,7 @@ def problems(kind: str, *codes: str) -> Responses:
 
 
 def add_problem(response: dict[str, Any], code: str) -> None:
-    """Add a problem to the described answer of its status."""
+    """Add a problem to the described response with its status."""
     named = response["content"][MEDIA_TYPE]["examples"]
     named[code] = _example(code)
     response["description"] = "; ".join(f"{CODES[each].title} (`{each}`)" for each in named)

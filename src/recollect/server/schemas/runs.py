@@ -1,11 +1,11 @@
-"""Runs: how far the learning has come, and what went wrong."""
+"""Runs: the progress of learning, and its failures."""
 
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Filters, Key, NextCursor, OwnerId, Paged, TimeTold, exampled
+from .base import Key, NextCursor, OwnerId, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
 
 RunStatus: TypeAlias = Literal["pending", "running", "done", "failed"]
 
@@ -37,33 +37,33 @@ _RUN: dict[str, Any] = {
 }
 
 
-class StageTold(Answer):
-    """A stage that is finished."""
+class StagePayload(ResponseBody):
+    """A finished stage."""
 
     stage: str
     model: str
-    finished_at: TimeTold
+    finished_at: Timestamp
     prompt_tokens: int
     completion_tokens: int
-    left_out: int = Field(description="Sentences or messages that it did not read whole.")
+    left_out: int = Field(description="The number of sentences or messages not read completely.")
 
 
-class FailureTold(Answer):
-    """An attempt that came to nothing, and what the model said."""
+class FailurePayload(ResponseBody):
+    """A failed attempt, with the response of the model."""
 
     attempt: int
     stage: str
-    failed_at: TimeTold
+    failed_at: Timestamp
     error: str
     raw_response: str
     prompt_tokens: int
     completion_tokens: int
 
 
-class RunTold(Answer):
-    """What is learned, or to be learned, from some messages of a conversation."""
+class RunPayload(ResponseBody):
+    """One pass of the learning pipeline over some messages of a conversation."""
 
-    model_config = exampled(_RUN)
+    model_config = with_examples(_RUN)
 
     run_id: str
     memory_id: str
@@ -72,51 +72,51 @@ class RunTold(Answer):
     last_index: int
     status: RunStatus
     attempts: int
-    created_at: TimeTold
-    started_at: TimeTold | None
-    finished_at: TimeTold | None
+    created_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
     error: str | None
     model: str | None
-    stages: list[StageTold]
-    failures: list[FailureTold]
-    left_out: int = Field(description="Sentences or messages that were not read whole; 0 if all were.")
+    stages: list[StagePayload]
+    failures: list[FailurePayload]
+    left_out: int = Field(description="The number of sentences or messages not read completely.")
 
 
-class RunQuery(Paged):
-    """Which runs are listed."""
+class RunQuery(PageQuery):
+    """Filters of the list of runs."""
 
     status: RunStatus | None = None
     conversation_id: Key | None = None
-    order: Literal["id", "newest"] = Field("id", description="By their ids, or the newest first.")
+    order: Literal["id", "newest"] = Field("id", description="By id, or newest first.")
 
 
-class RunPage(Answer):
-    """Runs, in the order of their ids, or the newest first."""
+class RunPage(ResponseBody):
+    """Runs, ordered by id or newest first."""
 
-    model_config = exampled({"items": [_RUN], "next_cursor": None})
+    model_config = with_examples({"items": [_RUN], "next_cursor": None})
 
-    items: list[RunTold]
+    items: list[RunPayload]
     next_cursor: NextCursor
 
 
-class RunOfPage(Paged):
-    """Which runs of a conversation are listed."""
+class RunOfPage(PageQuery):
+    """The page of the runs of a conversation."""
 
 
-class CoverageQuery(Filters):
-    """Whose conversations are counted."""
+class CoverageQuery(QueryParameters):
+    """The agent or user whose conversations are counted."""
 
     agent_id: OwnerId | None = None
     user_id: OwnerId | None = None
 
 
-class CoverageTold(Answer):
-    """How many conversations are remembered, how many are yet to be, and how many could not be."""
+class CoverageResponse(ResponseBody):
+    """The number of conversations by learning state."""
 
-    model_config = exampled({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
+    model_config = with_examples({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
 
     remembered: int
     pending: int
     failed: int
-    partial: int = Field(description="Learned from, but not read whole: a message was too long.")
-    share: float = Field(description="The share that is remembered; 1 if there are no conversations.")
+    partial: int = Field(description="Learned, but a message was too long to be read completely.")
+    share: float = Field(description="The remembered share; 1 if there are no conversations.")

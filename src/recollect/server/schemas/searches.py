@@ -1,53 +1,53 @@
-"""Questions to memories and conversations, and what is found."""
+"""Searches of entries and messages, and recall."""
 
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Asked, Bound, Key, OwnerId, Time, exampled
-from .conversations import MessageTold
-from .entries import ContentType, EntryTold
+from .base import Bound, Key, OwnerId, RequestBody, ResponseBody, Time, with_examples
+from .conversations import MessagePayload
+from .entries import ContentType, EntryPayload
 
-Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question, or some words.")]
-AnyAgent: TypeAlias = Annotated[OwnerId, Field(description="Else all agents of the user.")] | None
-HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="How many hits at most.")]
+Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question or keywords.")]
+AnyAgent: TypeAlias = Annotated[OwnerId, Field(description="All agents of the user if absent.")] | None
+HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="The most hits to return.")]
 
 _FOUND = {**examples.ENTRY, "evidence": []}
 
 
-class OwnedQuestion(Asked):
-    """A question about one agent and one user, or about all agents of a user."""
+class OwnedSearch(RequestBody):
+    """A query about one user, with one agent or all."""
 
     query: Question
     agent_id: AnyAgent = None
     user_id: OwnerId
 
 
-class _Search(OwnedQuestion):
-    """A question to what is stored."""
+class _Search(OwnedSearch):
+    """A search with filters."""
 
     limit: HitLimit | None = None
     since: Bound | None = None
     until: Bound | None = None
-    explain: bool = Field(default=False, description="Tell the parts of each score.")
+    explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
-class MemorySearchAsked(_Search):
-    """A question to what is known."""
+class MemorySearchRequest(_Search):
+    """A search of entries."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"query": "Does he play music?", "agent_id": examples.AGENT, "user_id": examples.OTHER_USER}
     )
 
     content_type: ContentType | None = None
-    as_of: Annotated[Time, Field(description="Search what was known at this time.")] | None = None
+    as_of: Annotated[Time, Field(description="Search the entries as known at this time.")] | None = None
 
 
-class ConversationSearchAsked(_Search):
-    """A question to what was said."""
+class ConversationSearchRequest(_Search):
+    """A search of messages."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "query": "Where does she live?",
             "agent_id": examples.AGENT,
@@ -59,46 +59,46 @@ class ConversationSearchAsked(_Search):
     session_id: Key | None = None
 
 
-class _Hit(Answer):
-    agent_id: str = Field(description="The agent that knows it, or that was spoken to.")
+class _Hit(ResponseBody):
+    agent_id: str = Field(description="The agent of the memory or conversation.")
     score: float
     parts: dict[str, float] | None = Field(
-        default=None, description="What the score is made of; only with `explain`."
+        default=None, description="The parts of the score; only with `explain`."
     )
 
 
-class MemoryHitTold(_Hit):
-    """An entry that was found."""
+class EntryHit(_Hit):
+    """An entry that matches a search."""
 
-    entry: EntryTold
+    entry: EntryPayload
 
 
-class TurnHitTold(_Hit):
-    """A message that was found."""
+class MessageHit(_Hit):
+    """A message that matches a search."""
 
-    message: MessageTold
+    message: MessagePayload
     conversation_id: str
     session_id: str
 
 
-class _Found(Answer):
-    warnings: list[str] = Field(description="What kept the search from being as good as it could be.")
+class _SearchResponse(ResponseBody):
+    warnings: list[str] = Field(description="Why the results may be incomplete, such as missing vectors.")
 
 
-class MemoriesFound(_Found):
-    """Entries, the best first."""
+class MemorySearchResponse(_SearchResponse):
+    """Entries, best match first."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {"items": [{"entry": _FOUND, "agent_id": examples.AGENT, "score": 0.71}], "warnings": []}
     )
 
-    items: list[MemoryHitTold]
+    items: list[EntryHit]
 
 
-class TurnsFound(_Found):
-    """Messages, the best first."""
+class ConversationSearchResponse(_SearchResponse):
+    """Messages, best match first."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -114,13 +114,13 @@ class TurnsFound(_Found):
         }
     )
 
-    items: list[TurnHitTold]
+    items: list[MessageHit]
 
 
-class RecallAsked(OwnedQuestion):
-    """A question, to be answered by a block of text for a prompt."""
+class RecallRequest(OwnedSearch):
+    """A query for a block of text that goes into a prompt."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "query": "What should I cook?",
             "agent_id": examples.AGENT,
@@ -129,15 +129,15 @@ class RecallAsked(OwnedQuestion):
         }
     )
 
-    budget: int = Field(default=1000, ge=1, le=1_000_000, description="How many tokens at most.")
-    explain: bool = Field(default=False, description="Tell the parts of each score.")
+    budget: int = Field(default=1000, ge=1, le=1_000_000, description="The most tokens of the text.")
+    explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
-class RecalledTold(_Found):
-    """What is remembered, as a text that marks it as data; empty where nothing is found."""
+class RecallResponse(_SearchResponse):
+    """What is remembered, as a text that is marked as data; empty if nothing is found."""
 
-    model_config = exampled({"text": "", "entries": [], "turns": [], "warnings": []})
+    model_config = with_examples({"text": "", "entries": [], "turns": [], "warnings": []})
 
     text: str
-    entries: list[MemoryHitTold]
-    turns: list[TurnHitTold]
+    entries: list[EntryHit]
+    turns: list[MessageHit]

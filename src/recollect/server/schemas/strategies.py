@@ -1,4 +1,4 @@
-"""Strategies of working memory as requests name them, one shape for each mode."""
+"""Memory strategies in requests: one schema per mode."""
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -6,7 +6,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from ...strategies.configuration import lower_mode, strategy_from_config
-from .base import Asked, Filters, exampled
+from .base import QueryParameters, RequestBody, with_examples
 
 _MOST_TOKENS = 10_000_000
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=_MOST_TOKENS)]
@@ -14,22 +14,22 @@ _ToolName: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
 _ToolNames: TypeAlias = Annotated[list[_ToolName], Field(max_length=100, fail_fast=True)]
 
 
-class _Strategy(Asked):
-    """A mode with its knobs; what makes no sense together is refused."""
+class _Strategy(RequestBody):
+    """A mode with its parameters. Contradictory parameters are refused."""
 
     mode: str
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
+    def _check_consistency(self) -> Self:
         self._check_names()
         strategy_from_config(self.to_config())
         return self
 
     def _check_names(self) -> None:
-        """Refuse names that make no sense together, without repeating them as the library would."""
+        """Refuse contradictory tool names without quoting them, as the library's own error would."""
 
     def to_config(self) -> dict[str, Any]:
-        """The configuration as the library reads it."""
+        """The configuration for `strategy_from_config`."""
         return self.model_dump(exclude_none=True)
 
 
@@ -51,17 +51,17 @@ class _ByTurns(_Budgeted):
 
 
 class TrimStrategy(_ByTurns):
-    """Of too many turns the model sees the last."""
+    """The model sees only the last turns."""
 
-    model_config = exampled({"mode": "trim", "max_user_turns": 20, "keep_last_user_turns": 5})
+    model_config = with_examples({"mode": "trim", "max_user_turns": 20, "keep_last_user_turns": 5})
 
     mode: Literal["trim"]
 
 
 class SummarizeStrategy(_ByTurns):
-    """As trim, with a summary of what was cut before the turns that stay."""
+    """Like `trim`, with a summary of the cut turns before the remaining ones."""
 
-    model_config = exampled({"mode": "summarize", "max_user_turns": 20, "keep_last_user_turns": 5})
+    model_config = with_examples({"mode": "summarize", "max_user_turns": 20, "keep_last_user_turns": 5})
 
     mode: Literal["summarize"]
     summary_max_tokens: _Count | None = None
@@ -69,9 +69,9 @@ class SummarizeStrategy(_ByTurns):
 
 
 class CompactStrategy(_Budgeted):
-    """Of too many turns, the older lose the outputs of their tools."""
+    """Older turns lose the outputs of their tools."""
 
-    model_config = exampled({"mode": "compact", "compact_trigger_turns": 8, "compact_keep": 2})
+    model_config = with_examples({"mode": "compact", "compact_trigger_turns": 8, "compact_keep": 2})
 
     mode: Literal["compact"]
     compact_trigger_turns: _Count | None = None
@@ -85,26 +85,26 @@ class CompactStrategy(_Budgeted):
             raise ValueError("compact_exclude_tools and compact_include_tools must not name the same tool")
 
 
-def _with_lower_mode(given: Any) -> Any:
-    """The mode of a request in lower case, by which the shape is chosen."""
+def _lower_mode(given: Any) -> Any:
+    """The request with its mode in lower case, which selects the schema."""
     return (
         {**given, "mode": lower_mode(given["mode"])} if isinstance(given, dict) and "mode" in given else given
     )
 
 
-_OfMode: TypeAlias = Annotated[
+_AnyMode: TypeAlias = Annotated[
     NoStrategy | TrimStrategy | SummarizeStrategy | CompactStrategy, Field(discriminator="mode")
 ]
-MemoryStrategy: TypeAlias = Annotated[_OfMode, BeforeValidator(_with_lower_mode)]
+MemoryStrategy: TypeAlias = Annotated[_AnyMode, BeforeValidator(_lower_mode)]
 
 _ANY: TypeAdapter[MemoryStrategy] = TypeAdapter(MemoryStrategy)
 
 
-class StrategyQuery(Filters):
-    """A strategy as a query names it, to be tried out; with no mode there is none."""
+class StrategyQuery(QueryParameters):
+    """A strategy in a query string, for a dry run. Without a mode there is none."""
 
     mode: Annotated[Literal["none", "trim", "summarize", "compact"] | None, BeforeValidator(lower_mode)] = (
-        Field(None, description="Under which strategy to look; without one, under that of the conversation.")
+        Field(None, description="The strategy to preview; absent for that of the conversation.")
     )
     max_user_turns: _Count | None = None
     keep_last_user_turns: Annotated[int, Field(ge=0, le=_MOST_TOKENS)] | None = None
@@ -120,7 +120,7 @@ class StrategyQuery(Filters):
     token_remaining_pct: Annotated[float, Field(ge=0, lt=100)] | None = None
 
     def to_config(self) -> dict[str, Any] | None:
-        """The configuration, checked as that of a body is; `None` if none is named."""
+        """The configuration, validated like one in a body; `None` if the query names none."""
         given = self.model_dump(exclude_none=True)
         if not given:
             return None
@@ -131,9 +131,9 @@ class StrategyQuery(Filters):
 
 
 def _of_query(error: Any) -> dict[str, Any]:
-    """An error where the query has it: without the mode, by which the shape was chosen.
+    """A validation error with its place in the query, which has no level for the mode.
 
-    What makes no sense together is told of the field that its words name first.
+    An error about several fields is attributed to the first one that its message names.
     """
     named = (word for word in error["msg"].split() if word in StrategyQuery.model_fields)
     return {**error, "loc": ("query", *(error["loc"][1:] or (next(named, "mode"),)))}

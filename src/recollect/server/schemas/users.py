@@ -1,39 +1,39 @@
-"""What a user may ask for, and what an operator may look up."""
+"""Users: their list, and the export of their data."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from . import examples
-from .base import Answer, Filters, NextCursor, OwnerId, Paged, TimeTold, exampled
+from .base import NextCursor, OwnerId, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
 
 ExportFormat: TypeAlias = Literal["json", "jsonl"]
 
 
-class UserQuery(Filters):
-    """Which user it is, with all agents or with one."""
+class UserQuery(QueryParameters):
+    """The user, with all agents or with one."""
 
     user_id: Annotated[OwnerId, Field(examples=[examples.USER])]
     agent_id: OwnerId | None = None
 
 
-class UserListQuery(Paged):
-    """Which users are listed."""
+class UserListQuery(PageQuery):
+    """The page of the list of users."""
 
 
-class UserOutline(Answer):
-    """A user of whom something is stored."""
+class UserOutline(ResponseBody):
+    """A user with stored data."""
 
     user_id: str
-    memory_count: int = Field(description="Memories of the user: one for each agent.")
-    created_at: TimeTold = Field(description="When the first memory was made.")
-    updated_at: TimeTold = Field(description="When a memory last changed.")
+    memory_count: int = Field(description="The number of memories: one per agent.")
+    created_at: Timestamp = Field(description="When the first memory was created.")
+    updated_at: Timestamp = Field(description="When a memory last changed.")
 
 
-class UserPage(Answer):
-    """Users, each once, in an order that stays the same."""
+class UserPage(ResponseBody):
+    """Users, each once, in a stable order."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "items": [
                 {
@@ -52,17 +52,17 @@ class UserPage(Answer):
 
 
 class ExportQuery(UserQuery):
-    """Whose data is exported, and how it is told."""
+    """The user whose data is exported, and the format."""
 
     format: ExportFormat | None = Field(
-        default=None, description="Else as `Accept` asks for `application/jsonl`, or JSON."
+        default=None, description="If absent, the `Accept` header decides: `application/jsonl`, or JSON."
     )
 
 
-class UserExport(Answer):
-    """Everything about a user."""
+class UserExport(ResponseBody):
+    """Everything stored about a user."""
 
-    model_config = exampled(
+    model_config = with_examples(
         {
             "format": "recollect.user/1",
             "user_id": examples.USER,

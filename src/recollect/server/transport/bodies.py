@@ -1,4 +1,4 @@
-"""The body of a request, read whole before a route sees it: in its form, size, time and encoding."""
+"""Request bodies: read completely before routing, with limits on type, size, time and encoding."""
 
 import asyncio
 import zlib
@@ -10,64 +10,64 @@ from ..problems import Problem
 from ..settings import ServerSettings
 
 _IDENTITY, _GZIP = {"", "identity"}, {"gzip", "x-gzip"}
-_GZIP_FORMAT = 31  # how zlib is told of a gzip header and the largest window
-_GRACE = 10.0  # seconds before a slow sender must have kept the least pace
+_GZIP_FORMAT = 31  # zlib's code for a gzip header and the largest window
+_GRACE = 10.0  # seconds before the minimum pace applies
 
 
 async def read_body(headers: Mapping[str, str], receive: Receive, limits: ServerSettings) -> bytes:
-    """The whole body, decoded; one that is too long or too slow is refused as soon as that is known."""
+    """The whole body, decompressed. A body that is too large or too slow is refused as soon as possible."""
     _check_media_type(headers, has_body=False)
-    is_packed = _is_packed(headers)
+    is_gzip = _is_gzip(headers)
     announced = headers.get("content-length", "0")
     if announced.isdecimal() and int(announced) > limits.max_body_bytes:
         raise _too_large(limits.max_body_bytes)
     body = await _receive_in_time(receive, limits)
     _check_media_type(headers, has_body=bool(body))
-    if is_packed and body:
-        return await asyncio.to_thread(unpack, body, limits.max_body_bytes)
+    if is_gzip and body:
+        return await asyncio.to_thread(decompress, body, limits.max_body_bytes)
     return body
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body, and then whatever comes."""
-    is_given = False
+    """A `receive` that returns the body first, and then the messages of the original."""
+    is_sent = False
 
     async def replay() -> Message:
-        nonlocal is_given
-        if is_given:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        is_given = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
 
 
-def unpack(packed: bytes, most: int) -> bytes:
-    """The contents of a gzip body; no more is unpacked than may be."""
-    unpacker = zlib.decompressobj(_GZIP_FORMAT)
+def decompress(data: bytes, max_size: int) -> bytes:
+    """The contents of a gzip body. Decompression stops at the size limit."""
+    decompressor = zlib.decompressobj(_GZIP_FORMAT)
     try:
-        body = unpacker.decompress(packed, most + 1)
+        body = decompressor.decompress(data, max_size + 1)
     except zlib.error as error:
-        raise Problem("invalid_json", "the body is not valid gzip") from error
-    if len(body) > most:
-        raise _too_large(most)
-    if not unpacker.eof or unpacker.unused_data:
-        raise Problem("invalid_json", "the body is not one whole gzip member")
+        raise Problem("invalid_json", "The body is not valid gzip.") from error
+    if len(body) > max_size:
+        raise _too_large(max_size)
+    if not decompressor.eof or decompressor.unused_data:
+        raise Problem("invalid_json", "The body is not exactly one complete gzip member.")
     return body
 
 
 def _check_media_type(headers: Mapping[str, str], *, has_body: bool) -> None:
-    """Check a declared type before the body is read; a request without a body need not declare one."""
+    """Check the declared type before the body is read. A request without a body needs no type."""
     kind = headers.get("content-type", "" if has_body else "application/json").partition(";")[0]
     kind = kind.strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
-        raise Problem("unsupported_media_type", "send the body as application/json")
+        raise Problem("unsupported_media_type", "Send the body as application/json.")
 
 
-def _is_packed(headers: Mapping[str, str]) -> bool:
+def _is_gzip(headers: Mapping[str, str]) -> bool:
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding not in _IDENTITY | _GZIP:
-        detail = "send the body as it is, or with Content-Encoding: gzip"
+        detail = "Send the body uncompressed, or with Content-Encoding: gzip."
         raise Problem("unsupported_media_type", detail, headers={"Accept-Encoding": "gzip"})
     return encoding in _GZIP
 
@@ -82,30 +82,31 @@ async def _receive_in_time(receive: Receive, limits: ServerSettings) -> bytes:
             return bytes(body)
     except TimeoutError as error:
         seconds = loop.time() - start
-        detail = f"after {seconds:.0f} seconds only {len(body)} bytes of the body had arrived"
+        detail = f"Only {len(body)} bytes of the body had arrived after {seconds:.0f} seconds."
         raise Problem("request_timeout", detail, headers={"Connection": "close"}) from error
 
 
 def seconds_for(received: int, limits: ServerSettings) -> float:
-    """How long the next part of a body may take to arrive, counted from the start of the body."""
+    """The deadline of the next part of a body, in seconds from the start of the body."""
     pace = limits.receive_bytes_per_second
     if pace == 0:
         return limits.receive_seconds
     return min(limits.receive_seconds, _GRACE + received / pace)
 
 
-async def _receive_part(receive: Receive, body: bytearray, most: int) -> bool:
-    """Append what arrives to a body; returns whether there is more to come."""
+async def _receive_part(receive: Receive, body: bytearray, max_size: int) -> bool:
+    """Append the next part to a body; returns whether there is more."""
     message = await receive()
     if message["type"] == "http.disconnect":
-        # The part that has arrived may be valid JSON by chance, and is not what the caller meant to send.
-        raise Problem("invalid_json", "the connection ended before the body did")
+        # The received part may be valid JSON by chance, but it is not the body that the caller meant.
+        raise Problem("invalid_json", "The connection ended before the body was complete.")
     body += message.get("body", b"")
-    if len(body) > most:
-        raise _too_large(most)
+    if len(body) > max_size:
+        raise _too_large(max_size)
     return bool(message.get("more_body", False))
 
 
-def _too_large(most: int) -> Problem:
-    # The rest of the body is not read, so the connection cannot be used again.
-    return Problem("body_too_large", f"a body may have {most} bytes", headers={"Connection": "close"})
+def _too_large(max_size: int) -> Problem:
+    # The rest of the body is not read, so the connection cannot be reused.
+    detail = f"A body may have at most {max_size} bytes."
+    return Problem("body_too_large", detail, headers={"Connection": "close"})

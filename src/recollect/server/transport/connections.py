@@ -1,7 +1,7 @@
-"""HTTP connections that cannot be held for ever by whoever sends slowly, or does not read.
+"""HTTP connections with time limits against slow clients.
 
-uvicorn closes a connection that is idle between two requests. One whose request never quite arrives, or whose
-answer is not taken, it would keep; this closes those too.
+uvicorn closes a connection that is idle between two requests. It would keep a connection whose request never
+completes, or whose response is not read. This protocol closes those, too.
 """
 
 import asyncio
@@ -9,91 +9,91 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_LARGEST_HEAD = 64 * 1024  # bytes, before what is left of it is not waited for
+_MAX_HEAD = 64 * 1024  # bytes of the request line and headers
 
 
 class TimedConnection(HttpToolsProtocol):
-    """A connection on which a request must arrive in a given time, and its answer be taken."""
+    """A connection that is closed if a request arrives too slowly, or its response is not read."""
 
     receive_seconds = 30.0
-    """How long a request may take to arrive, head and body."""
+    """The most time for a request to arrive, head and body."""
     read_seconds = 60.0
-    """How long a reader may take none of what has piled up for it."""
+    """The most time without reading while the write buffer is full."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._arrival: asyncio.TimerHandle | None = None
-        self._reading: asyncio.TimerHandle | None = None
+        self._receive_timer: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
         self._head_bytes: int | None = 0
-        """How much of a head has come; `None` once it is whole."""
+        """The received bytes of a head; `None` once it is complete."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
+        """Start the time limit of the first request."""
         super().connection_made(transport)
-        self._expect_request()
+        self._start_receive_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request, unless its head has no end."""
-        if self._head_bytes is not None and self._head_bytes > _LARGEST_HEAD:
-            self._give_up()
+        """Process a part of a request. A head that is too large closes the connection."""
+        if self._head_bytes is not None and self._head_bytes > _MAX_HEAD:
+            self._abort()
             return
         if self._head_bytes is not None:
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._is_waiting_for_nobody():
-            self._expect_request()
+        if self._is_without_time_limit():
+            self._start_receive_timer()
 
     def on_message_begin(self) -> None:
-        """A request begins to arrive: the first one of a connection has been waited for already."""
+        """Start the time limit of a later request; that of the first one started with the connection."""
         super().on_message_begin()
-        if self._arrival is None:
-            self._expect_request()
+        if self._receive_timer is None:
+            self._start_receive_timer()
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Stop counting the bytes of the head."""
         self._head_bytes = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The request is whole: how long its answer takes is another matter."""
-        self._forget_arrival()
+        """Stop the time limit of the request. The response has none."""
+        self._stop_receive_timer()
         self._head_bytes = 0
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """The answer piles up."""
+        """Start the time limit for reading: the write buffer is full."""
         super().pause_writing()
-        self._reading = self.loop.call_later(self.read_seconds, self._give_up)
+        self._read_timer = self.loop.call_later(self.read_seconds, self._abort)
 
     def resume_writing(self) -> None:
-        """The answer is being read."""
+        """Stop the time limit for reading."""
         super().resume_writing()
-        self._forget_reading()
+        self._stop_read_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
-        self._forget_arrival()
-        self._forget_reading()
+        """Stop all time limits."""
+        self._stop_receive_timer()
+        self._stop_read_timer()
         super().connection_lost(exc)
 
-    def _is_waiting_for_nobody(self) -> bool:
-        """Something came that is not a request yet, such as empty lines, and nothing else limits the time."""
+    def _is_without_time_limit(self) -> bool:
+        """Whether bytes came that are no request yet, such as empty lines, and no timer is running."""
         is_answered = self.cycle is None or self.cycle.response_complete
-        return is_answered and self._arrival is None and self.timeout_keep_alive_task is None
+        return is_answered and self._receive_timer is None and self.timeout_keep_alive_task is None
 
-    def _expect_request(self) -> None:
-        self._arrival = self.loop.call_later(self.receive_seconds, self._give_up)
+    def _start_receive_timer(self) -> None:
+        self._receive_timer = self.loop.call_later(self.receive_seconds, self._abort)
 
-    def _forget_arrival(self) -> None:
-        if self._arrival is not None:
-            self._arrival.cancel()
-            self._arrival = None
+    def _stop_receive_timer(self) -> None:
+        if self._receive_timer is not None:
+            self._receive_timer.cancel()
+            self._receive_timer = None
 
-    def _forget_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
+    def _stop_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
-    def _give_up(self) -> None:
+    def _abort(self) -> None:
         if not self.transport.is_closing():
             self.transport.abort()

@@ -1,4 +1,7 @@
-"""What a request passes before a route sees it: who sends it, from where, how often, how much at once."""
+"""The gate: checks that every request passes before routing.
+
+It authenticates the caller, checks host and origin, applies rate and concurrency limits, and reads the body.
+"""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -23,10 +26,10 @@ _CLOSE = {"Connection": "close"}
 
 
 class Gate:
-    """Lets a request through to the routes with its caller known, and its whole body there.
+    """Passes a request on to the routes with its caller known and its body read.
 
-    Only so many at once. Bodies that are arriving and requests that are served are counted apart, so slow
-    senders take nothing from others; a stream is served until it ends. Probes are not counted.
+    The number of concurrent requests is limited. Arriving bodies and running requests are counted separately,
+    so that slow senders do not block others. A stream counts as running until it ends. Probes do not count.
     """
 
     def __init__(self, app: ASGIApp, limits: ServerSettings) -> None:
@@ -34,33 +37,33 @@ class Gate:
         self._app = app
         self._limits = limits
         self.receiving = Slots(slots)
-        """Requests whose bodies are arriving."""
+        """The requests whose bodies are arriving."""
         self.serving = Slots(slots)
-        """Requests that the routes have."""
+        """The requests that routes are handling."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or have it answered."""
+        """Refuse a request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with ExitStack() as held:
+        with ExitStack() as slots:
             try:
                 check_host_header(scope)
                 if _is_guarded(scope["path"]):
-                    receive = await self._pass(scope, receive, held)
+                    receive = await self._check(scope, receive, slots)
             except Problem as problem:
                 await problem_response(problem)(scope, receive, send)
                 return
-            except RecollectError as error:  # the keys are in the database, which may not answer
+            except RecollectError as error:  # the database, which has the keys, may be unavailable
                 await error_response(error)(scope, receive, send)
                 return
             await self._app(scope, receive, send)
 
-    async def _pass(self, scope: Scope, receive: Receive, held: ExitStack) -> Receive:
-        """Check a request, read its body and take a slot, which is given back when `held` ends."""
+    async def _check(self, scope: Scope, receive: Receive, slots: ExitStack) -> Receive:
+        """Check a request, read its body and take a slot, which is released with `slots`."""
         caller = await self._admit(scope)
         receive = await self._receive(caller, scope, receive)
-        held.enter_context(self.serving.hold(caller))
+        slots.enter_context(self.serving.hold(caller))
         return receive
 
     async def _admit(self, scope: Scope) -> Caller:
@@ -83,7 +86,7 @@ class Gate:
                 body = await read_body(Headers(scope=scope), receive, self._limits)
         except Problem as problem:
             if problem.code in ("concurrency_limited", "overloaded"):
-                problem.headers |= _CLOSE  # the body is not read, so the connection cannot be used again
+                problem.headers |= _CLOSE  # the body is not read, so the connection cannot be reused
             raise
         return replay_body(body, receive)
 
@@ -93,25 +96,26 @@ def _is_guarded(path: str) -> bool:
 
 
 def check_host_header(scope: Scope) -> None:
-    """Raise a problem if a request of HTTP/1.1 has no `Host`, or several: RFC 9112 asks for exactly one."""
+    """Refuse an HTTP/1.1 request without exactly one `Host` header, which RFC 9112 requires."""
     count = sum(name == b"host" for name, _ in scope["headers"])
     if scope["http_version"] == "1.1" and count != 1:
-        detail = f"send exactly one Host header, not {count}"
+        detail = f"Send exactly one Host header, not {count}."
         raise Problem("invalid_request", detail, headers=_CLOSE)
 
 
 def _check_own_hosts(hosts: Iterable[str], own: str) -> None:
-    """Without keys a name that leads here must be ours.
+    """Without keys, accept only requests to a host name of this machine, against DNS rebinding.
 
-    A page from anywhere may have its own name lead to this machine, and then asks as if it were at home.
+    An attacker's page can point its own host name at this machine, and its requests then count as
+    same-origin.
     """
     if not all(is_own_host(host, own) for host in hosts):
-        told = "without keys, the service answers by the name of this machine alone, such as localhost"
-        raise Problem("misdirected_request", told)
+        detail = "Without keys, the service answers only to names of this machine, such as localhost."
+        raise Problem("misdirected_request", detail)
 
 
 def is_own_host(given: str, own: str) -> bool:
-    """Whether a `Host` header, with a port or without, names this machine or the address of the service."""
+    """Whether a `Host` header, with or without a port, names this machine or the configured address."""
     name = given.strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
     return is_loopback(name) or name == own.lower()

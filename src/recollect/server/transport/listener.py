@@ -1,17 +1,22 @@
-"""Where a server listens."""
+"""The listening socket of a server."""
 
 import ipaddress
 import socket
 
 from ...errors import RecollectError
 
+NO_KEYS = (
+    "No API keys configured: every local process can read and write."
+    " Create a key with `recollect keys create`."
+)
+
 
 class ListenError(RecollectError):
-    """The server cannot listen at the address it was given."""
+    """The server cannot listen on the given address."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
+    """Whether an address can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -21,24 +26,24 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address; port 0 takes a free one."""
+    """Open a listening socket. Port 0 takes a free port."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
         try:
-            # What a process that has just ended leaves behind does not keep us from its port.
+            # Connections in TIME_WAIT of an earlier process must not block the port.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
         except OSError:
             listener.close()
             raise
     except OSError as error:
-        raise ListenError(f"the server cannot listen on {host}:{port}: {error.strerror}") from error
+        raise ListenError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener
 
 
 def address_of(listener: socket.socket) -> str:
-    """The URL of whatever listens there."""
+    """The URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

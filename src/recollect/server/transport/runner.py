@@ -1,10 +1,9 @@
-"""Running the service: where it listens, whom it lets in, and how it ends.
+"""Run the service: startup, checks, and graceful shutdown.
 
-At the first SIGTERM or SIGINT, `/readyz` says that the service is stopping, and no more connections are
-taken. Requests and chat turns that are running get `grace_seconds`; then the turns that are left are
-interrupted, which whoever waits for them is told, requests that do not end then are cut off, runs of learning
-are handed back, and the process ends with 0. A second signal ends it at once, which loses nothing that was
-acknowledged.
+At the first SIGTERM or SIGINT, `/readyz` reports that the service is stopping, and no new connections are
+accepted. Running requests and chat turns get `grace_seconds`. Then the remaining turns are interrupted and
+their callers get `turn.failed`, remaining requests are cut off, runs are handed back, and the process exits
+with 0. A second signal exits at once; nothing that was acknowledged is lost.
 """
 
 import asyncio
@@ -29,23 +28,23 @@ from ..settings import ServerSettings, Settings
 from ..telemetry.logs import configure_logging, describe_error
 from ..telemetry.spans import start_traces
 from .connections import TimedConnection
-from .listener import address_of, is_loopback, listen
+from .listener import NO_KEYS, address_of, is_loopback, listen
 
 _log = logging.getLogger("recollect.server")
-TO_TELL_INTERRUPTION = 5
-"""Seconds after the grace in which those whose turns were interrupted are told so."""
+INTERRUPTION_SECONDS = 5
+"""Seconds after the grace in which interrupted turns send their callers `turn.failed`."""
 
-_KEEP_ALIVE = 75  # seconds: longer than proxies keep a connection, so that it is they who close it
-_TO_ANSWER_SLOWNESS = 5.0  # seconds in which one whose body is late is told so, before the connection ends
-_BACKSTOP = 10  # connections for each request that may run: beyond that not even a refusal is worth it
+_KEEP_ALIVE = 75  # seconds: longer than those of common proxies, so that the proxy closes first
+_TIMEOUT_RESPONSE_SECONDS = 5.0  # to send a 408 for a slow body before the connection is closed
+_CONNECTIONS_PER_REQUEST = 10  # beyond that, uvicorn refuses connections itself
 
 
 class ServeError(RecollectError):
-    """The service cannot be started as it is configured."""
+    """The service cannot start with its configuration."""
 
 
 def serve(settings: Settings) -> int:
-    """Run the service until a signal ends it; returns the exit code of the process."""
+    """Run the service until a signal stops it; returns the exit code of the process."""
     configure_logging(settings.logging)
     stop_traces = start_traces(settings.telemetry)
     try:
@@ -62,9 +61,9 @@ async def _serve(settings: Settings) -> int:
     app = create_app(settings)
     _prepare_routes(app)
     service: Service = app.state.service
-    server = _StoppableServer(_configured(app, settings.server), service)
+    server = _GracefulServer(_uvicorn_config(app, settings.server), service)
     try:
-        await _refuse_to_be_open(service)
+        await _check_keys(service)
         listener = listen(settings.server.host, settings.server.port)
     except BaseException:
         await service.aclose()
@@ -74,31 +73,31 @@ async def _serve(settings: Settings) -> int:
     return 0 if server.started else 1
 
 
-class _StoppableServer(Server):
-    """uvicorn's server, which says when it listens, says first that it stops, and ends at a second signal."""
+class _GracefulServer(Server):
+    """uvicorn's server with our startup message and shutdown sequence."""
 
     def __init__(self, config: Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say where."""
+        """Start listening, and print the address."""
         await super().startup(sockets)
-        settle_heap()
+        freeze_heap()
         self._service.metrics.reset_lag()
         if self.started and sockets:
             print(f"Recollect listens on {address_of(sockets[0])}", flush=True)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's own name
-        """Stop; if that has been asked for before, at once."""
+        """Stop gracefully; at a second signal, exit at once."""
         if self._service.is_stopping:
             os._exit(128 + sig)
         self._service.begin_to_stop()
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for what is running; where the grace does not suffice, turns are interrupted first."""
-        self._service.begin_to_stop()  # also where it was no signal
+        """Wait for running requests. Turns that exceed the grace are interrupted first."""
+        self._service.begin_to_stop()  # also if no signal was the cause
         interrupting = asyncio.create_task(self._service.interrupt_turns())
         try:
             await super().shutdown(sockets)
@@ -107,14 +106,14 @@ class _StoppableServer(Server):
             await asyncio.wait([interrupting])
 
 
-def settle_heap() -> None:
-    """Take all that is loaded by now out of garbage collection, which would take 0.2 s to go through it."""
+def freeze_heap() -> None:
+    """Exclude all objects loaded so far from garbage collection, which would take 0.2 s to scan them."""
     gc.collect()
     gc.freeze()
 
 
-def _configured(app: FastAPI, settings: ServerSettings) -> Config:
-    connection = type("Connection", (TimedConnection,), {"receive_seconds": _arrival_seconds(settings)})
+def _uvicorn_config(app: FastAPI, settings: ServerSettings) -> Config:
+    connection = type("Connection", (TimedConnection,), {"receive_seconds": _receive_seconds(settings)})
     return Config(
         app,
         http=connection,
@@ -123,23 +122,23 @@ def _configured(app: FastAPI, settings: ServerSettings) -> Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nothing here depends on where a request came from
-        limit_concurrency=_BACKSTOP * settings.max_concurrency,  # the gate counts requests, and says more
+        proxy_headers=False,  # no decision depends on the client address
+        limit_concurrency=_CONNECTIONS_PER_REQUEST * settings.max_concurrency,  # the gate applies the limit
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=math.ceil(settings.grace_seconds) + TO_TELL_INTERRUPTION,
+        timeout_graceful_shutdown=math.ceil(settings.grace_seconds) + INTERRUPTION_SECONDS,
     )
 
 
 def _prepare_routes(app: FastAPI) -> None:
-    """FastAPI makes its routes ready when they are first asked, which would hold up whoever comes first."""
+    """Prepare the routes now. FastAPI would do it at the first request, and delay that."""
     for route in app.router.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
-    app.openapi()  # takes some tenths of a second, and is kept
+    app.openapi()  # takes some tenths of a second, and is cached
 
 
-def _arrival_seconds(settings: ServerSettings) -> float:
-    """A body that is late is answered with 408 by the gate; the connection ends a little later."""
-    return settings.receive_seconds + _TO_ANSWER_SLOWNESS
+def _receive_seconds(settings: ServerSettings) -> float:
+    """The gate answers a slow body with 408. The connection is closed a little later."""
+    return settings.receive_seconds + _TIMEOUT_RESPONSE_SECONDS
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -150,25 +149,25 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-# --- the address ---
+# --- access without keys ---
 
 
-async def _refuse_to_be_open(service: Service) -> None:
-    """Without keys anybody who reaches the service may do anything, so only this machine may reach it."""
+async def _check_keys(service: Service) -> None:
+    """Refuse to listen beyond loopback without keys: anybody who reaches the service could do anything."""
     if await service.keys.any():
         return
     host = service.settings.server.host
     if not is_loopback(host):
         raise ServeError(
-            f"there are no keys, so the service cannot listen on {host}: make one with"
+            f"no API keys configured, so the service cannot listen on {host}: create one with"
             " `recollect keys create --tenant NAME --scope admin`, or listen on 127.0.0.1"
         )
-    _log.warning("there are no keys: the service is open to everybody on this machine")
-    print("No keys: open to everybody on this machine. `recollect keys create` closes it.", flush=True)
+    _log.warning("no API keys configured, every local process can read and write")
+    print(NO_KEYS, flush=True)
 
 
 def _log_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio would log shows the error of a task with its words."""
+    """Log an unhandled error without its message, which asyncio's own handler would include."""
     error = context.get("exception")
-    told = {} if error is None else {"error": describe_error(error)}
-    _log.error("something in the background failed", extra=told)
+    fields = {} if error is None else {"error": describe_error(error)}
+    _log.error("background task failed unexpectedly", extra=fields)

@@ -1,4 +1,4 @@
-"""Summaries that are kept for a conversation, and how they come into an agent's instructions."""
+"""Stored summaries of conversations, and their injection into the instructions of an agent."""
 
 from .injection import build_injected_instructions, inject_memory
 from .store import ConversationSummaryStore

@@ -1,8 +1,7 @@
-"""What is remembered, in an agent's instructions: as data, within a budget, and never as instructions.
+"""Inject memories into the instructions of an agent: as data within a token budget, never as instructions.
 
-The remembered texts stem from users, tools and models, so they may say anything. Each of their lines is
-quoted, and what looks like the end of the block or like a token that models know is made harmless, so that
-no text can leave the quotation.
+The texts come from users, tools and models, so they may contain anything. Every line is quoted, and the
+markers of the block and special tokens of models are escaped. No text can leave the quotation.
 """
 
 import re
@@ -28,17 +27,17 @@ _SUMMARY = "Summary of the conversation so far:"
 _MEMORIES = "Memories, the most relevant first:"
 _SHORTENED = " … [shortened]"
 _LONGEST_TOKEN = 16  # characters, more than most tokens have
-# The markers of this block, however they are spelled, and tokens such as <|im_start|>.
+# The markers of this block in any spelling, and special tokens such as <|im_start|>.
 _IMITATION = re.compile(r"<(?=\s*[/\\]?\s*remembered|\|)", re.IGNORECASE)
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of characters
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and lone surrogates
 
 
 @dataclass(frozen=True)
 class MemoryBlock:
-    """A rendered block, and how many of the given memories it shows."""
+    """A rendered block, and the number of memories in it."""
 
     text: str
-    """Empty where nothing fits."""
+    """Empty if nothing fits."""
     memory_count: int
 
 
@@ -67,11 +66,11 @@ def inject_memory(
     token_budget: int = DEFAULT_TOKEN_BUDGET,
     tokenizer: Tokenizer | None = None,
 ) -> str:
-    """The instructions, and after them what is remembered, in a block of at most `token_budget` tokens.
+    """The instructions, followed by a block of memories of at most `token_budget` tokens.
 
-    The summary comes first, then the memories, which are given with the most relevant first. An entry that
-    does not fit is left out whole. Only one that is longer than all of the budget is shortened, and says so.
-    Where nothing fits, the instructions come back as they are.
+    The summary comes first, then the memories; pass the most relevant first. An entry that does not fit is
+    left out whole. Only an entry that is longer than the whole budget is shortened, and marked as shortened.
+    If nothing fits, the instructions are returned unchanged.
     """
     given = "" if instructions is None else instructions
     if not isinstance(given, str):
@@ -90,7 +89,7 @@ async def build_injected_instructions(
     token_budget: int = DEFAULT_TOKEN_BUDGET,
     tokenizer: Tokenizer | None = None,
 ) -> str:
-    """As `inject_memory`, with the newest summary of a conversation that has not expired."""
+    """Like `inject_memory`, with the newest summary of a conversation that has not expired."""
     summary = await store.newest(conversation_id, agent=agent)
     return inject_memory(
         instructions, summary=summary, memories=memories, token_budget=token_budget, tokenizer=tokenizer
@@ -98,7 +97,7 @@ async def build_injected_instructions(
 
 
 class _Block:
-    """The block as far as it has come: entries that are quoted, the summary and the memories apart."""
+    """Collects the quoted entries of the block within its budget."""
 
     def __init__(self, budget: int, count: Tokenizer) -> None:
         self.entries: list[tuple[bool, str]] = []
@@ -107,8 +106,8 @@ class _Block:
         self._count = count
 
     def add(self, is_summary: bool, text: str) -> None:
-        """Add an entry if there is room for it; one for which there never is, as far as there is room."""
-        quoted = _quoted(text[: self._most + 1], is_summary)
+        """Add an entry if it fits. An entry that is longer than the whole budget is shortened to fit."""
+        quoted = _quote(text[: self._most + 1], is_summary)
         if self._fits(self.entries, is_summary, quoted):
             self.entries.append((is_summary, quoted))
         elif not self._fits([], is_summary, quoted):
@@ -116,27 +115,27 @@ class _Block:
 
     def text(self) -> str:
         """The block with its markers."""
-        return _rendered(self.entries)
+        return _render(self.entries)
 
     def _add_shortened(self, is_summary: bool, text: str) -> None:
         low, high = 0, len(text)
         while low < high:
             middle = (low + high + 1) // 2
-            quoted = _quoted(text[:middle] + _SHORTENED, is_summary)
+            quoted = _quote(text[:middle] + _SHORTENED, is_summary)
             fits = self._fits(self.entries, is_summary, quoted)
             low, high = (middle, high) if fits else (low, middle - 1)
         if text[:low].strip():
-            self.entries.append((is_summary, _quoted(text[:low].rstrip() + _SHORTENED, is_summary)))
+            self.entries.append((is_summary, _quote(text[:low].rstrip() + _SHORTENED, is_summary)))
 
     def _fits(self, entries: list[tuple[bool, str]], is_summary: bool, quoted: str) -> bool:
-        # What is surely too long need not be counted to know it.
+        # A text over the maximum length cannot fit, so its tokens need not be counted.
         return (
             len(quoted) <= self._most
-            and self._count(_rendered([*entries, (is_summary, quoted)])) <= self._budget
+            and self._count(_render([*entries, (is_summary, quoted)])) <= self._budget
         )
 
 
-def _rendered(entries: list[tuple[bool, str]]) -> str:
+def _render(entries: list[tuple[bool, str]]) -> str:
     lines = [BEGIN, _NOTICE]
     for is_summary, title in ((True, _SUMMARY), (False, _MEMORIES)):
         quoted = [text for kind, text in entries if kind == is_summary]
@@ -144,15 +143,15 @@ def _rendered(entries: list[tuple[bool, str]]) -> str:
     return "\n".join([*lines, END])
 
 
-def _quoted(text: str, is_summary: bool) -> str:
-    """A text in which every line is quoted, whatever ends its lines, and no marker is left."""
+def _quote(text: str, is_summary: bool) -> str:
+    """The text with every line quoted, for all line endings, and with all markers escaped."""
     first, other = ("> ", "> ") if is_summary else ("> - ", ">   ")
     lines = [_IMITATION.sub("‹", _UNFIT.sub(" ", line)) for line in text.splitlines()]
     return "\n".join((other if number else first) + line for number, line in enumerate(lines))
 
 
 def _entries(summary: str | None, memories: Iterable[str]) -> list[tuple[bool, str]]:
-    """The summary and the memories that say anything."""
+    """The summary and the memories that are not empty, as pairs of `is_summary` and text."""
     if isinstance(memories, str | bytes):
         raise TypeError("memories must be a list of strings, not one string")
     given = [("summary", summary)] if summary is not None else []

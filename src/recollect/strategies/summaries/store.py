@@ -22,7 +22,7 @@ _DELETED_AT_ONCE = 500
 _LATEST = 2**62
 _STORED = ", ".join(COLUMNS)
 
-# Whoever adds takes the row of the conversation, so that no version is given twice.
+# An insert locks the row of the conversation, so that no version is assigned twice.
 _NEXT_VERSION = (
     f"INSERT INTO {HEADS} (conversation_id, version) VALUES (?1, 1)"
     f" ON CONFLICT (conversation_id) DO UPDATE SET version = {HEADS}.version + 1 RETURNING version"
@@ -46,10 +46,10 @@ _PURGE = (
 
 
 class ConversationSummaryStore(SQLStore):
-    """Keeps the summaries of conversations: the newest is what an agent is reminded of.
+    """Stores the summaries of conversations. The newest one is injected into an agent's instructions.
 
-    Give it a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL. As the `on_summary` of a
-    `StrategySession`, its method of that name keeps every summary that the session makes.
+    Give it a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL database. Its method `on_summary`
+    is a callback for a `StrategySession` that stores every summary of the session.
     """
 
     schema = SummarySchema()
@@ -66,9 +66,9 @@ class ConversationSummaryStore(SQLStore):
         ttl: float | None = None,
         expires_at: datetime | None = None,
     ) -> ConversationSummary:
-        """Keep a summary under the next version. It expires after `ttl` seconds, at a time, or never.
+        """Store a summary as the next version. It expires after `ttl` seconds, at `expires_at`, or never.
 
-        Where `token_length` is not given, it is estimated.
+        `token_length` is estimated if it is not given.
         """
         now = datetime.now(UTC)
         summary = ConversationSummary(
@@ -86,14 +86,14 @@ class ConversationSummaryStore(SQLStore):
         return await self._write(partial(_add, summary))
 
     async def on_summary(self, event: "StrategyEvent") -> None:
-        """Keep the summary that a `StrategySession` has made, for the conversation of the session's id."""
+        """Store the summary of a `StrategySession`. Its session id is the conversation id."""
         made = event.summary
         if made is not None:
             position = made.covers.position
             await self.add(event.session_id, made.text, model=made.model, covered_position=position)
 
     async def newest(self, conversation_id: str, *, agent: str | None = None) -> ConversationSummary | None:
-        """The newest summary that has not expired, of one agent if that is given; `None` if there is none."""
+        """The newest summary that has not expired, of one agent if given; `None` if there is none."""
         check_id("conversation_id", conversation_id)
         wanted = None if agent is None else text_to_column(check_id("agent", agent))
         now = time_to_column(datetime.now(UTC))
@@ -103,23 +103,23 @@ class ConversationSummaryStore(SQLStore):
     async def list_summaries(
         self, conversation_id: str, *, before: int | None = None, limit: int = 100
     ) -> list[ConversationSummary]:
-        """A page of all that is stored, also of what has expired, the newest first.
+        """A page of all stored summaries, newest first, including expired ones.
 
-        `before` is the version of the last on the page before.
+        `before` is the version of the last summary on the previous page.
         """
         check_id("conversation_id", conversation_id)
         latest = _LATEST if before is None else check_count("before", before)
         return await self._fetch(_LIST, (conversation_id, latest, check_limit(limit)), summaries_from)
 
     async def delete(self, conversation_id: str) -> int:
-        """Delete all summaries of a conversation, and return how many there were."""
+        """Delete all summaries of a conversation and return their number."""
         check_id("conversation_id", conversation_id)
         return await self._write(partial(_delete, conversation_id))
 
     async def purge_expired(self) -> int:
-        """Delete what has expired, and return how many there were."""
+        """Delete the expired summaries and return their number."""
         now, purged = time_to_column(datetime.now(UTC)), 0
-        # Some at a time, so that others can write in between.
+        # In batches, so that other writers get the write lock in between.
         while some := await self._write(partial(_purge, now)):
             purged += some
         return purged
@@ -146,7 +146,7 @@ def _purge(now: str) -> Script[int]:
     return len(rows)
 
 
-# --- what callers give ---
+# --- arguments ---
 
 
 def _checked_summary(text: object) -> str:

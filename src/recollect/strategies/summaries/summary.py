@@ -1,4 +1,4 @@
-"""A summary of a conversation, and the row that holds it."""
+"""A summary of a conversation, and its database row."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -10,19 +10,19 @@ from ...sql.scripts import Row
 
 @dataclass(frozen=True)
 class ConversationSummary:
-    """A summary of a conversation, as it is kept."""
+    """A stored summary of a conversation."""
 
     id: str
     conversation_id: str
     agent: str | None
     text: str = field(repr=False)
     model: str | None
-    """What made it."""
+    """The model or summarizer that made it."""
     token_length: int
     covered_position: int | None
-    """Of the last item that it tells of, in a session with positions."""
+    """The position of the last item it covers, in a session with positions."""
     version: int
-    """Counts the summaries of the conversation, from 1."""
+    """The number of the summary within the conversation, from 1."""
     created_at: datetime
     expires_at: datetime | None
 
@@ -33,7 +33,7 @@ _TIMES = ("created_at", "expires_at")
 
 
 def to_row(summary: ConversationSummary) -> list[Any]:
-    """The columns, in their order."""
+    """The values of the columns, in the order of `COLUMNS`."""
     values = vars(summary)
     texts = {name: values[name] and text_to_column(values[name]) for name in _TEXTS}
     times = {name: values[name] and time_to_column(values[name]) for name in _TIMES}
@@ -41,7 +41,7 @@ def to_row(summary: ConversationSummary) -> list[Any]:
 
 
 def summaries_from(rows: list[Row]) -> list[ConversationSummary]:
-    """The summaries that rows hold."""
+    """Parse rows to summaries."""
     return [_from_row(dict(zip(COLUMNS, row, strict=True))) for row in rows]
 
 

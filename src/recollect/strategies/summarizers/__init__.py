@@ -1,4 +1,4 @@
-"""Summarizers for working memory: of OpenAI-compatible and Anthropic models, and one that needs no model.
+"""Summarizers: with OpenAI-compatible and Anthropic models, and one that needs no model.
 
 A summarizer is any async callable that takes a `SummaryRequest` and returns a text or a `Summary`.
 """

@@ -1,4 +1,4 @@
-"""Summaries without a model: the sentences and tool results that tell most, as they were said."""
+"""Summaries without a model: the most informative sentences and tool results, quoted verbatim."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ _STOP_WORDS = frozenset(
     who why will with would yes you your
     """.split()  # noqa: SIM905
 )
-# What a user says of themselves, what was decided, what must be kept to.
+# Phrases of statements about the user, decisions and obligations.
 _CUE = re.compile(
     r"\b(?:my name|i am|i'm|i live|i work|i was|i have|i've|i need|i want|i like|i love|i prefer|i hate|"
     r"my \w+ (?:is|are|was)|remember|important|decid\w+|agreed|must|never|always|deadline|budget|allergic|"
@@ -44,30 +44,30 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 
-# What these are worth was measured: by how many words of the answers a summary of a long conversation keeps.
-_OF_THE_USER, _OF_A_TOOL, _KEPT_BEFORE = 0.2, 0.15, 0.2
+# Weights, tuned on how many words of the expected answers a summary of a long conversation contains.
+_FROM_USER, _FROM_TOOL, _IN_PREVIOUS = 0.2, 0.15, 0.2
 _HAS_CUE, _HAS_NUMBER, _HAS_NAME, _IS_QUESTION = 0.3, 0.35, 0.5, -0.25
 _NEWEST = 0.1
-_ENOUGH_TERMS = 8  # fewer say less
+_ENOUGH_TERMS = 8  # a fact with fewer terms scores less
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A line that a summary may have."""
+    """A line that may become part of a summary."""
 
     speaker: str
     text: str
-    is_kept: bool = False
-    """Whether the summary so far has it."""
+    is_known: bool = False
+    """Whether the previous summary contains it."""
 
     @property
     def line(self) -> str:
-        """The line as it stands in a summary."""
+        """The line of the summary."""
         return f"- {self.speaker}: {self.text}" if self.speaker else f"- {self.text}"
 
 
 def choose(facts: Sequence[Fact], max_tokens: int) -> list[Fact]:
-    """The facts that tell most within so many tokens, in their order; one at least, though it may not fit."""
+    """Choose the best facts within `max_tokens` tokens, in their order. At least one is chosen."""
     terms = [terms_of(fact.text) for fact in facts]
     costs = [estimate_text_tokens(fact.line + "\n") for fact in facts]
     scores = _scores(facts, terms)
@@ -88,7 +88,7 @@ def _is_courtesy(fact: Fact) -> bool:
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """What a text is about: its words without the commonest, and of Chinese every two characters."""
+    """The terms of a text: its words without stop words, and pairs of Chinese characters."""
     words = {word.lower() for word in _WORD.findall(_CHINESE.sub(" ", text))} - _STOP_WORDS
     for run in _CHINESE.findall(text):
         words.update(run[start : start + 2] for start in range(max(1, len(run) - 1)))
@@ -105,10 +105,10 @@ def _scores(facts: Sequence[Fact], terms: Sequence[frozenset[str]]) -> list[floa
 
 
 def _score(fact: Fact, weights: list[float]) -> float:
-    """How much a fact tells: by how rare the words are that it has, and by what is in it."""
-    score = fsum(weights) / max(1, len(weights))  # exact, and so the same in whatever order they come
-    score += {"User": _OF_THE_USER, "Assistant": 0.0, "": 0.0}.get(fact.speaker, _OF_A_TOOL)
-    score += _KEPT_BEFORE if fact.is_kept else 0.0
+    """Score a fact by how rare its terms are and by what it contains."""
+    score = fsum(weights) / max(1, len(weights))  # fsum: the result does not depend on the order
+    score += {"User": _FROM_USER, "Assistant": 0.0, "": 0.0}.get(fact.speaker, _FROM_TOOL)
+    score += _IN_PREVIOUS if fact.is_known else 0.0
     score += _HAS_CUE if _CUE.search(fact.text) else 0.0
     score += _HAS_NUMBER if _NUMBER.search(fact.text) else 0.0
     score += _HAS_NAME if _NAME.search(fact.text) else 0.0
@@ -119,7 +119,7 @@ def _score(fact: Fact, weights: list[float]) -> float:
 def _mark_down(
     scores: list[float], terms: Sequence[frozenset[str]], chosen: int, candidates: Sequence[int]
 ) -> None:
-    """Take from the others what they share with a fact that was chosen; nothing is left of itself."""
+    """Lower the scores of facts that share terms with the chosen one. Its own score becomes 0."""
     for index in candidates:
         shared = len(terms[index] & terms[chosen])
         if shared:
@@ -132,32 +132,32 @@ _LONGEST_ARGUMENTS = 20  # tokens
 
 
 class ExtractiveSummarizer:
-    """Picks what tells most, needs no model and no network, and says the same of the same.
+    """Picks the most informative facts. It needs no model and no network, and is deterministic.
 
-    It quotes sentences of the user and the assistant, and names tools with what they returned. What the
-    summary so far has is ranked again beside what is new, so that it does not grow.
+    It quotes sentences of the user and the assistant, and names tools with their results. The facts of the
+    previous summary are ranked again together with the new ones, so that the summary does not grow.
     """
 
     model = "extractive"
 
     async def __call__(self, request: SummaryRequest) -> Summary:
-        """The summary, within the limit of the request."""
-        # In a thread: a long history is looked through for seconds, and nobody else should wait.
+        """Summarize within the limit of the request."""
+        # In a thread: a long history takes seconds, which would block the event loop.
         return Summary(await asyncio.to_thread(extract, request), self.model)
 
 
 def extract(request: SummaryRequest) -> str:
-    """What tells most of the summary so far and of the turns that are new."""
+    """The best facts of the previous summary and of the new turns."""
     facts = [*_known_facts(request.previous or ""), *_new_facts(request.items)]
     facts = list({fact.line: fact for fact in facts}.values())
     if not facts:
-        raise SummaryFailedError("there are no words to summarize")
+        raise SummaryFailedError("there is no text to summarize")
     lines = [fact.line for fact in choose(facts, request.max_tokens)]
     return cut_to_fit("\n".join(lines), request.max_tokens)
 
 
 def _known_facts(previous: str) -> Iterator[Fact]:
-    """The lines of a summary made here, or the sentences of one that another has made."""
+    """The facts of a previous summary: its lines if it was made here, otherwise its sentences."""
     for line in to_valid_unicode(previous).splitlines():
         if line.startswith("- "):
             speaker, colon, text = line[2:].partition(": ")
@@ -180,14 +180,15 @@ def _new_facts(items: Sequence[Item]) -> Iterator[Fact]:
 
 
 def _tool_fact(name: str, item: Item, outputs: list[Item]) -> Fact:
-    """What a tool was asked, and what it said."""
+    """The arguments and the result of a tool."""
     if is_output(item):
         return Fact(f"Tool {name}", _line(words_of(item), _LONGEST))
-    asked = _line(words_of(item), _LONGEST_ARGUMENTS)
-    said = _line(" ".join(map(words_of, outputs)), _LONGEST) or ("no output yet" if is_call(item) else "done")
-    return Fact(f"Tool {name}", f"{asked} → {said}" if asked else said)
+    arguments = _line(words_of(item), _LONGEST_ARGUMENTS)
+    result = _line(" ".join(map(words_of, outputs)), _LONGEST)
+    result = result or ("no output yet" if is_call(item) else "done")
+    return Fact(f"Tool {name}", f"{arguments} → {result}" if arguments else result)
 
 
 def _line(text: str, max_tokens: int) -> str:
-    """A text on one line, and not too long."""
+    """The text on one line, shortened to `max_tokens`."""
     return clip(" ".join(text.split()), max_tokens)

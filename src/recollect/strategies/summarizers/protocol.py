@@ -1,4 +1,4 @@
-"""What a summarizer is asked, what it answers, and how it fails."""
+"""The interface of a summarizer: its request and its result."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from ...items import Item, ModelUsage
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """Turns to be summarized, together with the summary of what came before them."""
+    """Turns to summarize, together with the summary of the turns before them."""
 
     items: list[Item]
     """Whole turns, oldest first."""
     previous: str | None
-    """The summary so far, to be extended by these turns."""
+    """The previous summary, which the new one replaces."""
     max_tokens: int
-    """How long the summary may be, as `estimate_tokens` counts."""
+    """The length limit of the summary, as `estimate_tokens` counts."""
     session_id: str
 
     def __post_init__(self) -> None:
@@ -26,7 +26,7 @@ class SummaryRequest:
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary, and who made it at what cost."""
+    """A summary, with the model that made it and the tokens it used."""
 
     text: str
     model: str | None = None
@@ -34,8 +34,8 @@ class Summary:
 
 
 class Summarizer(Protocol):
-    """Any async callable that makes a summary: a function will do."""
+    """Any async callable that makes a summary, such as a function."""
 
     def __call__(self, request: SummaryRequest, /) -> Awaitable[str | Summary]:
-        """The summary of what the request holds; a plain text will do."""
+        """Summarize the turns of the request. Return a `Summary` or a string."""
         ...

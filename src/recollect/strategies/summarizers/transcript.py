@@ -1,4 +1,7 @@
-"""What was said, as text: each item by who said it, with images and files named and not sent."""
+"""The transcript of items as text: each with its speaker. Images and files are named, not included.
+
+A transcript that is too long for one request is split into parts. No text is left out.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ from ...items import (
 from ...models.text import to_valid_unicode
 from .sentences import MOST_CHARACTERS_PER_TOKEN, end_of_word, prefix_within
 
-# Parts of a message that are not text, by what they are called.
+# The names of message parts that are not text.
 _NAMED_PARTS = {
     "input_image": "image",
     "image": "image",
@@ -36,19 +39,19 @@ _NAMED_PARTS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A stretch of a transcript: who speaks, and what is said."""
+    """One entry of a transcript: the speaker and the text."""
 
     speaker: str
     text: str
 
     def render(self) -> str:
-        """The entry as it is read; its text is set in, so that no line of it can pass for a speaker."""
+        """The entry as text. The text is indented, so that no line of it can look like a speaker."""
         lines = "\n  ".join(self.text.splitlines())
         return f"[{self.speaker}]\n  {lines}\n"
 
 
 def turn_entries(items: Sequence[Item]) -> list[list[Entry]]:
-    """The entries of each turn, in their order; what has no words is left out."""
+    """The entries of each turn. Items without text are left out."""
     names = tool_names(items)
     entries = [_entry(item, names.get(index, "")) for index, item in enumerate(items)]
     edges = [0, *turn_starts(items), len(items)]
@@ -57,7 +60,7 @@ def turn_entries(items: Sequence[Item]) -> list[list[Entry]]:
 
 
 def tool_names(items: Sequence[Item]) -> dict[int, str]:
-    """The name of the tool for each call and each output, by position."""
+    """The name of the tool of each call and output, by index."""
     names = {index: _tool_name(item) for index, item in enumerate(items) if _is_tool(item)}
     for call, outputs in pair_calls(items).outputs_of.items():
         names.update(dict.fromkeys(outputs, names[call]))
@@ -65,7 +68,7 @@ def tool_names(items: Sequence[Item]) -> dict[int, str]:
 
 
 def words_of(item: Item) -> str:
-    """The words of an item, with a name in place of each image or file."""
+    """The text of an item, with a name in place of each image or file."""
     content = item.get("output") if is_output(item) else item.get("content")
     if isinstance(content, list) and not is_reasoning(item):
         text = "\n".join(filter(None, map(_words_of_part, content)))
@@ -113,11 +116,11 @@ def render(entries: Sequence[Entry]) -> str:
 
 Part = list[Entry]
 
-_SMALLEST = 200  # characters: what is too long although it is shorter, is so for another reason
+_SMALLEST = 200  # characters: if a model rejects even this as too long, the reason is another
 
 
 def split_parts(items: Sequence[Item], max_tokens: int, before: Sequence[Entry] = ()) -> list[Part]:
-    """The transcript in parts of at most so many tokens, cut between turns wherever that is possible."""
+    """Split the transcript into parts of at most `max_tokens` tokens, between turns if possible."""
     parts: list[Part] = []
     left = 0
     for block in _blocks([[entry] for entry in before] + turn_entries(items), max_tokens):
@@ -131,7 +134,7 @@ def split_parts(items: Sequence[Item], max_tokens: int, before: Sequence[Entry] 
 
 
 def halve(part: Part) -> list[Part]:
-    """Two parts out of one; the same one where it cannot be made smaller."""
+    """Split a part in two; return it alone if it cannot be split further."""
     if len(part) > 1:
         middle = len(part) // 2
         return [part[:middle], part[middle:]]
@@ -143,7 +146,7 @@ def halve(part: Part) -> list[Part]:
 
 
 def _blocks(turns: list[Part], max_tokens: int) -> Iterator[Part]:
-    """What is kept together: turns, or the entries of one that is too long, or pieces of such an entry."""
+    """The smallest units to distribute: turns, or entries of a long turn, or pieces of a long entry."""
     for turn in turns:
         if _tokens(turn) <= max_tokens:
             yield turn
@@ -153,10 +156,10 @@ def _blocks(turns: list[Part], max_tokens: int) -> Iterator[Part]:
 
 
 def _slices(entry: Entry, max_tokens: int) -> Iterator[Entry]:
-    """An entry in pieces that fit; their texts in a row are its text."""
+    """Split an entry into pieces that fit. Their texts together are its text."""
     while len(entry.text) > 1 and _is_over(entry, max_tokens):
         size = max(1, prefix_within(entry.text, max_tokens))
-        # Beside its text a piece has its speaker, and a margin for every line.
+        # A piece also has its speaker, and an indentation in every line.
         while _tokens([Entry(entry.speaker, entry.text[:size])]) > max_tokens and size > 1:
             size = size * 4 // 5
         piece, entry = _cut(entry, size)
@@ -165,7 +168,7 @@ def _slices(entry: Entry, max_tokens: int) -> Iterator[Entry]:
 
 
 def _is_over(entry: Entry, max_tokens: int) -> bool:
-    # A token has at most so many characters: what is surely too long need not be counted, again and again.
+    # A token has at most this many characters, so a very long text need not be counted repeatedly.
     return len(entry.text) > max_tokens * MOST_CHARACTERS_PER_TOKEN or _tokens([entry]) > max_tokens
 
 

@@ -3,7 +3,7 @@
 from recollect.server.cursors import make_cursor, read_cursor
 from recollect.server.idempotency import check_key
 from recollect.server.problems import Problem
-from recollect.server.routes.shared import check_match, tag_of
+from recollect.server.routes.shared import check_if_match, etag_header
 
 from ..supply import Supply
 
@@ -19,7 +19,7 @@ def check_headers(data: bytes) -> None:
         elif kind == 1:
             assert check_key(text) == text
         elif kind == 2:
-            check_match(text, 7)
+            check_if_match(text, 7)
             assert text.strip() == "*" or '"7"' in text, "another tag is taken for this one"
         else:
             _check_place(text, len(data))
@@ -42,4 +42,4 @@ def _check_cursor(text: str) -> None:
 
 def _check_place(text: str, number: int) -> None:
     assert list(read_cursor("runs", make_cursor("runs", text, number), str, int)) == [text, number]
-    check_match(tag_of(number)["ETag"], number)
+    check_if_match(etag_header(number)["ETag"], number)

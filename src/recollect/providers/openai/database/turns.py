@@ -39,7 +39,7 @@ _CHANGED = (
     *("agent", "status", "error_code", "model", "finished_at"),
     *("requests", "input_tokens", "output_tokens", "details"),
 )
-# Only a running turn changes: the first end that is recorded stands.
+# Only a running turn changes: the first recorded end is final.
 _CHANGE = (
     f"UPDATE {CHAT_TURNS.name} SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGED, 2))}"
     " WHERE turn_id = ?1 AND status = 'running' RETURNING 1"
