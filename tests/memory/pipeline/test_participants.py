@@ -1,4 +1,4 @@
-"""Only the user of a conversation tells facts about the user: not a tool, and nobody under another name."""
+"""Only messages of the user are evidence of facts about the user: no tools, no other participants."""
 
 from typing import Any
 
