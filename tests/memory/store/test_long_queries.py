@@ -90,15 +90,15 @@ async def test_a_page_reads_only_so_many_messages_and_says_where_to_go_on(place:
         for name, count in (("first", 1), ("long", 5), ("short", 1), ("last", 2)):
             said = [{"role": "user", "content": "A needle."}] * count
             await store.record_conversation("desk", "ann", said, conversation_id=name)
-        pages, edge = [], None
+        found_pages, edge = [], None
         while True:
             wanted = pages.Wanted("tenant", "default", edge, words="needle", read_through=3)
             names, last = await found(store._database, wanted)
-            pages.append(names)
+            found_pages.append(names)
             if last is None:
                 break
             edge = pages.read_position(last)
-        assert pages == [["last", "short"], ["long"], ["first"]]
+        assert found_pages == [["last", "short"], ["long"], ["first"]]
 
 
 @in_event_loop
