@@ -150,7 +150,7 @@ async def test_the_same_words_of_another_speaker_are_another_message(file_place:
     said = {"role": "user", "content": "I sail.", "message_id": "m"}
     async with file_place.open() as store:
         await store.record_conversation("agent", "user", [said], conversation_id="c")
-        with pytest.raises(Exception, match="another conversation with this conversation_id"):
+        with pytest.raises(Exception, match="another conversation has this conversation_id"):
             await store.record_conversation("agent", "user", [{**said, "name": "Bo"}], conversation_id="c")
-        with pytest.raises(Exception, match="other messages with these message_ids"):
+        with pytest.raises(Exception, match="other messages have these message_ids"):
             await store.append_messages("c", [{**said, "name": "Bo"}])

@@ -16,7 +16,7 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from ...integrations.openai_agents.run_texts import user_text
 from ...memory.entry import Entry
 from ...memory.hits import MemoryHit, Recalled, TurnHit
-from ...memory.times import tell_day
+from ...memory.times import format_date
 
 _MOST_ENTRIES = 5
 _MOST_TURNS = 3
@@ -46,7 +46,7 @@ class _Language:
 
     def day(self, time: datetime) -> str:
         """A day in this language."""
-        return f"{time.year}年{time.month}月{time.day}日" if self.is_chinese else tell_day(time)
+        return f"{time.year}年{time.month}月{time.day}日" if self.is_chinese else format_date(time)
 
     def date(self, iso: str) -> str:
         """A day, a month or a year in this language."""

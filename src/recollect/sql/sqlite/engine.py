@@ -24,8 +24,7 @@ from .connection import (
     wait_for_lock,
 )
 from .fetcher import LONG_READS, Fetcher, run_on_waiting_thread
-from .migrations import check_tables, is_migrated, migrate
-from .read_only import create_stand_ins, is_outdated, tables_of
+from .migrations import check_tables, create_stand_ins, is_migrated, is_outdated, migrate, tables_of
 from .readers import Readers
 from .writer import Writer
 
