@@ -1,4 +1,4 @@
-"""What a search has found, and why."""
+"""The results of searches, with their scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,24 +10,24 @@ from .entry import Entry
 
 @dataclass(frozen=True)
 class ConversationsFound:
-    """A page of conversations, and where the next one goes on."""
+    """A page of conversations, and the position of the next page."""
 
     conversations: list[dict[str, Any]]
-    """What is told about each without its messages."""
+    """The outline of each conversation, without its messages."""
     position: str | None
-    """What the next page comes `before`; `None` if there is none. It may be there on a page that is empty."""
+    """The `before` of the next page; `None` if there is none. An empty page may have one, too."""
 
 
 @dataclass(frozen=True)
 class MemoryHit:
-    """An entry that was found."""
+    """An entry that a search found."""
 
     entry: Entry
     score: float
     parts: Mapping[str, float]
     """The parts of the score: `text`, `vector`, `date`, …"""
     agent_id: str = ""
-    """The agent that knows it."""
+    """The agent of the memory."""
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as a JSON object."""

@@ -307,7 +307,7 @@ async def test_an_error_in_the_middle_says_how_many_were_stored(
     with pytest.raises(PartialBatchError, match="first 40 of 50 items were stored") as caught:
         await session.add_items(numbered(50))
     assert (caught.value.stored, caught.value.in_doubt, caught.value.total) == (40, in_doubt, 50)
-    assert ("not known" in str(caught.value)) == bool(in_doubt)
+    assert ("it is unknown" in str(caught.value)) == bool(in_doubt)
     assert type(caught.value.__cause__) is error
     assert isinstance(caught.value, StorageError)
     assert stored(server, session) == [str(n) for n in range(arrived)]

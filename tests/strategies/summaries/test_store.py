@@ -221,7 +221,7 @@ async def test_bad_input_is_a_clear_error_that_quotes_nothing() -> None:
         (ValueError, "token_length must be from 0", ("c", "secret"), {"token_length": -1}),
         (TypeError, "token_length must be a whole", ("c", "secret"), {"token_length": 1.5}),
         (TypeError, "covered_position must be a whole", ("c", "secret"), {"covered_position": True}),
-        (ValueError, "covered_position must be 0", ("c", "secret"), {"covered_position": 10**30}),
+        (ValueError, "covered_position must be from 0", ("c", "secret"), {"covered_position": 10**30}),
         (ValueError, "ttl must be more", ("c", "secret"), {"ttl": 0}),
         (ValueError, "ttl must be more", ("c", "secret"), {"ttl": float("nan")}),
         (ValueError, "ttl must end", ("c", "secret"), {"ttl": 1e18}),

@@ -93,7 +93,7 @@ class NewEntry:
     supersedes: tuple[str, ...] = ()
     said_at: datetime | None = None
     superseded_by: str | None = None
-    """A known entry that was said later: then this one held before it."""
+    """A known entry that was said later. This one was valid before it."""
     content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     learned_by: str | None = None

@@ -99,7 +99,7 @@ def find_to_record(row: MemoryRow, find: str) -> Script[str]:
         return found
     if (yield Statement(_TAKEN, (row.memory_id,))):
         raise ConflictError(NOT_THEIRS)
-    # Another transaction made the memory and erased it at once: run this one again.
+    # Another transaction created and erased the memory meanwhile: run this one again.
     raise TransientError("the memory was erased while it was created")
 
 

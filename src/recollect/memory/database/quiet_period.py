@@ -48,8 +48,8 @@ class QuietQueries:
         name, now = CONVERSATIONS.name, dialect.now
         due, impossible = _times(now)
         self.due = tuple(_due(when, "tenant = ?1") for when in (due, impossible))
-        anybody = "CAST(?1 AS VARCHAR) IS NULL"
-        self.due_anywhere = tuple(_due(when, anybody) for when in (due, impossible))
+        any_tenant = "CAST(?1 AS VARCHAR) IS NULL"
+        self.due_anywhere = tuple(_due(when, any_tenant) for when in (due, impossible))
         waiting = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
         self.lock = f"{waiting}{dialect.lock}"
         self.lock_if_due = f"{waiting} AND {due_at(now)}{dialect.lock}"

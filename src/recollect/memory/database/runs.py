@@ -165,7 +165,7 @@ class QueueQueries:
         self.extend = f"UPDATE {queue} SET available_at = {now} + ?3 {leased} RETURNING 1"
         self.release = f"UPDATE {queue} SET available_at = {now} + ?3, lease = NULL {leased} RETURNING 1"
         # The transaction must have locked the row before: otherwise a run could be added meanwhile.
-        self.forget_if_done = (
+        self.dequeue_if_done = (
             f"DELETE FROM {queue} WHERE memory_id = ?1 AND NOT EXISTS"
             f" (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1) RETURNING 1"
         )
@@ -246,7 +246,7 @@ def reopen(queries: QueueQueries, tenant: str, run_id: str, memory_id: str) -> S
     """Reopen a failed run at its failed stage; `False` if there is none. The queue row must be locked."""
     is_open = bool((yield Statement(_REOPEN, (run_id, tenant))))
     if not is_open:
-        yield Statement(queries.forget_if_done, (memory_id,))
+        yield Statement(queries.dequeue_if_done, (memory_id,))
     return is_open
 
 
@@ -309,18 +309,18 @@ def extend(queries: QueueQueries, task: Task, seconds: float, alone: bool = Fals
         raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 
 
-def store_stage(task: Task, kept: StageRecord) -> Script[bool]:
+def store_stage(task: Task, stage: StageRecord) -> Script[bool]:
     """Store a finished stage; `False` if it is stored already, and its changes with it."""
     values = (
         task.run.run_id,
         task.run.tenant,
-        kept.stage,
-        kept.model,
-        kept.finished_at,
-        json_to_column(kept.result),
-        text_to_column(kept.raw_response),
-        kept.prompt_tokens,
-        kept.completion_tokens,
+        stage.stage,
+        stage.model,
+        stage.finished_at,
+        json_to_column(stage.result),
+        text_to_column(stage.raw_response),
+        stage.prompt_tokens,
+        stage.completion_tokens,
     )
     return bool((yield Statement(_ADD_STAGE, values)))
 
@@ -349,7 +349,7 @@ def finish(
     `left_out` says which part of the messages the run did not read, if any.
     """
     yield Statement(_CLOSE, (task.run.run_id, now, model, left_out))
-    if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):
+    if not (yield Statement(queries.dequeue_if_done, (task.run.memory_id,))):
         yield from release(queries, task, 0)
     # Lock order: queue row first, then memory, then conversation. A releasing worker may wait for the memory
     # row. An appender holds the memory while it waits for the conversation, so the conversation comes last.
@@ -372,11 +372,11 @@ def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Scrip
     tokens = (failure.prompt_tokens, failure.completion_tokens)
     yield Statement(_ADD_FAILURE, (run.run_id, run.tenant, failure.stage, now, error, raw, *tokens))
     if is_final:
-        yield Statement(queries.forget_if_done, (run.memory_id,))
+        yield Statement(queries.dequeue_if_done, (run.memory_id,))
 
 
 def give_back(queries: QueueQueries, task: Task, seconds: float = 0) -> Script[None]:
-    """Let another take the run, at once or in so many seconds."""
+    """Give a run back: another worker may claim it, at once or in so many seconds."""
     yield from release(queries, task, seconds)
     yield Statement(_GIVE_BACK, (task.run.run_id,))
 

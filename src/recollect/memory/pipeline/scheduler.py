@@ -59,7 +59,7 @@ def _lock_and_create(database: MemoryDatabase, owner: Due, now: str, hold: str) 
     rows = yield Statement(hold, (owner.conversation_id, owner.tenant))
     if rows and rows[0][0] is not None:
         yield from create_runs(database, owner, rows[0][0], now)
-    yield Statement(database.queue.forget_if_done, (owner.memory_id,))
+    yield Statement(database.queue.dequeue_if_done, (owner.memory_id,))
     return bool(rows)
 
 

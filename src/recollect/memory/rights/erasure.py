@@ -199,7 +199,7 @@ def erase_conversation(
     yield Statement(_DELETE_CONVERSATION, (conversation_id, tenant))
     data = yield from find_conversation_data(database.dialect, tables, tenant, row)
     counts |= yield from _erase_session_data(database, tables, data)
-    yield Statement(database.queue.forget_if_done, (row.memory_id,))
+    yield Statement(database.queue.dequeue_if_done, (row.memory_id,))
     return ErasureResult(row.user_id, (row.memory_id,), {"conversations": 1, **counts})
 
 
@@ -219,7 +219,7 @@ def erase_message(
         counts[name] = yield from _delete(table, _SAW_IT, (request.conversation_id, index))
     counts["runs"] = len((yield Statement(_EMPTY_RUNS, (request.conversation_id,))))
     counts |= yield from _erase_copies(database, request, row, message)
-    yield Statement(database.queue.forget_if_done, (row.memory_id,))
+    yield Statement(database.queue.dequeue_if_done, (row.memory_id,))
     return ErasureResult(row.user_id, (row.memory_id,), counts)
 
 

@@ -2,7 +2,7 @@
 
 Erasing a user deletes rows in three ways. Rows of `MEMORY_TABLES` go with their memory, and rows of other
 schemas that refer to a conversation go with that: the foreign keys cascade. Rows of `LOG_TABLES` are deleted
-by the id in `conversation_id`. Sessions may stand in tables of any name: each pair is found by its foreign
+by the id in `conversation_id`. Sessions may be in tables of any name: each pair is found by its foreign
 key, and `Tables` says which tables belong to it. A test checks that each table of each schema is erased in
 one of these ways, or is listed as holding nothing personal.
 """
@@ -73,7 +73,7 @@ LOG_TABLES = (*EVENT_TABLES, *SUMMARY_TABLES)
 
 @dataclass(frozen=True)
 class SessionTables:
-    """A pair of tables with sessions and their items, and the tables of ours beside it."""
+    """A pair of tables with sessions and their items, and the tables of Recollect for them."""
 
     sessions: str
     messages: str
@@ -87,7 +87,7 @@ class SessionTables:
 
 @dataclass(frozen=True)
 class PersonalTables:
-    """The tables of a database that may hold data of users, beside those of long-term memory."""
+    """The tables outside of long-term memory that may hold data of users."""
 
     sessions: tuple[SessionTables, ...]
     has_events: bool
@@ -133,7 +133,7 @@ def _referring_to_conversations(related: Sequence[Row]) -> tuple[tuple[str, str]
 
 
 def _session_tables(sessions: str, messages: str, existing: set[str]) -> SessionTables | None:
-    """The tables of a pair; `None` if it is not one of ours, which have their metadata beside them."""
+    """The tables of a pair; `None` if it has no table of metadata, and so is not of Recollect."""
     try:
         # Advanced sessions have tables under fixed names or under names of their own.
         variants = [

@@ -209,7 +209,7 @@ def _results_from(rows: Sequence[Row]) -> list[StoredResult]:
 
 
 def _pages(outline: Iterable[StoredResult]) -> Iterator[tuple[str, list[StoredResult]]]:
-    """Pages of results of one kind. The results of one run stand on the same page."""
+    """Pages of results of one kind. The results of one run are on the same page."""
     by_key = [list(group) for _, group in groupby(sorted(outline), key=lambda each: (each.kind, each.key))]
     for kind, of_kind in groupby(by_key, key=lambda of_key: of_key[0].kind):
         keys = list(of_kind)

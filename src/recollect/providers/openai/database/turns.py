@@ -93,7 +93,7 @@ class ChatTurns(SQLStore):
 
     async def change(self, record: TurnRecord) -> bool:
         """Update a running turn; `False` if it has ended already."""
-        return await self._write(self.change_script(record))
+        return await self._write(partial(_change, record))
 
     def change_script(self, record: TurnRecord) -> MakeScript[bool]:
         """As `change`, as a step of a larger transaction."""

@@ -11,7 +11,7 @@ from .descriptor import DEFAULT_AGENT, AgentConfigError, AgentDescriptor, handof
 from .tools import find_tools, read_model_settings
 
 if TYPE_CHECKING:
-    from agents import Agent, Model, Tool
+    from agents import Agent, Model, ModelSettings, Tool
 
 Instructions: TypeAlias = "str | Callable[[Any, Any], Any]"
 """The instructions of an SDK agent: a text, or a function of the run's context and the agent."""
@@ -27,6 +27,7 @@ class AgentRegistry:
     def __init__(self, descriptors: Iterable[AgentDescriptor] = ()) -> None:
         self._descriptors = {DEFAULT_AGENT.name: DEFAULT_AGENT}
         self._tools: dict[str, list[Tool]] = {DEFAULT_AGENT.name: []}
+        self._model_settings: dict[str, ModelSettings | None] = {DEFAULT_AGENT.name: None}
         for descriptor in descriptors:
             self.add(descriptor)
 
@@ -55,8 +56,9 @@ class AgentRegistry:
         other = taken.get(handoff_key(descriptor.name))
         if other is not None and not (other == descriptor.name and self.get(other) is DEFAULT_AGENT):
             raise AgentConfigError(descriptor.name, "name", f"conflicts with the agent {other!r}")
-        read_model_settings(descriptor)
+        model_settings = read_model_settings(descriptor)
         self._tools[descriptor.name] = find_tools(descriptor)
+        self._model_settings[descriptor.name] = model_settings
         self._descriptors[descriptor.name] = descriptor
 
     def get(self, name: str) -> AgentDescriptor:
@@ -103,7 +105,7 @@ class AgentRegistry:
         instructions: Callable[[AgentDescriptor], Instructions] | None,
         model: "str | Model | None",
     ) -> "Agent[Any]":
-        settings = read_model_settings(descriptor)
+        settings = self._model_settings[descriptor.name]
         agent: Agent[Any] = _sdk().Agent(
             name=descriptor.name,
             handoff_description=descriptor.description or None,
