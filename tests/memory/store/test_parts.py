@@ -111,8 +111,8 @@ def endless() -> dict[str, Any]:
         ([{"text": "x"}], ValueError, "part 0 of message 0 must have a type, such as text or image_url"),
         ([{"type": "a\n"}], ValueError, "part 0 of message 0 must have a type"),
         ([LINK, {"type": "text"}], TypeError, "part 1 of message 0 must have its text as a string"),
-        ([endless()], TypeError, "part 0 of message 0 must be an object as JSON has it"),
-        ([{"type": "blob", "value": {1}}], TypeError, "part 0 of message 0 must be an object as JSON has it"),
+        ([endless()], TypeError, "part 0 of message 0 must be a JSON object"),
+        ([{"type": "blob", "value": {1}}], TypeError, "part 0 of message 0 must be a JSON object"),
         ([{"type": "text", "text": " "}], ValueError, "content of message 0 must not be empty"),
     ],
 )

@@ -253,6 +253,9 @@ def _new_entry(
     )
 
 
+# --- facts that remain of a superseded entry ---
+
+
 def remaining_facts(text: str, successor: str) -> list[str]:
     """The facts of a text that its successor does not replace; empty if the text states one fact."""
     facts = facts_of(text)
@@ -280,6 +283,9 @@ def _nearest(facts: list[str], text: str) -> str:
     """The fact that shares most words with a text; the first one if none shares any."""
     words = set(distinctive_terms(text))
     return max(facts, key=lambda fact: len(words & set(distinctive_terms(fact))))
+
+
+# --- candidates that state several facts ---
 
 
 def split_facts(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

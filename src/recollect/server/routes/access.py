@@ -50,7 +50,7 @@ _AUDIT_PAGES: Pages[AuditEntry] = Pages("audit", lambda entry: entry.entry_id, _
 @router.get(
     "/v1/whoami",
     operation_id="access.whoami",
-    summary="Read who you are",
+    summary="Read the caller of a key",
     response_model=schemas.Whoami,
     responses=problems("read"),
 )

@@ -241,7 +241,7 @@ async def close_conversation(
 @router.post(
     "/v1/conversations/search",
     operation_id="conversations.search",
-    summary="Search what was said",
+    summary="Search messages",
     response_model=ConversationSearchResponse,
     responses=problems("send"),
     openapi_extra={"x-audited": False},
