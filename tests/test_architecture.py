@@ -1,4 +1,4 @@
-"""The shape of the package: who may import whom, what is public, and that importing is cheap."""
+"""The architecture: which package may import which, the public names, and cheap imports."""
 
 import ast
 import subprocess
@@ -37,7 +37,7 @@ LAYERS = (
     "__main__",
 )
 RANK = {package: rank for rank, package in enumerate(LAYERS)}
-# Names whose modules may load what an extra brings.
+# Names whose modules may load packages of an extra.
 OF_EXTRAS = {
     "AdvancedSQLAlchemySession",
     "EncryptedSession",
@@ -59,7 +59,7 @@ def modules() -> list[Path]:
 
 
 def imported_packages(path: Path) -> set[str]:
-    """The packages of ours that a module imports, at the top or inside functions."""
+    """The packages of Recollect that a module imports, at the top or inside functions."""
     inside = path.relative_to(SOURCE).parts[:-1]
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -87,7 +87,7 @@ def test_items_and_errors_import_nothing_of_ours_but_each_other() -> None:
 
 
 def test_what_checks_arguments_says_so_by_its_error() -> None:
-    """The service answers these with 422, and any other `ValueError` or `TypeError` with 500."""
+    """The service answers these errors with 422, and any other `ValueError` or `TypeError` with 500."""
     values = [SOURCE / "memory" / f"{name}.py" for name in ("conversation", "entry", "memory", "times")]
     bare = [
         f"{path.name}:{node.lineno}"
@@ -142,7 +142,7 @@ def test_the_public_surface_is_this_list() -> None:
 
 
 def test_type_checkers_see_every_public_name() -> None:
-    """They cannot follow the lazy loading: the names are also imported for them."""
+    """Type checkers cannot follow lazy loading, so the names are also imported for them."""
     tree = ast.parse((SOURCE / "__init__.py").read_text())
     seen = {
         alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
@@ -182,7 +182,7 @@ def test_the_base_needs_no_extra() -> None:
 )
 def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str], use: str) -> None:
     script = (
-        f"import sys; sys.modules.update(dict.fromkeys({packages}))\n"  # what Python takes for: not to be had
+        f"import sys; sys.modules.update(dict.fromkeys({packages}))\n"  # Python then finds none of them
         "import recollect\n"
         f"try: recollect.{use}\n"
         "except recollect.MissingExtraError as error: print(error)"
@@ -192,9 +192,9 @@ def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str],
 
 
 def test_a_missing_extra_is_named() -> None:
-    """A process that cannot import the SDK asks for the demo, which needs it."""
+    """The demo needs the SDK. In a process without it, the error names the extra."""
     script = (
-        "import sys; sys.modules['agents'] = None\n"  # what Python takes for: not to be had
+        "import sys; sys.modules['agents'] = None\n"  # Python then finds none of them
         "from recollect.cli import main\n"
         "sys.exit(main(['demo']))"
     )

@@ -12,6 +12,8 @@ import pytest
 
 import recollect
 
+from .test_architecture import LAYERS, SOURCE
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -66,6 +68,20 @@ def test_every_page_is_in_the_list_of_pages_and_in_the_site() -> None:
     pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES[1:] if page.name != "README.md"]
     assert [page for page in pages if f"]({page})" not in listed] == []
     assert [page for page in pages if f": {page}\n" not in site] == []
+
+
+def test_the_tree_of_the_architecture_page_exists_and_has_the_order_of_the_layers() -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    tree = page.partition("src/recollect/\n")[2].partition("```")[0]
+    parts: list[str] = []
+    for line in tree.splitlines():
+        names = re.findall(r"[\w.]+(?:/|\.py)(?=,|\s)", re.split(r" {2,}", line.strip())[0] + " ")
+        is_top = line.startswith("  ") and not line.startswith("   ")
+        parts += [name.removesuffix(".py").rstrip("/") for name in names] if is_top else []
+        folder = SOURCE if is_top else SOURCE / parts[-1]
+        assert names, line
+        assert [name for name in names if not (folder / name).exists()] == []
+    assert [*parts, "__main__"] == list(LAYERS)
 
 
 def test_what_a_promise_is_tested_by_is_there() -> None:

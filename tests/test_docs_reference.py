@@ -52,7 +52,7 @@ def test_the_site_tells_each_name_with_its_docstring(site: Path) -> None:
     anchors = {name for page in pages.values() for name in re.findall(r'id="(recollect\.[\w.]+)"', page)}
     assert set(directives()) - anchors == set()
     assert "recollect.MemoryStore.record_conversation" in anchors  # what is inherited is told too
-    assert "Append a batch, whole or not at all." in pages["sessions"]
+    assert "Append a batch: all of its items or none." in pages["sessions"]
 
 
 def test_the_site_needs_nothing_from_elsewhere(site: Path) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import count, islice
 from time import perf_counter
 
-from recollect.memory.database.entries import telling_terms
+from recollect.memory.database.entries import distinctive_terms
 from recollect.memory.extraction import OpenAIExtractor
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.stages import Extractor
@@ -108,7 +108,7 @@ class _Bare:
         self._workers = workers
         self._number = number
         self._conversations = _conversations(2)
-        self._terms = telling_terms(next(sentences(2)))
+        self._terms = distinctive_terms(next(sentences(2)))
 
     async def sample(self) -> Sample:
         """Record outside the clock, and run."""

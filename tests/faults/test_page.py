@@ -32,5 +32,5 @@ def test_an_account_is_kept_as_it_is(tmp_path: Path) -> None:
 
 def test_what_did_not_hold_is_on_the_page() -> None:
     account = Account("sessions", "sqlite", findings=["an item is missing --seed 7"])
-    assert "**Did not hold**" in page_of([account], found)
+    assert "**Violation**" in page_of([account], found)
     assert "an item is missing --seed 7" in page_of([account], found)

@@ -414,7 +414,7 @@ async def test_what_would_never_work_is_refused_at_once() -> None:
     async with store_in_memory() as store, EventLog(":memory:") as log:
         with pytest.raises(ValueError, match="user_id"):
             MemoryHooks(store, "desk", "")
-        with pytest.raises(ValueError, match="give the session"):
+        with pytest.raises(ValueError, match="pass the session"):
             MemoryHooks(store, "desk", "ada", events=log)
         with pytest.raises(ValueError, match="learn_after"):
             MemoryHooks(store, "desk", "ada", learn_after=-1)

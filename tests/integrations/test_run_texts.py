@@ -7,7 +7,7 @@ from agents import ModelResponse, Usage
 from agents.testing import assistant_message, function_call
 from openai.types.responses import ResponseOutputRefusal
 
-from recollect.integrations.openai_agents.run_texts import words_of_answer, words_of_user
+from recollect.integrations.openai_agents.run_texts import answer_text, user_text
 
 
 def user(text: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ ANSWER = {"role": "assistant", "content": "answer"}
     ],
 )
 def test_the_newest_words_of_the_user(given: Any, words: str) -> None:
-    assert words_of_user(given) == words
+    assert user_text(given) == words
 
 
 def response(*output: Any) -> ModelResponse:
@@ -44,18 +44,18 @@ def response(*output: Any) -> ModelResponse:
 
 def test_the_answer_is_the_last_message() -> None:
     responses = [response(assistant_message("let me see")), response(assistant_message("three"))]
-    assert words_of_answer("three", responses) == "three"
+    assert answer_text("three", responses) == "three"
 
 
 def test_the_answer_may_be_that_of_a_tool() -> None:
-    assert words_of_answer(3, [response(function_call("add", {}, call_id="c"))]) == "3"
+    assert answer_text(3, [response(function_call("add", {}, call_id="c"))]) == "3"
 
 
 def test_a_refusal_is_an_answer_too() -> None:
     refusal = assistant_message("")
     refusal.content = [ResponseOutputRefusal(type="refusal", refusal="I will not.")]
-    assert words_of_answer(None, [response(refusal)]) == "I will not."
+    assert answer_text(None, [response(refusal)]) == "I will not."
 
 
 def test_there_may_be_no_answer() -> None:
-    assert words_of_answer(None, []) == ""
+    assert answer_text(None, []) == ""

@@ -34,7 +34,8 @@ def options_for(server: ProviderServer | None, **more: Any) -> ChatOptions:
     if server is None:
         return ChatOptions(**more)
     api = more.pop("api", "responses")
-    endpoint = ModelEndpoint(server.base_url, server.api_key, timeout=5, max_retries=0, api=api)
+    # A long timeout: on a loaded machine a process that has just started may need seconds for a request.
+    endpoint = ModelEndpoint(server.base_url, server.api_key, timeout=60, max_retries=0, api=api)
     return ChatOptions(**{"model": "gpt-test", "endpoint": endpoint, "lock_seconds": 0.2, **more})
 
 

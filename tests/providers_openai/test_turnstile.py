@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from recollect.providers.openai.turnstile import Turnstile, pieces_of
+from recollect.providers.openai.turnstile import Turnstile, split_events
 from recollect.testing.contract import in_event_loop
 
 _WORK = 0.006  # seconds: longer than may be worked without a pause
@@ -61,5 +61,5 @@ async def test_one_that_is_cancelled_while_it_waits_stops_nobody() -> None:
 def test_what_has_arrived_is_cut_after_each_event_and_stays_the_same(
     chunk: bytes, pieces: list[bytes]
 ) -> None:
-    assert list(pieces_of(chunk)) == pieces
+    assert list(split_events(chunk)) == pieces
     assert b"".join(pieces) == chunk

@@ -102,9 +102,9 @@ def as_page(expectations: Expectations) -> str:
         "# The Agents SDK's own session tests",
         "`make sdk-suite` downloads the source distribution of the Agents SDK"
         f" ({expectations.sdk}) and runs its session tests, and its tests of runs that use sessions, with our"
-        " classes in place of its own. It fails if another test fails than those listed here, or if one of"
-        f" these passes. {count} tests are expected to fail, for these reasons.",
-        "The page is made from `tests/sdk_suite/expected.toml` by `python -m tests.sdk_suite --update`.",
+        " classes instead of its own. It fails if a test fails that is not listed here, or if a listed test"
+        f" passes. {count} tests are expected to fail, for these reasons.",
+        "This page is generated from `tests/sdk_suite/expected.toml`: `python -m tests.sdk_suite --update`.",
     ]
     for reason in expectations.reasons:
         parts += [f"## {reason.name}", reason.why, "\n".join(_lines(reason.tests))]

@@ -47,7 +47,7 @@ def test_no_text_is_run_as_code() -> None:
 
 
 def test_no_shell_is_asked() -> None:
-    assert "cli/backup.py" in files_with({"subprocess"})
+    assert "cli/maintenance.py" in files_with({"subprocess"})
     assert files_with({"shell=", ".system", ".popen"}) == []
 
 

@@ -73,7 +73,7 @@ def test_variables_of_others_are_left_alone() -> None:
 def test_a_variable_that_is_no_setting_is_refused_with_the_one_that_was_meant(
     variable: str, meant: str
 ) -> None:
-    assert _refusal(None, {variable: "planted"}) == f"there is no setting {variable}{meant}"
+    assert _refusal(None, {variable: "planted"}) == f"unknown setting {variable}{meant}"
 
 
 def test_every_variable_that_the_package_reads_is_known() -> None:
@@ -119,17 +119,17 @@ def test_a_tenant_has_its_own_limits_and_those_of_all_where_it_has_none(tmp_path
 @pytest.mark.parametrize(
     ("text", "variable", "said"),
     [
-        ("[server]\nprot = 1\n", None, "there is no setting server.prot; [server] has host, port"),
-        ("[srever]\nport = 1\n", None, "there is no setting srever; the configuration has server, database"),
+        ("[server]\nprot = 1\n", None, "unknown setting server.prot; [server] has host, port"),
+        ("[srever]\nport = 1\n", None, "unknown setting srever; the configuration has server, database"),
         (
             "[tenants.a]\nrequests = 1\n",
             None,
-            "there is no setting tenants.a.requests; [tenants] has requests_",
+            "unknown setting tenants.a.requests; [tenants] has requests_",
         ),
-        ("", "RECOLLECT_SERVER__PROT", "there is no setting RECOLLECT_SERVER__PROT; [server] has host, port"),
-        ("", "RECOLLECT_SREVER__PORT", "there is no setting RECOLLECT_SREVER__PORT; the configuration has s"),
-        ("", "RECOLLECT_SERVER__PORT__X", "there is no setting RECOLLECT_SERVER__PORT__X; [server] has host"),
-        ("", "RECOLLECT___", "there is no setting RECOLLECT___"),
+        ("", "RECOLLECT_SERVER__PROT", "unknown setting RECOLLECT_SERVER__PROT; [server] has host, port"),
+        ("", "RECOLLECT_SREVER__PORT", "unknown setting RECOLLECT_SREVER__PORT; the configuration has s"),
+        ("", "RECOLLECT_SERVER__PORT__X", "unknown setting RECOLLECT_SERVER__PORT__X; [server] has host"),
+        ("", "RECOLLECT___", "unknown setting RECOLLECT___"),
     ],
 )
 def test_a_setting_that_is_not_there_is_refused_by_name_with_those_that_are(
@@ -160,20 +160,20 @@ def test_a_wrong_value_is_refused_by_the_name_it_was_given_under_and_not_shown(
     variable: str, value: str
 ) -> None:
     refusal = _refusal(None, {variable: value})
-    assert refusal.startswith(f"the setting {variable} is wrong: ")
+    assert refusal.startswith(f"invalid setting {variable}: ")
     assert "planted" not in refusal
 
 
 def test_a_value_of_another_type_is_refused_by_its_name_in_the_file(tmp_path: Path) -> None:
     path = _file(tmp_path, "[server]\ncors_origins = 7\n")
-    assert _refusal(path, {}).startswith("the setting server.cors_origins is wrong: ")
+    assert _refusal(path, {}).startswith("invalid setting server.cors_origins: ")
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     path = _file(tmp_path, "[server]\nport = -1\n[logging]\ncolour = true\n")
     refusal = _refusal(path, {})
-    assert "the setting server.port is wrong" in refusal
-    assert "there is no setting logging.colour" in refusal
+    assert "invalid setting server.port" in refusal
+    assert "unknown setting logging.colour" in refusal
 
 
 def test_a_file_that_is_not_there_or_not_toml_is_told_without_its_text(tmp_path: Path) -> None:

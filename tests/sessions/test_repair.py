@@ -106,7 +106,7 @@ async def test_all_kinds_of_damage_at_once() -> None:
     assert report.removed == 3
     assert str(report) == (
         "removed 1 outputs without a call, 1 calls without an output, "
-        "1 reasoning items without what they led to"
+        "1 reasoning items without a following item"
     )
 
 

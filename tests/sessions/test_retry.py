@@ -231,9 +231,9 @@ async def test_the_waits_double(caplog: pytest.LogCaptureFixture) -> None:
     waited = [later - earlier for earlier, later in zip(faulty.calls, faulty.calls[1:], strict=False)]
     assert [wait >= least for wait, least in zip(waited, [0.01, 0.02, 0.04], strict=True)] == [True] * 3
     assert caplog.messages == [
-        "try 1 failed (TransientError), the next in 0.01 s",
-        "try 2 failed (TransientError), the next in 0.02 s",
-        "try 3 failed (TransientError), the next in 0.04 s",
+        "try 1 failed (TransientError), retrying in 0.01 s",
+        "try 2 failed (TransientError), retrying in 0.02 s",
+        "try 3 failed (TransientError), retrying in 0.04 s",
     ]
 
 
@@ -244,7 +244,7 @@ async def test_the_first_wait_is_a_second_and_can_be_cancelled(caplog: pytest.Lo
     with caplog.at_level(logging.WARNING), pytest.raises(TimeoutError):
         await asyncio.wait_for(RetryingSession(faulty).get_items(), 0.05)
     assert time.monotonic() - started < 0.9
-    assert caplog.messages == ["try 1 failed (TransientError), the next in 1 s"]
+    assert caplog.messages == ["try 1 failed (TransientError), retrying in 1 s"]
     assert len(faulty.calls) == 1
 
 
@@ -253,12 +253,12 @@ async def test_the_first_wait_is_a_second_and_can_be_cancelled(caplog: pytest.Lo
 
 @pytest.mark.parametrize("tries", [0, -1])
 def test_there_must_be_a_try(tries: int) -> None:
-    with pytest.raises(ValueError, match=f"tries must be at least 1, and it is {tries}"):
+    with pytest.raises(ValueError, match=f"tries must be at least 1, not {tries}"):
         RetryingSession(InMemorySession("s"), tries=tries)
 
 
 def test_a_wait_cannot_be_negative() -> None:
-    with pytest.raises(ValueError, match=r"delay must not be negative, and it is -0\.1"):
+    with pytest.raises(ValueError, match=r"delay must be 0 or more, not -0\.1"):
         RetryingSession(InMemorySession("s"), delay=-0.1)
 
 

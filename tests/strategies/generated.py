@@ -30,7 +30,7 @@ class _Maker:
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.ids = itertools.count()
-        self.late: list[Item] = []  # outputs that are still to come, after an approval
+        self.late: list[Item] = []  # outputs that follow later, after an approval
 
     def words(self) -> str:
         return " ".join(self.chance.choices(WORDS, k=self.chance.randrange(1, 30)))
@@ -69,7 +69,7 @@ class _Maker:
         return [call]
 
     def approved(self) -> list[Item]:
-        """The outputs that come now, a turn or several after their calls."""
+        """The outputs that follow now, one or more turns after their calls."""
         coming = [output for output in self.late if self.chance.random() < 0.5]
         self.late = [output for output in self.late if output not in coming]
         return coming

@@ -1,4 +1,4 @@
-"""Sessions for these tests: one that can do no more than it must, and one that counts what is read of it."""
+"""Sessions for these tests: one with only the four methods, and one that counts its reads."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Item = dict[str, Any]
 
 
 class PlainSession:
-    """The contract and nothing else: no positions, no notes, no rewriting."""
+    """Only the contract: no positions, no notes, no rewriting."""
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
@@ -79,5 +79,5 @@ def turn(number: int, words: str = "") -> list[Item]:
 
 
 def turns(first: int, last: int) -> list[Item]:
-    """The items of the turns from one number to another."""
+    """The items of the turns with these numbers."""
     return [item for number in range(first, last + 1) for item in turn(number)]

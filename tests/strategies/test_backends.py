@@ -21,7 +21,7 @@ Open = Callable[[], Any]
 
 @pytest.fixture(params=["postgres", "redis"])
 def open_inner(request: pytest.FixtureRequest) -> Open:
-    """Opens handles on one and the same session."""
+    """Opens handles of one session."""
     session_id = uuid.uuid4().hex
     if request.param == "redis":
         redis_url = request.getfixturevalue("redis_url")
@@ -31,7 +31,7 @@ def open_inner(request: pytest.FixtureRequest) -> Open:
 
 
 class Scribe:
-    """A summarizer that counts the turns, and how often it was asked."""
+    """A summarizer that counts the turns and its calls."""
 
     def __init__(self) -> None:
         self.asked = 0

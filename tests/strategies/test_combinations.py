@@ -1,4 +1,4 @@
-"""Strategies, encryption, branches and the tools around sessions: what they must not do to each other."""
+"""Strategies combined with encryption, branches and the tools around sessions."""
 
 import asyncio
 import json
@@ -86,7 +86,7 @@ async def test_an_export_is_of_the_log_and_not_of_the_view(strategy: Any, tmp_pa
 
 
 def envelope(item: dict[str, Any], seconds_ago: int) -> dict[str, Any]:
-    """An item as the SDK would have encrypted it then."""
+    """An item as the SDK encrypted it at that time."""
     key = derive_key(KEY.encode(), "s", b"agents.session-store.hkdf.v1")
     made_at = int(time.time()) - seconds_ago
     token = Fernet(urlsafe_b64encode(key)).encrypt_at_time(json.dumps(item).encode(), made_at)
@@ -107,7 +107,7 @@ async def test_what_expires_takes_its_partner_with_it() -> None:
 
 @in_event_loop
 async def test_a_strategy_inside_the_encryption_is_refused() -> None:
-    with pytest.raises(TypeError, match="around the encryption"):
+    with pytest.raises(TypeError, match="wrap the encrypted session in the strategy"):
         EncryptedSession("s", StrategySession(InMemorySession("s"), Trim(2)), KEY)
 
 

@@ -1,4 +1,4 @@
-"""Strategies from dictionaries and JSON, and whose word counts."""
+"""Strategies from dictionaries and JSON, and their precedence."""
 
 import json
 from typing import Any
@@ -131,7 +131,7 @@ def test_injection_has_an_order_of_its_own() -> None:
 
 @pytest.mark.parametrize("mode", ["NONE", "TRIM", "Summarize", "cOMPACT"])
 def test_a_mode_is_taken_in_any_case(mode: str) -> None:
-    """As the seed of the provider writes them."""
+    """As the seed data of the provider has them."""
     turns = {"compact_trigger_turns": 8} if mode.lower() == "compact" else {"max_user_turns": 8}
     config = {"mode": mode, **({} if mode == "NONE" else turns)}
     assert strategy_from_config(config) == strategy_from_config({**config, "mode": mode.lower()})

@@ -1,4 +1,4 @@
-"""A session with a strategy keeps the contract; where its limits are never reached, all of it."""
+"""A session with a strategy satisfies the contract; all of it if its limits are never reached."""
 
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class TestSummarize(OnFile):
 
 
 class TestCompact(OnFile):
-    """Its limits are reached all the time; but messages are not compacted."""
+    """Its limits are always reached, but messages are not compacted."""
 
     strategy = Compact(1, 1, clear_tool_inputs=True, exclude_tools=["f"])
 

@@ -1,4 +1,4 @@
-"""Where the cut is: checked against the words of the specification, followed turn by turn."""
+"""The cut, checked against a literal implementation of the specification, turn by turn."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def limits(draw: st.DrawFn) -> Limits:
 
 
 def followed(turns: list[Size], limit: Limits, always: int) -> int:
-    """The cut, by going through the turns as they come and deciding each time over what is after it."""
+    """The cut, decided after each turn from the turns since the last cut."""
     cut = 0
     for now in range(1, len(turns) + 1):
         shown = always + sum(size.behind for size in turns[:cut]) + (limit.reserve if cut else 0)

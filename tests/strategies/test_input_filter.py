@@ -1,4 +1,4 @@
-"""The input of one call, held within a strategy's limits."""
+"""The input of one model call stays within a strategy's limits."""
 
 import logging
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Item = dict[str, Any]
 
 @dataclass
 class ModelData:
-    """As the SDK hands it over."""
+    """The data as the SDK passes it."""
 
     input: list[Item]
     instructions: str | None

@@ -1,4 +1,4 @@
-"""What stands for an output or for arguments: named, in the right shape, and only where it was asked for."""
+"""Placeholders for outputs and arguments: named, in the right shape, and only where configured."""
 
 import json
 from typing import Any

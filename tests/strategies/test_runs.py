@@ -1,4 +1,4 @@
-"""Strategies in the real Runner: what the model is shown at every call of a long conversation."""
+"""Strategies in the real Runner: the input of the model at every call of a long conversation."""
 
 import asyncio
 import logging
@@ -81,7 +81,7 @@ def customer_service(model: ScriptedModel) -> Agent[Any]:
 
 
 def steps_of(number: int) -> list[Any]:
-    """What the model does in a turn: it thinks, calls a tool or two, falters, answers."""
+    """The script of the model in a turn: it thinks, calls a tool or two, fails, answers."""
     calls = [call("look_up", f"a{number}", order=number), call("look_up", f"b{number}", order=number + 1)]
     calls = calls[: 1 + number % 2]
     faltering = [hiccup()] if number % 7 == 0 else []
@@ -133,7 +133,7 @@ def check_input(items: list[Any], strategy: Strategy) -> None:
 
 
 def check_log(log: list[Item], before: list[Item], said: str) -> list[Item]:
-    """The log has grown by a turn, and nothing else happened to it."""
+    """The stored history has one more turn and is otherwise unchanged."""
     assert log[: len(before)] == before
     assert log[len(before)] == {"role": "user", "content": said}
     assert not find_orphans(log)
@@ -144,7 +144,7 @@ def check_log(log: list[Item], before: list[Item], said: str) -> list[Item]:
 @pytest.mark.parametrize("name", STRATEGIES)
 @in_event_loop
 async def test_the_runners_rewind_takes_back_the_newest_items(tmp_path: Path, name: str) -> None:
-    """It compares what it stored with the end of the log, which the view must not hide from it."""
+    """The Runner compares its items with the end of the history, so the view must not hide that."""
     inner = SQLiteSession("s", tmp_path / "s.db")
     session = StrategySession(inner, STRATEGIES[name], summarizer=count_turns)
     for number in range(1, 31):

@@ -1,4 +1,4 @@
-"""A session with a strategy: what it shows, what it leaves alone, and what it costs."""
+"""A session with a strategy: its view, the methods that pass through, and its cost."""
 
 import asyncio
 import logging
@@ -56,13 +56,13 @@ every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=ST
 
 
 async def tell_ids(request: SummaryRequest) -> str:
-    """A summary that tells which turns it covers."""
+    """A summary that names the turns it covers."""
     asked = [item["content"].split()[1] for item in request.items if item.get("role") == "user"]
     return " ".join([*([request.previous] if request.previous else []), *asked])
 
 
 def expected_view(items: list[Item], strategy: Strategy) -> list[Item]:
-    """What the pure function gives, with the summary that `tell_ids` would make."""
+    """The view of the pure function, with the summary that `tell_ids` would make."""
     shown = view_of(items, strategy)
     if not isinstance(strategy, Summarize) or len(shown) == len(items):
         return shown
@@ -108,7 +108,7 @@ async def test_two_handles_that_take_turns_show_the_same(tmp_path: Path, strateg
 @pytest.mark.parametrize("name", ["trim", "compact", "compact by tokens"])
 @in_event_loop
 async def test_histories_of_every_kind(tmp_path: Path, name: str) -> None:
-    """Read after every few items, so that cuts are made in the middle of turns, too."""
+    """Read after every few items, so that the cut also moves in the middle of turns."""
     for seed in range(20):
         items = history(seed)
         async with StrategySession(SQLiteSession(f"s{seed}", tmp_path / "s.db"), STRATEGIES[name]) as session:
@@ -118,7 +118,7 @@ async def test_histories_of_every_kind(tmp_path: Path, name: str) -> None:
             assert await session.get_items() == view_of(items, STRATEGIES[name]), f"history {seed}"
 
 
-# --- what sees the log as it is ---
+# --- methods that see the stored history ---
 
 
 @every_strategy
@@ -183,13 +183,13 @@ def test_the_abilities_of_the_wrapped_session_are_there(tmp_path: Path) -> None:
         require_ability(plain, Rewritable)
 
 
-# --- what it costs ---
+# --- cost ---
 
 
 @pytest.mark.parametrize("name", ["trim", "trim by tokens", "summarize"])
 @in_event_loop
 async def test_a_read_costs_the_turns_it_shows(tmp_path: Path, name: str) -> None:
-    """However long the history is: in the handle that made the cut, and in a new one."""
+    """At any length of the history, in the handle that made the cut and in a new one."""
     counting = CountingSession(SQLiteSession("s", tmp_path / "s.db"))
     session = StrategySession(counting, STRATEGIES[name], summarizer=tell_ids)
     await counting.add_items([{"role": "system", "content": "Be brief."}])
@@ -219,7 +219,7 @@ async def test_a_short_history_is_read_once(tmp_path: Path) -> None:
     assert (counting.items_read, counting.notes_written) == (40, 0)
 
 
-# --- what makes a cut void ---
+# --- changes that invalidate a cut ---
 
 
 @every_session
@@ -296,7 +296,7 @@ async def test_items_that_were_revised_behind_the_cut(tmp_path: Path) -> None:
 @every_strategy
 @in_event_loop
 async def test_a_last_covered_item_that_is_another_now(tmp_path: Path, strategy: Strategy) -> None:
-    """It stands where it stood; only what it says tells."""
+    """Its position is the same; only its content differs."""
     inner = SQLiteSession("s", tmp_path / "s.db")
     session = StrategySession(inner, strategy, summarizer=tell_ids)
     await session.add_items(turns(1, 12))
@@ -312,7 +312,7 @@ async def test_a_last_covered_item_that_is_another_now(tmp_path: Path, strategy:
 
 @in_event_loop
 async def test_the_end_of_a_history_may_change_between_reads(tmp_path: Path) -> None:
-    """What was seen of a window is remembered, and must be forgotten where it is gone."""
+    """The scan of a window is cached, and must be dropped when the items are gone."""
     inner = SQLiteSession("s", tmp_path / "s.db")
     session = StrategySession(inner, Trim(6, 2))
     chance = random.Random(3)
@@ -345,7 +345,7 @@ async def test_strategies_do_not_share_a_cut() -> None:
         assert await session.get_items() == expected_view(turns(1, 12), strategy)
 
 
-# --- what is odd ---
+# --- odd input ---
 
 
 @in_event_loop

@@ -1,4 +1,4 @@
-"""Summaries: made once for a stretch of turns, extended from there, and never at the cost of a run."""
+"""Summaries: made once for a range of turns, then extended, without failing a run."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ STRATEGY = Summarize(4, 2, summary_prefix="Before this:", summary_max_tokens=50)
 
 
 class Scribe:
-    """A summarizer that tells which turns it was given, and remembers what it was asked."""
+    """A summarizer that names its turns and records its requests."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.requests: list[SummaryRequest] = []
@@ -73,7 +73,7 @@ async def test_a_summary_is_extended_and_not_made_again() -> None:
 
 @in_event_loop
 async def test_it_is_made_while_the_turn_goes_on(tmp_path: Path) -> None:
-    """When the user's words are added that make it necessary, before anybody reads."""
+    """As soon as the message is added that makes it necessary, before the next read."""
     scribe = Scribe()
     session = StrategySession(SQLiteSession("s", tmp_path / "s.db"), STRATEGY, summarizer=scribe)
     await session.add_items(turns(1, 4))
@@ -165,7 +165,7 @@ def test_processes_make_one(tmp_path: Path) -> None:
     assert len(calls.read_text().split()) == 1
 
 
-# --- what fails ---
+# --- failures ---
 
 
 async def raise_error(_request: SummaryRequest) -> str:
@@ -354,7 +354,7 @@ async def test_without_a_summarizer_there_is_one_that_needs_no_model() -> None:
     assert estimate_tokens({"role": "assistant", "content": text}) <= 60
 
 
-# --- what makes it void, and who else is at it ---
+# --- changes that invalidate it, and concurrent makers ---
 
 
 @in_event_loop
@@ -372,7 +372,7 @@ async def test_an_undo_of_what_it_covers_makes_it_void(tmp_path: Path) -> None:
 
 @in_event_loop
 async def test_turns_that_changed_before_they_were_summarized(tmp_path: Path) -> None:
-    """What the cut was made over is not there any more: it is made again, over what is."""
+    """The items before the cut are gone: the cut is computed again from the remaining ones."""
     inner, scribe = SQLiteSession("s", tmp_path / "s.db"), Scribe()
     failing = StrategySession(inner, STRATEGY, summarizer=raise_error)
     await failing.add_items(turns(1, 5))
@@ -437,7 +437,7 @@ async def test_a_note_of_another_kind_is_made_again() -> None:
 
 
 def test_an_event_loop_that_ends_leaves_nothing_behind(tmp_path: Path) -> None:
-    """The summary is begun in one event loop, which ends; the next one makes it."""
+    """The summary is started in one event loop, which ends. The next loop makes it."""
     scribe = Scribe(0.2)
     session = StrategySession(SQLiteSession("s", tmp_path / "s.db"), STRATEGY, summarizer=scribe)
     asyncio.run(session.add_items(turns(1, 4)))
@@ -511,7 +511,7 @@ async def test_a_reader_that_is_cancelled_leaves_the_summary_to_others() -> None
     assert len(scribe.requests) == 1
 
 
-# --- what is told ---
+# --- callbacks ---
 
 
 @in_event_loop

@@ -1,4 +1,4 @@
-"""Strategies are values that refuse what makes no sense, and say which field it is."""
+"""Strategies are values that reject invalid fields and name them."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the model sees: never torn, never changed where it is kept, the same when made again."""
+"""Views: pairs stay whole, kept items are unchanged, and building a view twice gives the same result."""
 
 import copy
 from typing import Any
@@ -49,7 +49,7 @@ def without_summary(shown: list[Item], strategy: Strategy) -> list[Item]:
 
 @pytest.mark.parametrize("part", range(8))
 def test_ten_thousand_histories_and_no_orphan(part: int) -> None:
-    """Every history under every strategy. A part of the seeds each, so that they run side by side."""
+    """Every history with every strategy. Each test has part of the seeds, so that they run in parallel."""
     for seed in range(part, HISTORIES, 8):
         items = history(seed)
         assert not find_orphans(items, spare_newest_turn=False)
@@ -92,7 +92,7 @@ def check_view(items: list[Item], strategy: Strategy) -> None:
 
 
 def check_trimmed(items: list[Item], shown: list[Item]) -> None:
-    """The head, and whole turns from the end; less only what lost its partner."""
+    """The head and the newest whole turns, without items that lost their counterpart."""
     head, *turns = split_turns(items)
     kept = len(split_turns(shown)) - 1
     whole = head + [item for turn in turns[len(turns) - kept :] for item in turn]
@@ -136,7 +136,7 @@ def test_what_is_broken_or_odd_breaks_no_view(strategy: Strategy, items: list[It
 
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if not name.startswith("summarize")])
 def test_a_view_of_a_view_is_the_same(name: str) -> None:
-    """Trimming what was trimmed, compacting what was compacted, changes nothing."""
+    """Trimming or compacting a second time changes nothing."""
     for seed in range(300):
         shown = view(history(seed), STRATEGIES[name])
         assert view(shown, STRATEGIES[name]) == shown

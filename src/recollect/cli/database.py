@@ -54,21 +54,21 @@ def sqlite_file(url: str) -> Path | None:
     return None if path is None else Path(path)
 
 
-def open_store(options: argparse.Namespace, *, makes: bool = False, embeds: bool = False) -> "MemoryStore":
+def open_store(options: argparse.Namespace, *, create: bool = False, embed: bool = False) -> "MemoryStore":
     """Open the store of a tenant, without workers.
 
-    With `makes`, a missing file is created. Without `embeds`, search uses words only.
+    With `create`, a missing file is created. Without `embed`, search uses words only.
     """
     from ..memory.store import MemoryStore
 
-    url = resolve_url(options) if makes else resolve_existing_url(options)
+    url = resolve_url(options) if create else resolve_existing_url(options)
     sqlite_file(url)
     place: dict[str, Any] = {}
-    embedder: Any = "local" if embeds else None
+    embedder: Any = "local" if embed else None
     if is_configured(options.config):
         settings = load_configuration(options.config, {"RECOLLECT_DATABASE__URL": options.url})
         place = settings.database.options()
-        if embeds:
+        if embed:
             from ..memory.search.embedders import build_embedder
 
             embedder = build_embedder(settings.memory.embedder)

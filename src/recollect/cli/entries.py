@@ -107,7 +107,7 @@ def _remember(options: argparse.Namespace) -> int:
 
 async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
     owner = resolve_owner(options)
-    async with open_store(options, makes=True, embeds=True) as store:
+    async with open_store(options, create=True, embed=True) as store:
         entry, is_new = await store.add_entry_unless_known(
             *owner, options.type, options.text, valid_from=options.date, metadata=options.metadata
         )
@@ -130,7 +130,7 @@ def _recall(options: argparse.Namespace) -> int:
         print_note(f"recollect: {one_line(warning)}")
     if not known.hits and not said.hits:
         print_note("no matching entries or messages")
-    _print_found(known, said, options.explain)
+    _print_hits(known, said, options.explain)
     return 0
 
 
@@ -138,7 +138,7 @@ async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]
     from ..memory.hits import TurnSearch
 
     owner = _search_scope(options)
-    async with open_store(options, embeds=True) as store:
+    async with open_store(options, embed=True) as store:
         if options.wait is not None:
             await store.wait_until_learned(*owner, timeout=options.wait)
         known = await store.search_memories(
@@ -158,7 +158,7 @@ def _search_scope(options: argparse.Namespace) -> tuple[str | None, str]:
     return None, resolve_user(options)
 
 
-def _print_found(known: "MemorySearch", said: "TurnSearch", explain: bool) -> None:
+def _print_hits(known: "MemorySearch", said: "TurnSearch", explain: bool) -> None:
     if known.hits:
         rows = (
             (_score(hit), hit.entry.content_type, hit.entry.content_id, hit.entry.text) for hit in known.hits

@@ -153,9 +153,9 @@ def _as_json(key: "Key") -> dict[str, Any]:
 
 
 def _format_time(time: datetime | None) -> str | None:
-    from ..memory.times import tell_time
+    from ..memory.times import format_time
 
-    return None if time is None else tell_time(time)
+    return None if time is None else format_time(time)
 
 
 def _table(keys: "Sequence[Key]", now: datetime) -> list[str]:

@@ -99,7 +99,7 @@ def _add_show(actions: Commands) -> None:
 
 
 def _users(options: argparse.Namespace) -> int:
-    found = asyncio.run(_listed_users(options))
+    found = asyncio.run(_read_users(options))
     if options.json:
         print_json([user.to_dict() for user in found])
     elif found:
@@ -110,13 +110,13 @@ def _users(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _listed_users(options: argparse.Namespace) -> "list[UserOutline]":
+async def _read_users(options: argparse.Namespace) -> "list[UserOutline]":
     async with open_store(options) as store:
         return await store.list_users(limit=options.limit)
 
 
 def _list(options: argparse.Namespace) -> int:
-    found = asyncio.run(_memories(options))
+    found = asyncio.run(_read_memories(options))
     if options.json:
         print_json([outline.to_dict() for outline in found])
     elif found:
@@ -126,7 +126,7 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _memories(options: argparse.Namespace) -> "list[MemoryOutline]":
+async def _read_memories(options: argparse.Namespace) -> "list[MemoryOutline]":
     async with open_store(options) as store:
         return await store.list_memories(options.agent, options.user, limit=options.limit)
 
@@ -138,7 +138,7 @@ def _row(outline: "MemoryOutline") -> tuple[object, ...]:
 
 
 def _show(options: argparse.Namespace) -> int:
-    entries = asyncio.run(_entries(options))
+    entries = asyncio.run(_read_entries(options))
     if options.json:
         print_json([entry.to_dict() for entry in entries])
         return 0
@@ -152,7 +152,7 @@ def _show(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _entries(options: argparse.Namespace) -> "list[Entry]":
+async def _read_entries(options: argparse.Namespace) -> "list[Entry]":
     async with open_store(options) as store:
         return await store.list_entries(
             *resolve_owner(options),
@@ -176,28 +176,28 @@ def _entry_row(entry: "Entry") -> tuple[str, str]:
 
 
 def _history(options: argparse.Namespace) -> int:
-    entries = asyncio.run(_past(options))
+    entries = asyncio.run(_read_history(options))
     if not entries:
         raise NotFoundError(NO_ENTRY)
     if options.json:
         print_json([entry.to_dict() for entry in entries])
     else:
-        rows = ((f"{each.learned_at:%Y-%m-%d %H:%M}", _until(each), each.text) for each in entries)
+        rows = ((f"{each.learned_at:%Y-%m-%d %H:%M}", _format_end(each), each.text) for each in entries)
         print(table(("LEARNED", "VALID UNTIL", "TEXT"), rows))
     return 0
 
 
-async def _past(options: argparse.Namespace) -> "list[Entry]":
+async def _read_history(options: argparse.Namespace) -> "list[Entry]":
     async with open_store(options) as store:
         return await store.get_history(options.entry_id)
 
 
-def _until(entry: "Entry") -> str:
+def _format_end(entry: "Entry") -> str:
     return "now" if entry.retired_at is None else f"{entry.retired_at:%Y-%m-%d %H:%M}"
 
 
 def _why(options: argparse.Namespace) -> int:
-    why = asyncio.run(_reasons(options))
+    why = asyncio.run(_read_why(options))
     if why is None:
         raise NotFoundError(NO_ENTRY)
     if options.json:
@@ -207,7 +207,7 @@ def _why(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _reasons(options: argparse.Namespace) -> "Why | None":
+async def _read_why(options: argparse.Namespace) -> "Why | None":
     async with open_store(options) as store:
         return await store.why(options.entry_id)
 
@@ -220,7 +220,7 @@ def _explain(why: "Why") -> list[str]:
     elif not why.evidence:
         lines.append("  added by a person" if why.origin is None else "  its evidence was erased")
     for quote in why.evidence:
-        lines += _quoted(quote)
+        lines += _render_quote(quote)
     if why.origin is not None:
         by = why.origin.model or "an unknown model"
         lines.append(indent_lines(f"learned by {by}, run {why.origin.run_id}", "  "))
@@ -229,6 +229,6 @@ def _explain(why: "Why") -> list[str]:
     return lines
 
 
-def _quoted(quote: "Quote") -> list[str]:
+def _render_quote(quote: "Quote") -> list[str]:
     said = f"  {quote.created_at:%Y-%m-%d %H:%M}, {one_line(quote.speaker)} said:"
     return [said, indent_lines(quote.content, " " * 4)]

@@ -206,13 +206,13 @@ def _day(time: datetime | None) -> str:
 
 
 def _as_json(info: "SessionInfo") -> dict[str, Any]:
-    from ..memory.times import tell_time
+    from ..memory.times import format_time
 
     metadata = info.metadata
     return {
         "session_id": info.session_id,
-        "created_at": info.created_at and tell_time(info.created_at),
-        "updated_at": info.updated_at and tell_time(info.updated_at),
+        "created_at": info.created_at and format_time(info.created_at),
+        "updated_at": info.updated_at and format_time(info.updated_at),
         "item_count": info.item_count,
         "user_id": metadata.user_id,
         "agent_id": metadata.agent_id,

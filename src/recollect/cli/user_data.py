@@ -213,7 +213,7 @@ async def _import_document(options: argparse.Namespace, document: dict[str, Any]
     if skipped := _skipped_kinds(document):
         print_note(f"not imported (exported for reading only): {', '.join(skipped)}")
     with progress("importing"):
-        async with open_store(options, makes=True) as store:
+        async with open_store(options, create=True) as store:
             return await store.import_user(document)
 
 

@@ -1,1 +1,1 @@
-"""The path under which the Agents SDK has its further sessions, so that a changed import works."""
+"""The path of further sessions in the Agents SDK: changing the package name in an import is enough."""

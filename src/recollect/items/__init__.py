@@ -1,7 +1,7 @@
-"""What a conversation item is: pure functions that every layer above uses.
+"""Conversation items: pure functions that every other layer uses.
 
-An item is a JSON object in the OpenAI Responses input format, kept whole: unknown fields and unknown types
-pass through unchanged.
+An item is a JSON object in the OpenAI Responses input format. Unknown fields and unknown types are kept
+unchanged.
 """
 
 from .codec import decode_item, decode_joined, encode_items, escape_non_ascii

@@ -1,8 +1,8 @@
-"""Items to JSON and back, exactly.
+"""Exact conversion of items to JSON and back.
 
-The fast codec serves nearly every item. Each encoded item is decoded again and compared before anything
-is written: what would come back changed (NaN, tuples, integer keys, dates …) is refused with a reason.
-Lone surrogates, which the fast codec does not take, go through the standard library.
+The fast codec handles nearly every item. Each encoded item is decoded again and compared before anything is
+written. An item that would be read back changed (NaN, tuples, integer keys, dates …) is refused with a
+reason. Lone surrogates, which the fast codec does not accept, are encoded by the standard library.
 """
 
 import json
@@ -16,7 +16,7 @@ import msgspec
 from ..errors import InvalidItemError
 from .shapes import Item
 
-_DEEPEST = 200  # levels: what is read back far down a call stack must not fail for its depth
+_DEEPEST = 200  # levels of nesting: decoding must also work deep in a call stack
 
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def encode_items(items: Sequence[Any]) -> list[str]:
-    """The JSON of each item. One that would not come back as it is raises `InvalidItemError`."""
+    """Encode each item as JSON. Raise `InvalidItemError` for an item that would be read back changed."""
     if not isinstance(items, list | tuple):
         raise InvalidItemError(f"items must be a list of JSON objects, not {type(items).__name__}")
     return [_encode_item(item, index) for index, item in enumerate(items)]
@@ -39,7 +39,7 @@ def _encode_item(item: Any, index: int) -> str:
         if _decode(encoded) == item and _is_shallow(item, encoded):
             return encoded.decode()
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        pass  # the slow way finds out whether it can be stored after all, and if not, why
+        pass  # the slow path decides whether it can be stored, and if not, why
     return _encode_slowly(item, index)
 
 
@@ -59,7 +59,10 @@ def _encode_slowly(item: Item, index: int) -> str:
 
 
 def escape_non_ascii(encoded: str) -> str:
-    """The same JSON in ASCII characters: others stand only inside its strings, where they can be escaped."""
+    """Return the same JSON in ASCII.
+
+    Other characters occur only inside strings, where they can be escaped.
+    """
     return encoded if encoded.isascii() else _NON_ASCII.sub(_escaped, encoded)
 
 
@@ -68,7 +71,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _is_shallow(item: Item, encoded: bytes) -> bool:
-    """Whether it is surely not nested too deeply: most items have too few brackets for it."""
+    """Whether an item is not nested too deeply. Most items have too few brackets to need counting."""
     return encoded.count(b"{") + encoded.count(b"[") <= _DEEPEST or _depth(item) <= _DEEPEST
 
 
@@ -78,7 +81,7 @@ def _depth(value: object) -> int:
 
 
 def _why_not_json(value: object, path: str, level: int = 1) -> str | None:
-    """Where and why a value is not JSON that survives a round trip; `None` if it is."""
+    """Return where and why a value does not survive a round trip through JSON, or `None` if it does."""
     if level > _DEEPEST + 1:
         raise RecursionError
     if value is None or isinstance(value, str | int):
@@ -100,18 +103,18 @@ def _why_not_json(value: object, path: str, level: int = 1) -> str | None:
 
 
 def decode_item(stored: bytes | str) -> Item | None:
-    """The stored item, or `None` where what is stored is not a JSON object."""
+    """Decode a stored item. Return `None` if it is not a JSON object."""
     try:
         item = _decode(stored)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         item = _decode_slowly(stored)
-    except TypeError:  # columns of SQLite hold anything, also what is no text
+    except TypeError:  # a SQLite column can hold any type
         return None
     return item if type(item) is dict else None
 
 
 def decode_joined(stored: bytes | str) -> list[Any] | None:
-    """JSON values joined by commas, in one go; `None` unless all of it is JSON."""
+    """Decode JSON values joined by commas. Return `None` unless all of them are valid JSON."""
     try:
         values: list[Any] = _decode(f"[{stored}]" if isinstance(stored, str) else b"[%b]" % stored)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -120,7 +123,7 @@ def decode_joined(stored: bytes | str) -> list[Any] | None:
 
 
 def _decode_slowly(stored: bytes | str) -> object:
-    """What others wrote with the standard library: NaN, infinities, lone surrogates."""
+    """Decode what other software wrote with the standard library: NaN, infinities, lone surrogates."""
     try:
         return json.loads(stored)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""What belongs together: a call and its output, a reasoning item and what the model made of it.
+"""Items that belong together: a call and its output, a reasoning item and the items it led to.
 
-Everything that shortens a history asks here, so that no call is left without its output, no output
+Every function that shortens a history uses this module, so that no call is left without its output, no output
 without its call, and no reasoning item without the item it led to.
 """
 
@@ -20,12 +20,12 @@ from .shapes import (
     type_of,
 )
 
-_NAMED_OTHERWISE = {"mcp_approval_request": "id", "mcp_approval_response": "approval_request_id"}
+_ID_FIELDS = {"mcp_approval_request": "id", "mcp_approval_response": "approval_request_id"}
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Calls and outputs by position: outputs of each call, and what has no partner."""
+    """Calls and outputs by index: the outputs of each call, and the items without a partner."""
 
     outputs_of: dict[int, list[int]] = field(default_factory=dict)
     open_calls: list[int] = field(default_factory=list)
@@ -35,8 +35,8 @@ class Pairs:
 def pair_calls(items: Sequence[Item]) -> Pairs:
     """Match each output with a call before it of its kind and `call_id`.
 
-    That is the latest such call without an output, else the latest of the same turn: an id may be used again
-    in a later turn, and must not tie an output there to a call that was answered long before.
+    That is the latest such call without an output, else the latest one of the same turn. An id may be reused
+    in a later turn, and must not pair an output with a call of an earlier turn that has its output already.
     """
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     answered: dict[tuple[str, str], int] = {}
@@ -60,34 +60,34 @@ def pair_calls(items: Sequence[Item]) -> Pairs:
 
 
 def call_key(item: Item) -> str:
-    """The id that a call and its output share: `call_id`, except where the protocol names it otherwise."""
+    """Return the id that a call and its output share: `call_id`, or another field for some types."""
     kind = type_of(item)
-    key = item.get(_NAMED_OTHERWISE.get(kind, "call_id"))
+    key = item.get(_ID_FIELDS.get(kind, "call_id"))
     if key is None and kind == "local_shell_call_output":
         key = item.get("id")
     return key if isinstance(key, str) else ""
 
 
 def reasoning_owners(items: Sequence[Item]) -> dict[int, list[int]]:
-    """For each reasoning item the items it led to: those the model made next, up to its next thought."""
+    """Return the items that each reasoning item led to: the model's next items, up to its next reasoning."""
     owners: dict[int, list[int]] = {}
-    thoughts: list[int] = []
+    reasonings: list[int] = []
     for index, item in enumerate(items):
         if is_reasoning(item):
             if not index or not is_reasoning(items[index - 1]):
-                thoughts = []
-            thoughts.append(index)
-            # Thoughts in a row lead to the same items, and share one list of them.
-            owners[index] = owners[thoughts[0]] if len(thoughts) > 1 else []
+                reasonings = []
+            reasonings.append(index)
+            # Consecutive reasoning items lead to the same items, and share one list.
+            owners[index] = owners[reasonings[0]] if len(reasonings) > 1 else []
         elif not is_from_model(item):
-            thoughts = []
-        elif thoughts:
-            owners[thoughts[0]].append(index)
+            reasonings = []
+        elif reasonings:
+            owners[reasonings[0]].append(index)
     return owners
 
 
 def group_items(items: Sequence[Item]) -> list[int]:
-    """For each item the number of its group; the items of one group must be kept or dropped together."""
+    """Return the group number of each item. The items of a group must be kept or removed together."""
     parent = list(range(len(items)))
 
     def find(index: int) -> int:
@@ -97,9 +97,9 @@ def group_items(items: Sequence[Item]) -> list[int]:
         return index
 
     outputs, owners = pair_calls(items).outputs_of, reasoning_owners(items)
-    # Thoughts in a row share their followers: one link to the first of these ties in each but the first.
-    thoughts = [(index, led_to[: 1 if index - 1 in owners else None]) for index, led_to in owners.items()]
-    links = [*outputs.items(), *thoughts, *_program_parts(items).items()]
+    # Consecutive reasoning items share their followers: all but the first need one link only.
+    reasonings = [(index, led_to[: 1 if index - 1 in owners else None]) for index, led_to in owners.items()]
+    links = [*outputs.items(), *reasonings, *_program_parts(items).items()]
     for one, others in links:
         for other in others:
             parent[find(other)] = find(one)
@@ -107,7 +107,7 @@ def group_items(items: Sequence[Item]) -> list[int]:
 
 
 def _program_parts(items: Sequence[Item]) -> dict[int, list[int]]:
-    """For each program that the model wrote, the calls and outputs it made."""
+    """Return the calls and outputs of each program that the model wrote."""
     programs = {call_key(item): index for index, item in enumerate(items) if type_of(item) == "program"}
     parts: defaultdict[int, list[int]] = defaultdict(list)
     for index, item in enumerate(items):
@@ -119,7 +119,7 @@ def _program_parts(items: Sequence[Item]) -> dict[int, list[int]]:
 
 
 def keep_whole_groups(items: Sequence[Item], kept: Collection[int]) -> list[Item]:
-    """The items at the positions `kept`, less those whose group would be torn by it."""
+    """Return the items at the indexes `kept`, without those whose group would be split."""
     kept = set(kept)
     groups = group_items(items)
     torn = {group for index, group in enumerate(groups) if index not in kept}
@@ -127,16 +127,16 @@ def keep_whole_groups(items: Sequence[Item], kept: Collection[int]) -> list[Item
 
 
 def newest_whole(items: Sequence[Item], count: int) -> list[Item]:
-    """The newest `count` items, or somewhat fewer: a group that does not fit is left out whole."""
+    """Return at most the newest `count` items. A group that does not fit is omitted as a whole."""
     first = max(len(items) - max(count, 0), 0)
     return keep_whole_groups(items, range(first, len(items)))
 
 
 def find_orphans(items: Sequence[Item], *, spare_newest_turn: bool = True) -> list[int]:
-    """The positions of what makes a model refuse a history.
+    """Return the indexes of the items that make a model reject a history.
 
-    These are outputs without their call, calls without an output (unless in the newest turn, where they
-    may await approval, and that is to be spared) and reasoning items with nothing after them.
+    These are outputs without a call, calls without an output, and reasoning items with nothing after them.
+    With `spare_newest_turn`, calls of the newest turn are not included: they may await approval.
     """
     pairs = pair_calls(items)
     starts = turn_starts(items)

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 Item: TypeAlias = dict[str, Any]
 
-# Which output answers which call. Hosted tools that the provider runs itself (web search and the like)
-# carry their result inside the call and need no partner.
+# The output type of each call type. Hosted tools that the provider runs itself, such as web search, have
+# their result inside the call and need no output.
 OUTPUT_TYPE_OF_CALL = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
@@ -24,10 +24,10 @@ OUTPUT_TYPE_OF_CALL = {
     "program": "program_output",
     "mcp_approval_request": "mcp_approval_response",
 }
-# Items, beside messages and outputs, that no model makes.
-_FROM_THE_CALLER = ("", "item_reference", "additional_tools", "compaction_trigger", "configuration_update")
-# Where kinds other than messages and function calls keep their words, at any depth.
-_FIELDS_OF_WORDS = {
+# Items, beside messages and outputs, that no model creates.
+_CALLER_TYPES = ("", "item_reference", "additional_tools", "compaction_trigger", "configuration_update")
+# The fields with the text of items other than messages and function calls, at any depth.
+_TEXT_FIELDS = {
     "shell_call": ("action",),
     "shell_call_output": ("output",),
     "local_shell_call": ("action",),
@@ -42,7 +42,7 @@ CALL_TYPE_OF_OUTPUT = {output: call for call, output in OUTPUT_TYPE_OF_CALL.item
 
 
 def type_of(item: Item) -> str:
-    """The item's type; a message may come without one."""
+    """Return the type of an item. A message may have no `type` field."""
     kind = item.get("type")
     if isinstance(kind, str):
         return kind
@@ -50,18 +50,18 @@ def type_of(item: Item) -> str:
 
 
 def role_of(item: Item) -> str | None:
-    """The role of a message, `None` for everything else."""
+    """Return the role of a message, or `None` for other items."""
     role = item.get("role")
     return role if isinstance(role, str) and type_of(item) == "message" else None
 
 
 def is_user_message(item: Item) -> bool:
-    """Whether a turn starts here."""
+    """Whether this is a user message. Each one starts a turn."""
     return role_of(item) == "user"
 
 
 def is_call(item: Item) -> bool:
-    """Whether this is a tool call that an output of its own must answer."""
+    """Whether this is a tool call that needs an output item."""
     return type_of(item) in OUTPUT_TYPE_OF_CALL
 
 
@@ -76,21 +76,21 @@ def is_reasoning(item: Item) -> bool:
 
 
 def is_from_model(item: Item) -> bool:
-    """Whether the model made this item: what a reasoning item may belong to."""
+    """Whether the model created this item. A reasoning item belongs to such items."""
     if type_of(item) == "message":
         return role_of(item) == "assistant"
-    return not is_output(item) and type_of(item) not in _FROM_THE_CALLER
+    return not is_output(item) and type_of(item) not in _CALLER_TYPES
 
 
 def text_of(item: Item) -> str:
-    """The words in an item: of a message, a call's arguments, an output, a reasoning summary."""
+    """Return the text of an item: of a message, a call's arguments, an output, or a reasoning summary."""
     return "\n".join(_texts(item))
 
 
 def _texts(item: Item) -> Iterator[str]:
     kind = type_of(item)
-    if kind in _FIELDS_OF_WORDS:
-        for field in _FIELDS_OF_WORDS[kind]:
+    if kind in _TEXT_FIELDS:
+        for field in _TEXT_FIELDS[kind]:
             yield from _strings_in(item.get(field))
     elif kind == "reasoning":
         yield from _texts_in(item.get("summary"))
@@ -101,7 +101,7 @@ def _texts(item: Item) -> Iterator[str]:
 
 
 def _strings_in(value: object) -> Iterator[str]:
-    """Every string within a value."""
+    """Yield every string within a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -110,7 +110,7 @@ def _strings_in(value: object) -> Iterator[str]:
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Text that stands alone, or in a list of parts: each as `text`, a refusal, or a transcript."""
+    """Yield a plain text, or the texts of a list of parts: `text`, `refusal` or `transcript`."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -129,12 +129,12 @@ def _texts_in_part(part: object) -> Iterator[str]:
                 yield part[field]
 
 
-# Models without ids of their own get this one from the Agents SDK: it names nothing.
+# The Agents SDK gives this id to items of models without ids: it identifies nothing.
 PLACEHOLDER_IDS = ("", "__fake_id__")
 
 
 def fingerprint(item: Item) -> str:
-    """Type and id where the item has a stable id, else a hash of its canonical JSON."""
+    """Return type and id if the item has a stable id, else a hash of its canonical JSON."""
     for field in ("id", "call_id"):
         stable = item.get(field)
         if isinstance(stable, str) and stable not in PLACEHOLDER_IDS:
@@ -144,11 +144,11 @@ def fingerprint(item: Item) -> str:
 
 
 def turn_starts(items: Sequence[Item]) -> list[int]:
-    """The positions of the user messages: where turn 1, 2, … start."""
+    """Return the indexes of the user messages: the starts of turn 1, 2, …"""
     return [index for index, item in enumerate(items) if is_user_message(item)]
 
 
 def split_turns(items: Sequence[Item]) -> list[list[Item]]:
-    """The items of each turn; index 0 holds what stands before the first user message, perhaps nothing."""
+    """Return the items of each turn. Index 0 has the items before the first user message, possibly none."""
     edges = [0, *turn_starts(items), len(items)]
     return [list(items[start:end]) for start, end in pairwise(edges)]

@@ -6,26 +6,26 @@ from dataclasses import asdict, dataclass
 
 from .shapes import Item, role_of, text_of
 
-# Chinese, Japanese and Korean script costs about one token a character, other text one in four.
+# Chinese, Japanese and Korean text has about one token per character, other text one per four characters.
 _CJK = re.compile(
     r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f]+"
 )
 _CHARACTERS_PER_TOKEN = 4
 _TOKENS_PER_ITEM = 4  # the markers around every item
 _IMAGES = ("input_image", "image", "computer_screenshot")
-_TOKENS_PER_IMAGE = 765  # a square of 1024 pixels in full detail; its bytes must not be counted as text
+_TOKENS_PER_IMAGE = 765  # 1024 x 1024 pixels in full detail; the bytes must not be counted as text
 
 Tokenizer = Callable[[str], int]
 
 
 def estimate_text_tokens(text: str) -> int:
-    """About how many tokens a text is."""
+    """Estimate the number of tokens of a text."""
     wide = 0 if text.isascii() else sum(map(len, _CJK.findall(text)))
     return wide + -(-(len(text) - wide) // _CHARACTERS_PER_TOKEN)
 
 
 def estimate_tokens(items: Item | Sequence[Item], tokenizer: Tokenizer | None = None) -> int:
-    """About how many tokens an item or a history is; a real `tokenizer` counts the text if there is one."""
+    """Estimate the number of tokens of an item or a history. A `tokenizer` counts the text if given."""
     count = tokenizer or estimate_text_tokens
     if isinstance(items, dict):
         return _item_tokens(items, count)
@@ -46,7 +46,7 @@ def _images_in(item: Item) -> int:
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """Requests to a model, and the tokens that went in and out."""
+    """The number of requests to a model, and their input and output tokens."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -54,7 +54,7 @@ class ModelUsage:
 
     @property
     def total_tokens(self) -> int:
-        """Tokens in and out."""
+        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
@@ -65,5 +65,5 @@ class ModelUsage:
         )
 
     def to_dict(self) -> dict[str, int]:
-        """The numbers as JSON tells them."""
+        """Return the numbers as a JSON object."""
         return {**asdict(self), "total_tokens": self.total_tokens}

@@ -14,7 +14,7 @@ from ..memory.conversation import Message
 from ..memory.entry import ContentType, Entry
 from ..memory.hits import MemoryHit, TurnHit
 from ..memory.rights.why import Quote, Why
-from ..memory.times import tell_day, tell_time
+from ..memory.times import format_date, format_time
 from ..strategies.summaries import inject_memory
 
 MAX_REASONS = 20  # quotes, and superseded entries
@@ -50,7 +50,7 @@ class EntryInfo(BaseModel):
             entry_id=entry.content_id,
             kind=entry.content_type,
             confidence=entry.confidence,
-            learned_at=tell_time(entry.learned_at),
+            learned_at=format_time(entry.learned_at),
             valid_from=entry.valid_from,
             valid_to=entry.valid_to,
             evidence=[
@@ -141,14 +141,14 @@ def entry_line(entry: Entry) -> str:
 
 def message_line(message: Message | Quote) -> str:
     """One line with the date, speaker and text of a message."""
-    return f'{tell_day(message.created_at)}, {message.speaker}: "{_shortened(message.content)}"'
+    return f'{format_date(message.created_at)}, {message.speaker}: "{_shortened(message.content)}"'
 
 
 def reason_lines(why: Why) -> list[str]:
     """Lines with an entry, its evidence, and the entries before and after it."""
     return [
         entry_line(why.entry),
-        *([f"edited on {tell_day(why.edit.edited_at)}"] if why.edit else []),
+        *([f"edited on {format_date(why.edit.edited_at)}"] if why.edit else []),
         *(f"said on {message_line(quote)}" for quote in why.evidence[:MAX_REASONS]),
         *(f"before: {entry_line(entry)}" for entry in why.supersedes[:MAX_REASONS]),
         *(f"now: {entry_line(entry)}" for entry in why.superseded_by[-1:]),
@@ -180,7 +180,7 @@ def message_hits(hits: Sequence[TurnHit]) -> list[MessageHit]:
             conversation_id=hit.conversation_id,
             message_id=hit.message.message_id,
             role=hit.message.role,
-            said_at=tell_time(hit.message.created_at),
+            said_at=format_time(hit.message.created_at),
             score=hit.score,
             parts=dict(hit.parts),
         )
@@ -195,7 +195,7 @@ def quoted_messages(quotes: Sequence[Quote]) -> list[QuotedMessage]:
             conversation_id=quote.conversation_id,
             message_id=quote.message_id,
             role=quote.role,
-            said_at=tell_time(quote.created_at),
+            said_at=format_time(quote.created_at),
         )
         for quote in quotes
     ]

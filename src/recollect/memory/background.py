@@ -1,4 +1,8 @@
-"""An event loop of our own, in a thread of its own: for workers, and for callers that have none."""
+"""An event loop in a thread of its own: for workers, and for callers without an event loop.
+
+Cancellation: a caller that stops waiting cancels its call. Stopping the loop cancels all calls, waits a few
+seconds for them, and then gives up on those that do not end.
+"""
 
 import asyncio
 import os
@@ -9,11 +13,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_LONGEST_GOODBYE = 5.0  # seconds that calls are given to end when they are cancelled
+_STOP_TIMEOUT = 5.0  # seconds that cancelled calls have to end
 
 
 class BackgroundLoop:
-    """A loop that runs in a thread from its first use on, until it is stopped."""
+    """An event loop that runs in a thread, from its first use until it is stopped."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -24,30 +28,30 @@ class BackgroundLoop:
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs in this process: a child that was forked has the loop, but not its thread."""
+        """Whether it runs in this process. A forked child has the loop, but not its thread."""
         return self._loop is not None and self._process == os.getpid()
 
     def submit(self, call: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a call, without waiting for it."""
+        """Start a call without waiting for it."""
         return asyncio.run_coroutine_threadsafe(call, self._running())
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """What a call gives."""
+        """Run a call and return its result. The call is cancelled if the caller stops waiting."""
         future = self.submit(call)
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # who waits no longer wants it no longer
+            future.cancel()  # for example after KeyboardInterrupt: no caller is left
             raise
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        """Have a function called in the loop, if that runs."""
+        """Call a function in the loop, if the loop runs."""
         with self._starting:
             if self._loop is not None and self.is_running:
                 self._loop.call_soon_threadsafe(function)
 
     def stop(self) -> None:
-        """End the loop and wait for its thread. Twice is harmless."""
+        """Stop the loop and wait for its thread. A second call does nothing."""
         with self._starting:
             is_running = self.is_running
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
@@ -68,7 +72,7 @@ class BackgroundLoop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped, and leave nothing of it behind, as `asyncio.run` does."""
+    """Run a loop until it is stopped. Then cancel its tasks and close it, as `asyncio.run` does."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
@@ -76,8 +80,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        if left:  # a call that will not end is left alone in the end
-            loop.run_until_complete(asyncio.wait(left, timeout=_LONGEST_GOODBYE))
+        if left:  # a call that does not end in time is abandoned
+            loop.run_until_complete(asyncio.wait(left, timeout=_STOP_TIMEOUT))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

@@ -1,8 +1,8 @@
-"""Content parts: a message given as a list of texts, images, files and other parts.
+"""Content parts: a message that is a list of texts, images, files and other parts.
 
-The texts become the content of the message, which is searched and learned from. Each other part becomes an
-attachment: the part as it was given, in which inline data and long strings are replaced by a reference of
-their size and SHA-256. Recollect stores no files.
+The texts become the content of the message, which is searched and learned from. Every other part becomes an
+attachment. Inline data and long strings in it are replaced by a reference with their size and SHA-256.
+Recollect stores no files.
 """
 
 import base64
@@ -23,17 +23,17 @@ Attachment = dict[str, Any]
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal"})
 MOST_PARTS = 100
-"""Parts of one message at most."""
-_LONGEST_STRING = 2048  # characters that stand in an attachment as they are
+"""The most parts of one message."""
+_LONGEST_STRING = 2048  # characters that are stored in an attachment
 _LONGEST_TYPE = 64
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
-_LEVELS_WITHIN = MOST_LEVELS - 1  # a part deeper than this is one reference
+_LEVELS_WITHIN = MOST_LEVELS - 1  # a deeper part becomes one reference
 
 
 def read_parts(name: str, given: Sequence[Any]) -> tuple[str, tuple[Attachment, ...]]:
-    """The text of content parts, and their attachments with their places among the parts.
+    """Parse content parts into a text and attachments. Each attachment has its index among the parts.
 
-    A message without text has its attachments' types as its content, such as `[image_url]`.
+    The content of a message without text is the types of its attachments, such as `[image_url]`.
     """
     if not 0 < len(given) <= MOST_PARTS:
         raise InvalidValueError(f"content of {name} must have 1 to {MOST_PARTS} parts")
@@ -49,7 +49,7 @@ def read_parts(name: str, given: Sequence[Any]) -> tuple[str, tuple[Attachment, 
 
 
 def read_attachments(name: str, given: object) -> tuple[Attachment, ...]:
-    """Attachments as `Message.to_dict` returns them."""
+    """Parse attachments as `Message.to_dict` returns them."""
     if given is None:
         return ()
     if isinstance(given, str | bytes) or not isinstance(given, Sequence) or len(given) > MOST_PARTS:
@@ -58,12 +58,12 @@ def read_attachments(name: str, given: object) -> tuple[Attachment, ...]:
 
 
 def attachments_to_column(attachments: Sequence[Attachment]) -> ColumnJSON | None:
-    """Attachments as scripts pass them to their column: no value where there are none."""
+    """Attachments as a column value; `None` if there are none."""
     return json_to_column(list(attachments), allow_nan=False) if attachments else None
 
 
 def attachments_from_column(stored: Any) -> tuple[Attachment, ...]:
-    """The attachments that were stored."""
+    """The attachments in a column value."""
     return () if stored is None else tuple(json_from_column(stored))
 
 
@@ -83,7 +83,7 @@ def _type_of(name: str, part: object) -> str:
 
 
 def _attachment(name: str, part: Mapping[str, Any], place: int) -> Attachment:
-    """A part with references in place of inline data; one that is large in other ways is one reference."""
+    """A part with references in place of inline data. A part that is still too large is one reference."""
     try:
         return read_metadata(name, {**_without_data(part, 1), "part_index": place})
     except (TypeError, ValueError):
@@ -110,7 +110,7 @@ def _without_data_in(text: str) -> Any:
 
 
 def _decode(text: str, is_base64: bool) -> bytes:
-    """The bytes that a text stands for: decoded where it is base64, else as UTF-8."""
+    """The bytes of a text: decoded if it is base64, otherwise as UTF-8."""
     if not is_base64:
         return unquote_to_bytes(text)
     try:
@@ -123,7 +123,7 @@ def _encoded(name: str, part: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(part, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidTypeError(f"{name} must be an object as JSON has it") from error
+        raise InvalidTypeError(f"{name} must be a JSON object") from error
 
 
 def _reference(data: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A conversation and its messages, as they are recorded and told."""
+"""Conversations, their messages, and their settings."""
 
 import json
 import uuid
@@ -12,7 +12,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..sql.columns import ColumnJSON, check_id, json_to_column
 from .content_parts import Attachment, read_attachments, read_parts
 from .metadata import read_metadata
-from .times import now, read_time, tell_time
+from .times import format_time, now, read_time
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -33,9 +33,9 @@ class Message:
     message_index: int
     created_at: datetime
     name: str | None = field(default=None, repr=False)
-    """The participant who said it, or the tool, where one is named."""
+    """The name of the participant or tool, if one is given."""
     attachments: tuple[Attachment, ...] = field(default=(), repr=False, hash=False)
-    """The content parts that are not text, with references in place of inline data."""
+    """The content parts that are not text. Inline data is replaced by a reference."""
 
     @property
     def speaker(self) -> str:
@@ -43,11 +43,11 @@ class Message:
         return self.name or self.role
 
     def is_from(self, user_id: str) -> bool:
-        """Whether the user of the conversation said it: with role `user`, and under no other name."""
+        """Whether the user of the conversation said it: its role is `user`, and it has no other name."""
         return self.role == "user" and (self.name is None or self.name.casefold() == user_id.casefold())
 
     def to_dict(self) -> dict[str, Any]:
-        """The message as JSON tells it."""
+        """The message as a JSON object."""
         return {
             "message_id": self.message_id,
             "role": self.role,
@@ -55,16 +55,16 @@ class Message:
             "content": self.content,
             "attachments": [dict(each) for each in self.attachments],
             "message_index": self.message_index,
-            "created_at": tell_time(self.created_at),
+            "created_at": format_time(self.created_at),
         }
 
 
 @dataclass(init=False)
 class Conversation:
-    """What an agent and a user said to each other.
+    """A conversation between an agent and a user.
 
-    Messages are given as dicts with `role` and `content`; what else they need is made. The content is a text
-    or a list of content parts. `metadata` is a small JSON object of the caller's.
+    Messages are dicts with `role` and `content`; missing ids and times are generated. The content is a text
+    or a list of content parts. `metadata` is a small JSON object of the caller.
     """
 
     agent_id: str
@@ -76,7 +76,7 @@ class Conversation:
     memory_id: str | None
     pipeline_result: dict[str, Any] | None = field(repr=False)
     closed_at: datetime | None
-    """When it was closed: nothing can be added to it since."""
+    """When it was closed. No messages can be added after that."""
     metadata: dict[str, Any] = field(repr=False)
 
     def __init__(
@@ -110,18 +110,18 @@ class Conversation:
 
     @property
     def summary(self) -> str:
-        """A line that says what the conversation starts with."""
+        """One line with the number of messages and the beginning of the first user message."""
         return summarize(self.turn_count, self.messages)
 
     def to_dict(self) -> dict[str, Any]:
-        """The conversation as JSON tells it, with its messages also as `conversation_data.messages`."""
+        """The conversation as a JSON object. Its messages are also under `conversation_data.messages`."""
         messages = [message.to_dict() for message in self.messages]
         return {
             "conversation_id": self.conversation_id,
             "agent_id": self.agent_id,
             "user_id": self.user_id,
             "session_id": self.session_id,
-            "created_at": tell_time(self.created_at),
+            "created_at": format_time(self.created_at),
             "turn_count": self.turn_count,
             "memory_id": self.memory_id,
             "metadata": self.metadata,
@@ -132,52 +132,52 @@ class Conversation:
         }
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """A conversation from its JSON: messages as such, in `conversation_data`, or that as a bare list."""
-        if not isinstance(told, Mapping):
-            raise InvalidTypeError(f"a conversation must be an object, not {type(told).__name__}")
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """A conversation from a JSON object. The messages are in `messages` or in `conversation_data`."""
+        if not isinstance(given, Mapping):
+            raise InvalidTypeError(f"a conversation must be an object, not {type(given).__name__}")
         return cls(
-            agent_id=told.get("agent_id", ""),
-            user_id=told.get("user_id", ""),
-            messages=told_messages(told),
-            session_id=told.get("session_id"),
-            conversation_id=told.get("conversation_id"),
-            created_at=told.get("created_at"),
-            memory_id=told.get("memory_id"),
-            pipeline_result=told.get("pipeline_result"),
-            metadata=told.get("metadata"),
+            agent_id=given.get("agent_id", ""),
+            user_id=given.get("user_id", ""),
+            messages=messages_in(given),
+            session_id=given.get("session_id"),
+            conversation_id=given.get("conversation_id"),
+            created_at=given.get("created_at"),
+            memory_id=given.get("memory_id"),
+            pipeline_result=given.get("pipeline_result"),
+            metadata=given.get("metadata"),
         )
 
 
-def told_messages(told: Mapping[str, Any]) -> Sequence[Any]:
+def messages_in(given: Mapping[str, Any]) -> Sequence[Any]:
     """The messages in the JSON of a conversation."""
-    data = told if told.get("conversation_data") is None else told["conversation_data"]
+    data = given if given.get("conversation_data") is None else given["conversation_data"]
     if not isinstance(data, list | Mapping):
         raise InvalidTypeError(f"conversation_data must be an object or a list, not {type(data).__name__}")
     return data if isinstance(data, list) else data.get("messages") or ()
 
 
 def summarize(count: int, messages: Iterable[Message]) -> str:
-    """The automatic summary of a conversation of so many messages, of which the first are given."""
+    """The automatic summary of a conversation, from its number of messages and its first ones."""
     return summarize_words(count, next((each.content for each in messages if each.role == "user"), None))
 
 
 def summarize_words(count: int, first: str | None) -> str:
-    """The same, given what the user said first, if they said anything."""
+    """The automatic summary, from the number of messages and the first user message, if any."""
     if not count:
         return "Empty conversation"
     return f"Conversation with {count} turns: {(first or 'No user message')[:_PREVIEW]}..."
 
 
 def check_owner(name: str, value: object) -> str:
-    """The id of an agent or a user, which must be given: any text that is not empty."""
+    """Check the id of an agent or a user: a text that is not empty."""
     if value is None:
         raise InvalidValueError(f"{name} must be given")
     return check_id(name, value)
 
 
 def check_key(name: str, value: object) -> str | None:
-    """An id that may be left out, short enough for every index."""
+    """Check an optional id. Its length is limited so that every index can hold it."""
     if value is None:
         return None
     if len(check_id(name, value)) > _LONGEST_KEY:
@@ -188,7 +188,7 @@ def check_key(name: str, value: object) -> str | None:
 def read_messages(
     given: Sequence[Message | Mapping[str, Any]], said_at: datetime, first_index: int = 0
 ) -> tuple[Message, ...]:
-    """Messages as they are given, each with an id, its place, and a time."""
+    """Parse messages. Each gets its index, and an id and a time if they are missing."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
         raise InvalidTypeError(f"messages must be a list, not {type(given).__name__}")
     read = tuple(_read_message(message, place, said_at) for place, message in enumerate(given, first_index))
@@ -204,7 +204,7 @@ def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datet
     if not isinstance(given, Mapping):
         raise InvalidTypeError(f"{name} must be an object, not {type(given).__name__}")
     if unknown := sorted(map(str, given.keys() - _FIELDS)):
-        raise InvalidValueError(f"{name} has fields that are not kept: {', '.join(unknown)}")
+        raise InvalidValueError(f"{name} has unknown fields: {', '.join(unknown)}")
     message_id = check_key(f"message_id of {name}", given.get("message_id"))
     content, attachments = _read_content(name, given)
     return Message(
@@ -220,17 +220,17 @@ def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datet
 
 def _read_role(name: str, role: object) -> Role:
     if role not in _ROLES:
-        raise InvalidValueError(f"{name} must have a role, which is one of {', '.join(_ROLES)}")
+        raise InvalidValueError(f"{name} must have a role: one of {', '.join(_ROLES)}")
     return cast(Role, role)
 
 
 def check_role(role: object) -> Role:
-    """A role as it is stored."""
+    """Check a stored role."""
     return _read_role("a message", role)
 
 
 def read_name(name: str, given: object) -> str | None:
-    """The name of a participant: one line of printable text, or none."""
+    """Check the name of a participant: one line of printable text, or `None`."""
     if given is None:
         return None
     if not isinstance(given, str):
@@ -268,24 +268,24 @@ class _Unchanged(Enum):
 
 
 UNCHANGED: Final = _Unchanged.UNCHANGED
-"""What is given for a setting that stays as it is; `None` clears it."""
+"""The value for a setting that is not changed; `None` clears a setting."""
 Unchanged: TypeAlias = Literal[_Unchanged.UNCHANGED]
 
 
 @dataclass(frozen=True)
 class ConversationSettings:
-    """What holds for one conversation; `None` where it is left to the agent."""
+    """The settings of one conversation; `None` where the setting of the agent applies."""
 
     conversation_id: str
     memory_strategy: dict[str, Any] | None = field(default=None)
     memory_injection: bool | None = None
     provider_conversation_id: str | None = None
     version: int = 1
-    """Counts the changes, from 1 on."""
+    """The number of the version, from 1 on."""
 
 
 def strategy_to_column(given: Mapping[str, Any] | None) -> ColumnJSON | None:
-    """A strategy, as it is stored: any JSON object."""
+    """A strategy as a column value: any JSON object."""
     if given is None:
         return None
     if not isinstance(given, Mapping):
@@ -293,11 +293,11 @@ def strategy_to_column(given: Mapping[str, Any] | None) -> ColumnJSON | None:
     try:
         return json_to_column(dict(given), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidValueError("memory_strategy must be an object as JSON has it") from error
+        raise InvalidValueError("memory_strategy must be a JSON object") from error
 
 
 def injection_to_column(given: bool | None) -> str | None:
-    """Whether memories are injected, as it is stored."""
+    """Whether memories are injected, as a column value."""
     if given is None:
         return None
     if not isinstance(given, bool):
@@ -306,5 +306,5 @@ def injection_to_column(given: bool | None) -> str | None:
 
 
 def provider_id_to_column(given: str | None) -> str | None:
-    """The id that the provider has for a conversation."""
+    """The provider's id of a conversation, as a column value."""
     return check_key("provider_conversation_id", given)

@@ -1,4 +1,4 @@
-"""What is known about a user: entries, each with its evidence."""
+"""Entries: the facts that are remembered about a user, each with its evidence."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from ..errors import InvalidValueError
-from .times import tell_time
+from .times import format_time
 
 ContentType = Literal["profile", "event", "mind"]
 
@@ -14,13 +14,13 @@ CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
 
 
 EDITED = "edited"
-"""The name in an entry's data that says that a person's edit wrote it."""
+"""The key in an entry's data that marks an entry written by an edit."""
 EDITED_BY = "edited_by"
-"""The name in an entry's data of the person who edited it, or of their API key."""
+"""The key in an entry's data that names the person or API key that edited it."""
 
 
 def check_type(given: object) -> ContentType:
-    """A type of entries, as it is given."""
+    """Check the type of an entry."""
     if given not in CONTENT_TYPES:
         raise InvalidValueError(f"content_type must be one of {', '.join(CONTENT_TYPES)}")
     return given
@@ -33,12 +33,12 @@ class Evidence:
     conversation_id: str
     message_id: str
     run_id: str | None
-    """The run of the pipeline that read it there; `None` where a person wrote the entry."""
+    """The run that learned the entry from it; `None` if a person wrote the entry."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that is known, or was."""
+    """One remembered fact, current or superseded."""
 
     content_id: str
     memory_id: str
@@ -47,27 +47,27 @@ class Entry:
     learned_at: datetime
     confidence: float = 1.0
     said_at: datetime | None = None
-    """When it was last said; `None` where a person wrote it."""
+    """When it was last said; `None` if a person wrote it."""
     valid_from: str | None = None
     """The date since when it is true, or on which it happened: a day, a month or a year."""
     valid_to: str | None = None
     """The date on which it stopped being true."""
     retired_at: datetime | None = None
-    """When it was superseded or retired: from then on it is no longer told."""
+    """When it was superseded or retired. From then on it is not current."""
     superseded_by: str | None = None
-    """The entry that took its place."""
+    """The entry that replaced it."""
     supersedes: tuple[str, ...] = ()
-    """The entries whose place it took."""
+    """The entries that it replaced."""
     evidence: tuple[Evidence, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The structured part: `date`, `value`, …"""
     slot: str | None = None
-    """What it says something about, where but one thing can hold at a time."""
+    """Its subject, if only one entry about this subject can hold at a time."""
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """A small JSON object of the person or program that wrote the entry."""
+    """A small JSON object of the person or program that wrote it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as JSON tells it."""
+        """The entry as a JSON object."""
         return {
             "content_id": self.content_id,
             "memory_id": self.memory_id,
@@ -76,11 +76,11 @@ class Entry:
             "content_data": dict(self.data),
             "metadata": dict(self.metadata),
             "confidence": self.confidence,
-            "learned_at": tell_time(self.learned_at),
-            "said_at": self.said_at and tell_time(self.said_at),
+            "learned_at": format_time(self.learned_at),
+            "said_at": self.said_at and format_time(self.said_at),
             "valid_from": self.valid_from,
             "valid_to": self.valid_to,
-            "retired_at": self.retired_at and tell_time(self.retired_at),
+            "retired_at": self.retired_at and format_time(self.retired_at),
             "superseded_by": self.superseded_by,
             "supersedes": list(self.supersedes),
             "evidence": [vars(each).copy() for each in self.evidence],
@@ -88,15 +88,15 @@ class Entry:
 
 
 def by_succession(history: Iterable[Entry]) -> list[Entry]:
-    """Entries, the oldest first: each before the one that took its place, whatever the clocks said."""
-    held = {entry.content_id: entry for entry in history}
+    """Entries, the oldest first. Each comes before the one that replaced it, even if clocks were wrong."""
+    by_id = {entry.content_id: entry for entry in history}
 
     def place(entry: Entry) -> tuple[datetime, int]:
         time, successors = entry.learned_at, 0
-        later = held.get(entry.superseded_by or "")
-        while later is not None and successors < len(held):
+        later = by_id.get(entry.superseded_by or "")
+        while later is not None and successors < len(by_id):
             time, successors = min(time, later.learned_at), successors + 1
-            later = held.get(later.superseded_by or "")
+            later = by_id.get(later.superseded_by or "")
         return time, -successors
 
-    return sorted(held.values(), key=place)
+    return sorted(by_id.values(), key=place)

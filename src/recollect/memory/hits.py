@@ -1,4 +1,4 @@
-"""What a search has found, and why."""
+"""The results of searches, with their scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,27 +10,27 @@ from .entry import Entry
 
 @dataclass(frozen=True)
 class ConversationsFound:
-    """A page of conversations, and where the next one goes on."""
+    """A page of conversations, and the position of the next page."""
 
     conversations: list[dict[str, Any]]
-    """What is told about each without its messages."""
+    """The outline of each conversation, without its messages."""
     position: str | None
-    """What the next page comes `before`; `None` if there is none. It may be there on a page that is empty."""
+    """The `before` of the next page; `None` if there is none. An empty page may have one, too."""
 
 
 @dataclass(frozen=True)
 class MemoryHit:
-    """An entry that was found."""
+    """An entry that a search found."""
 
     entry: Entry
     score: float
     parts: Mapping[str, float]
-    """What the score is made of: `text`, `vector`, `date`, …"""
+    """The parts of the score: `text`, `vector`, `date`, …"""
     agent_id: str = ""
-    """The agent that knows it."""
+    """The agent of the memory."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON tells it."""
+        """The hit as a JSON object."""
         return {
             "entry": self.entry.to_dict(),
             "agent_id": self.agent_id,
@@ -41,19 +41,19 @@ class MemoryHit:
 
 @dataclass(frozen=True)
 class TurnHit:
-    """A message that was found."""
+    """A message that a search found."""
 
     message: Message
     conversation_id: str
     session_id: str
     score: float
     parts: Mapping[str, float]
-    """What the score is made of: `text`, `vector`, `neighbour`, `session`, …"""
+    """The parts of the score: `text`, `vector`, `neighbour`, `session`, …"""
     agent_id: str = ""
     """The agent of the conversation."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON tells it."""
+        """The hit as a JSON object."""
         return {
             "message": self.message.to_dict(),
             "conversation_id": self.conversation_id,
@@ -66,25 +66,25 @@ class TurnHit:
 
 @dataclass(frozen=True)
 class MemorySearch:
-    """Entries that were found, the best first."""
+    """The result of a search for entries, the best first."""
 
     hits: tuple[MemoryHit, ...]
     warnings: tuple[str, ...] = ()
-    """What kept the search from being as good as it could be."""
+    """Why the results may be incomplete or less precise."""
 
 
 @dataclass(frozen=True)
 class TurnSearch:
-    """Messages that were found, the best first."""
+    """The result of a search for messages, the best first."""
 
     hits: tuple[TurnHit, ...]
     warnings: tuple[str, ...] = ()
-    """What kept the search from being as good as it could be."""
+    """Why the results may be incomplete or less precise."""
 
 
 @dataclass(frozen=True)
 class Recalled:
-    """What is remembered about a question, ready to be given to a model."""
+    """The entries and messages about a question, with their text for a prompt."""
 
     text: str = field(repr=False)
     entries: tuple[MemoryHit, ...]

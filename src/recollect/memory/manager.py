@@ -1,4 +1,4 @@
-"""Long-term memory for synchronous code: the same object, whose calls wait for their outcome."""
+"""Long-term memory for synchronous code: the methods of `MemoryStore`, without `await`."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -14,7 +14,7 @@ T = TypeVar("T")
 def _blocking(
     method: Callable[Concatenate[MemoryStore, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["ConversationManager", P], T]:
-    """A method that waits for what the store's method of that name gives."""
+    """A method that runs the method of the store and waits for its result."""
 
     @wraps(method)
     def call(manager: "ConversationManager", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -24,10 +24,10 @@ def _blocking(
 
 
 class ConversationManager:
-    """Records conversations and tells what was learned from them, without `await`.
+    """Records conversations and reads what was learned from them, without `await`.
 
-    It takes what `MemoryStore` takes, and has its methods. They also work where an event loop is running,
-    which then waits; asynchronous code better uses the `MemoryStore`.
+    It takes the arguments of `MemoryStore` and has its methods. They also work inside a running event loop,
+    which they block; asynchronous code should use `MemoryStore`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -90,11 +90,11 @@ class ConversationManager:
     wait_until_learned = _blocking(MemoryStore.wait_until_learned)
 
     def start(self) -> None:
-        """Begin to learn from what is pending; recording a conversation does so too. Twice is harmless."""
+        """Start to learn from pending conversations. Recording one does so, too. Twice is harmless."""
         self.store.start()
 
     def close(self) -> None:
-        """End the work, and let go of the database. What is pending goes on when it is opened again."""
+        """Stop learning and close the database. Pending runs go on when it is opened again."""
         self._loop.run(self.store.aclose())
         self._loop.stop()
 

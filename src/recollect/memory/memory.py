@@ -1,4 +1,4 @@
-"""A memory: what one agent knows about one user, as three lists of texts."""
+"""Memories: all entries of one agent about one user, as three lists of texts."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from typing import Any, Self
 from ..errors import InvalidTypeError, InvalidValueError
 from .conversation import check_key, check_owner
 from .entry import CONTENT_TYPES, ContentType
-from .times import now, read_time, tell_time
+from .times import format_time, now, read_time
 
 
 @dataclass(frozen=True)
 class MemoryOutline:
-    """What is told about a memory without what it holds."""
+    """A memory without its entries."""
 
     memory_id: str
     agent_id: str
@@ -23,41 +23,41 @@ class MemoryOutline:
     updated_at: datetime
     version: int
     counts: Mapping[ContentType, int]
-    """How many entries it tells, by their type."""
+    """The number of current entries, by type."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The outline as JSON tells it."""
-        times = {"created_at": tell_time(self.created_at), "updated_at": tell_time(self.updated_at)}
+        """The outline as a JSON object."""
+        times = {"created_at": format_time(self.created_at), "updated_at": format_time(self.updated_at)}
         return {**vars(self), **times, "counts": dict(self.counts)}
 
 
 @dataclass(frozen=True)
 class UserOutline:
-    """A user of whom something is stored."""
+    """A user with stored data."""
 
     user_id: str
     memory_count: int
-    """Memories of the user: one for each agent."""
+    """The number of memories of the user: one for each agent."""
     created_at: datetime
-    """When the first memory was made."""
+    """When the first memory was created."""
     updated_at: datetime
     """When a memory last changed."""
     position: str = field(repr=False)
-    """The place in the list of users, for the page after it."""
+    """The position in the list of users, for the page after it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The outline as JSON tells it."""
+        """The outline as a JSON object."""
         return {
             "user_id": self.user_id,
             "memory_count": self.memory_count,
-            "created_at": tell_time(self.created_at),
-            "updated_at": tell_time(self.updated_at),
+            "created_at": format_time(self.created_at),
+            "updated_at": format_time(self.updated_at),
         }
 
 
 @dataclass(init=False)
 class Memory:
-    """What an agent knows about a user.
+    """All that an agent remembers about a user.
 
     `data` holds the lists under `profile_content`, `event_content` and `mind_content`, or under the short
     names `profile`, `event` and `mind`.
@@ -89,7 +89,7 @@ class Memory:
         self.created_at = read_time("created_at", created_at) or now()
         self.updated_at = read_time("updated_at", updated_at) or self.created_at
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-            raise InvalidValueError("version must be a whole number from 1 on")
+            raise InvalidValueError("version must be a whole number of at least 1")
         self.version = version
         self._take({} if data is None else data)
 
@@ -98,43 +98,43 @@ class Memory:
             raise InvalidTypeError(f"data must be an object, not {type(data).__name__}")
         known = {name for kind in CONTENT_TYPES for name in (kind, f"{kind}_content")}
         if unknown := sorted(map(str, data.keys() - known)):
-            raise InvalidValueError(f"data has fields that are not kept: {', '.join(unknown)}")
+            raise InvalidValueError(f"data has unknown fields: {', '.join(unknown)}")
         for kind in CONTENT_TYPES:
             name = f"{kind}_content"
             given = data.get(name, data.get(kind))
             setattr(self, name, read_texts(name, given))
 
     def to_dict(self) -> dict[str, Any]:
-        """The memory as JSON tells it."""
+        """The memory as a JSON object."""
         return {
             "memory_id": self.memory_id,
             "agent_id": self.agent_id,
             "user_id": self.user_id,
-            "created_at": tell_time(self.created_at),
-            "updated_at": tell_time(self.updated_at),
+            "created_at": format_time(self.created_at),
+            "updated_at": format_time(self.updated_at),
             "version": self.version,
             **{f"{kind}_content": list(getattr(self, f"{kind}_content")) for kind in CONTENT_TYPES},
         }
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """A memory from its JSON."""
-        if not isinstance(told, Mapping):
-            raise InvalidTypeError(f"a memory must be an object, not {type(told).__name__}")
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """A memory from a JSON object."""
+        if not isinstance(given, Mapping):
+            raise InvalidTypeError(f"a memory must be an object, not {type(given).__name__}")
         names = [name for kind in CONTENT_TYPES for name in (f"{kind}_content", kind)]
         return cls(
-            agent_id=told.get("agent_id", ""),
-            user_id=told.get("user_id", ""),
-            data={name: told[name] for name in names if name in told},
-            memory_id=told.get("memory_id"),
-            created_at=told.get("created_at"),
-            updated_at=told.get("updated_at"),
-            version=told.get("version", 1),
+            agent_id=given.get("agent_id", ""),
+            user_id=given.get("user_id", ""),
+            data={name: given[name] for name in names if name in given},
+            memory_id=given.get("memory_id"),
+            created_at=given.get("created_at"),
+            updated_at=given.get("updated_at"),
+            version=given.get("version", 1),
         )
 
 
 def read_texts(name: str, given: object) -> list[str]:
-    """A list of texts; one text is read as its lines."""
+    """Parse a list of texts. A single text is split into its lines."""
     if given is None:
         return []
     texts: object = given.splitlines() if isinstance(given, str) else given

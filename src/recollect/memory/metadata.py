@@ -1,6 +1,6 @@
 """Metadata: a small JSON object that callers attach to conversations and entries.
 
-Recollect stores it, returns it and exports it. It takes no part in learning and in search.
+Recollect stores, returns and exports it. It is not used for learning or search.
 """
 
 import json
@@ -12,18 +12,18 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..sql.columns import ColumnJSON, json_from_column, json_to_column
 
 MOST_BYTES = 16_384
-"""Size of one metadata object at most, as compact JSON in UTF-8."""
+"""The largest size of a metadata object as compact JSON in UTF-8."""
 MOST_LEVELS = 5
-"""Objects and lists within each other at most; the metadata object itself is the first level."""
+"""The most levels of nesting. The metadata object itself is the first level."""
 _LONGEST_KEY = 255  # characters
 _LARGEST = 2**63  # integers below it are exact in every database and in most JSON readers
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def read_metadata(name: str, given: object) -> dict[str, Any]:
-    """Metadata as a caller gives it; `None` is an empty object.
+    """Validate metadata and return a copy; `None` becomes an empty object.
 
-    An `InvalidTypeError` or `InvalidValueError` says which rule it breaks. It never repeats a key or a value.
+    Raises `InvalidTypeError` or `InvalidValueError`, which name the broken rule, but no key and no value.
     """
     if given is None:
         return {}
@@ -36,12 +36,12 @@ def read_metadata(name: str, given: object) -> dict[str, Any]:
 
 
 def metadata_to_column(metadata: Mapping[str, Any]) -> ColumnJSON | None:
-    """Metadata as scripts pass it to its column: no value where it is empty."""
+    """Metadata as a column value; `None` if it is empty."""
     return json_to_column(dict(metadata), allow_nan=False) if metadata else None
 
 
 def metadata_from_column(stored: Any) -> dict[str, Any]:
-    """The metadata that was stored."""
+    """The metadata in a column value."""
     read: dict[str, Any] = {} if stored is None else json_from_column(stored)
     return read
 
@@ -55,7 +55,7 @@ def _copy_object(name: str, given: Mapping[Any, Any], level: int) -> dict[str, A
 
 
 def _copy(name: str, value: object, level: int) -> Any:
-    """A copy of a JSON value, which the caller can no longer change."""
+    """A deep copy of a JSON value: later changes by the caller have no effect."""
     if isinstance(value, Mapping | list | tuple):
         if level == MOST_LEVELS:
             raise InvalidValueError(f"{name} must not be nested deeper than {MOST_LEVELS} levels")

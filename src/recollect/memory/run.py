@@ -1,4 +1,4 @@
-"""Runs of the pipeline, as they are told."""
+"""Runs of the learning pipeline, coverage, and spent tokens."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,14 +9,14 @@ from ..items import ModelUsage
 from ..models.values import MOST_TOKENS
 from ..sql.columns import ColumnTime, text_from_column, time_to_column
 from ..sql.scripts import Row
-from .times import tell_time
+from .times import format_time
 
 RunStatus = Literal["pending", "running", "done", "failed"]
 
 
 @dataclass(frozen=True)
 class RunStage:
-    """A stage that is finished."""
+    """A finished stage."""
 
     stage: str
     model: str
@@ -24,12 +24,12 @@ class RunStage:
     prompt_tokens: int
     completion_tokens: int
     left_out: int = 0
-    """How many sentences or messages it did not read whole, for there were too many."""
+    """How many sentences or messages it did not read completely, because there were too many."""
 
 
 @dataclass(frozen=True)
 class RunFailure:
-    """An attempt that came to nothing, and what the model said."""
+    """A failed attempt, with the response of the model."""
 
     attempt: int
     stage: str
@@ -42,7 +42,7 @@ class RunFailure:
 
 @dataclass(frozen=True)
 class Run:
-    """What is learned, or to be learned, from some messages of a conversation."""
+    """One pass of the learning pipeline over some messages of a conversation."""
 
     run_id: str
     memory_id: str
@@ -61,30 +61,30 @@ class Run:
 
     @property
     def left_out(self) -> int:
-        """How many sentences or messages were not read whole; for a run that is done, `error` says so too."""
+        """How many sentences or messages were not read completely. The `error` of a done run says so too."""
         return max((stage.left_out for stage in self.stages), default=0)
 
     @property
     def position(self) -> str:
-        """Where it stands among others, for the page after it."""
+        """The position in the list of runs, for the page after it."""
         return f"{time_to_column(self.created_at)}/{self.run_id}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The run as JSON tells it."""
-        told: dict[str, Any] = _told(asdict(self))
-        return {**told, "left_out": self.left_out}
+        """The run as a JSON object."""
+        fields: dict[str, Any] = _to_json(asdict(self))
+        return {**fields, "left_out": self.left_out}
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many conversations are remembered, how many are yet to be, and how many could not be."""
+    """The number of conversations by the state of their runs."""
 
     remembered: int = 0
-    """Those that were read whole."""
+    """All runs are done, and read everything."""
     pending: int = 0
     failed: int = 0
     partial: int = 0
-    """Those that were learned from, but not read whole."""
+    """All runs are done, but some did not read everything."""
 
     @property
     def share(self) -> float:
@@ -93,13 +93,13 @@ class Coverage:
         return self.remembered / total if total else 1.0
 
 
-def _told(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, datetime):
-        return tell_time(value)
+        return format_time(value)
     if isinstance(value, dict):
-        return {name: _told(each) for name, each in value.items()}
+        return {name: _to_json(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_told(each) for each in value]
+        return [_to_json(each) for each in value]
     return value
 
 
@@ -107,30 +107,30 @@ SpentBy = Literal["model", "agent"]
 
 
 def sum_of_tokens(column: str) -> str:
-    """The SQL that adds up a column of tokens. A number that is no count must not spoil the sum of a day."""
+    """The SQL that sums a column of tokens. An invalid count must not spoil the sum of a day."""
     return f"sum(CASE WHEN {column} > {MOST_TOKENS} THEN {MOST_TOKENS} ELSE {column} END)"
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What a model, or all models for an agent, have cost on a day of UTC."""
+    """The usage of a model, or of all models for an agent, on a day in UTC."""
 
     day: str
     name: str
-    """Of the model or the agent."""
+    """The name of the model or the agent."""
     usage: ModelUsage
 
 
 @dataclass(frozen=True)
 class Days:
-    """Whole days of UTC, the first and the last of which are among them."""
+    """Whole days in UTC, from the first to the last, both included."""
 
     first: date
     last: date
 
     @property
     def bounds(self) -> tuple[ColumnTime, ColumnTime]:
-        """The first moment and the one after the last, as columns compare them."""
+        """The start of the first day and of the day after the last, as column values."""
         return _start_of(self.first), _start_of(self.last + timedelta(days=1))
 
 
@@ -139,5 +139,5 @@ def _start_of(day: date) -> ColumnTime:
 
 
 def spent_from(rows: Sequence[Row]) -> list[Spent]:
-    """What rows tell: a day, a name, and the numbers of requests and of tokens in and out."""
+    """Decode rows of a day, a name, and the numbers of requests, input tokens and output tokens."""
     return [Spent(day, text_from_column(name), ModelUsage(*map(int, usage))) for day, name, *usage in rows]

@@ -1,4 +1,4 @@
-"""Times and dates, as they are given and as they are told: UTC, ISO 8601 with Z."""
+"""Parsing and formatting of times and dates: UTC, ISO 8601 with Z."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -7,17 +7,17 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..sql.columns import check_time
 
 MOST_AHEAD = timedelta(minutes=5)
-"""How far the clock of a caller may be ahead of ours."""
+"""How far the clock of a caller may be ahead."""
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
 
 def now() -> datetime:
-    """The time, in UTC."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
 def read_time(name: str, given: object) -> datetime | None:
-    """A time as a `datetime` with a zone, or as ISO 8601 text, which is UTC where it names no zone."""
+    """Parse a time: a `datetime` with a time zone, or an ISO 8601 text, which is UTC if it has no zone."""
     if not isinstance(given, str):
         return check_time(name, given)
     try:
@@ -28,30 +28,30 @@ def read_time(name: str, given: object) -> datetime | None:
 
 
 def latest_allowed() -> datetime:
-    """The latest time that something can have been said at: now, with room for clocks that differ."""
+    """The latest allowed time of a message: now, plus a tolerance for clocks that differ."""
     return now() + MOST_AHEAD
 
 
 def check_said(name: str, time: datetime) -> datetime:
-    """A time at which something was said; a `ValueError` if it lies ahead of the clock."""
+    """Check the time of a message. Raises `InvalidValueError` if it is in the future."""
     if time > latest_allowed():
         minutes = MOST_AHEAD.total_seconds() / 60
         raise InvalidValueError(f"{name} must not be more than {minutes:g} minutes ahead of the clock")
     return time
 
 
-def tell_time(time: datetime) -> str:
-    """A time as it is told in JSON."""
+def format_time(time: datetime) -> str:
+    """A time as ISO 8601 text in UTC, such as `2024-05-07T10:00:00Z`."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def tell_day(time: datetime) -> str:
-    """The day of a time, as `7 May 2024`."""
+def format_date(time: datetime) -> str:
+    """The day of a time, such as `7 May 2024`."""
     return f"{time.day} {time:%B %Y}"
 
 
 def read_date(name: str, given: object) -> str | None:
-    """A day, a month or a year: `2024-05-07`, `2024-05` or `2024`."""
+    """Parse a day, a month or a year: `2024-05-07`, `2024-05` or `2024`."""
     if given is None:
         return None
     if not isinstance(given, str):
@@ -70,15 +70,15 @@ def end_of(date: str) -> datetime:
     """The last moment of a day, a month or a year."""
     try:
         later = start_of(date) + timedelta(days={4: 366, 7: 31, 10: 1}[len(date)])
-    except OverflowError:  # the last there is
+    except OverflowError:  # the last year of the calendar
         return datetime.max.replace(tzinfo=UTC)
-    if len(date) < 10:  # the first of the next
+    if len(date) < 10:  # the first day of the next month or year
         later = later.replace(month=1 if len(date) == 4 else later.month, day=1)
     return later - timedelta(microseconds=1)
 
 
 def read_bound(name: str, given: object, is_end: bool) -> datetime | None:
-    """A time that bounds a stretch; a day, a month or a year is meant whole."""
+    """Parse the start or the end of a period. A day, a month or a year is included completely."""
     if isinstance(given, str) and _DATE.fullmatch(given) and _is_in_calendar(given):
         return end_of(given) if is_end else start_of(given)
     return read_time(name, given)

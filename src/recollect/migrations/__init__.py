@@ -70,17 +70,17 @@ async def _in_transaction(url: str, work: "Callable[[Connection], T]") -> T:
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
-    from ..sql.sqlalchemy.connections import name_of
+    from ..sql.sqlalchemy.connections import display_url
     from ..sql.sqlalchemy.errors import explain_connecting
-    from ..sql.sqlalchemy.registry import checked_url
+    from ..sql.sqlalchemy.registry import parse_url
 
-    checked = checked_url(url)
+    checked = parse_url(url)
     engine = create_async_engine(checked, poolclass=NullPool)
     try:
         async with engine.begin() as connection:
             return await connection.run_sync(work)
     except Exception as error:
-        explained = explain_connecting(error, name_of(checked))
+        explained = explain_connecting(error, display_url(checked))
         if explained is error:
             raise
         raise explained from error

@@ -27,7 +27,7 @@ class TokenReservation(Protocol):
         ...
 
     async def release(self) -> None:
-        """Return the tokens of a turn that asked no model. After `settle` this does nothing."""
+        """Return the tokens of a turn that used no model. After `settle` this does nothing."""
         ...
 
 
@@ -65,7 +65,7 @@ class ChatReply:
     turn_id: str
     conversation_id: str
     agent: str
-    """The agent that answered; after a handoff, not the one that was asked."""
+    """The agent that answered. After a handoff, this is not the agent of the request."""
     model: str
     text: str = field(repr=False)
     user_message_id: str

@@ -18,7 +18,7 @@ def make_cursor(kind: str, *place: str | int) -> str:
 
 
 def read_cursor(kind: str, cursor: str, *types: type) -> Sequence[Any]:
-    """The position in a cursor of this kind. Any other text is a problem that names the field."""
+    """The position in a cursor of this kind. Raises a `Problem` that names the field for any other text."""
     place = _decode(cursor)
     fits = (
         isinstance(place, list)

@@ -120,7 +120,7 @@ class Idempotency(SQLStore):
         return made, False
 
     async def claim(self, tenant: str, place: str, key: str | None, body: bytes) -> Claim:
-        """Claim a key for a request. A key that another request holds or has used is a problem."""
+        """Claim a key for a request. Raises a `Problem` if another request holds or has used the key."""
         if key is None:
             return Claim(tenant, Ids(secrets.token_hex(32)))
         request_key, body_hash = _hashes(check_id("tenant", tenant), place, check_key(key), body)
@@ -217,7 +217,7 @@ class Idempotency(SQLStore):
 
 
 def check_key(key: str) -> str:
-    """Validate the value of an `Idempotency-Key` header. The problem of an invalid one names the header."""
+    """Validate the value of an `Idempotency-Key` header. Raises a `Problem` that names the header."""
     if not _KEY.fullmatch(key):
         message = "must be 1 to 255 visible ASCII characters"
         error = {"field": "header.Idempotency-Key", "message": message}

@@ -2,7 +2,7 @@
 
 Every instance on a shared database runs it. That is safe: rows that one instance has deleted, the next one
 does not find. Each instance starts at a random time, so they rarely run together.
-Audit log entries are kept for ever unless `audit_days` sets a limit.
+Audit log entries are never deleted unless `audit_days` sets a limit.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ from .problems import Problem
 from .settings import Settings
 from .telemetry.metrics import Metrics
 
-# Their packages load these when they are first used, which would hold up the event loop.
+# Their packages load these modules lazily, which would block the event loop at their first use.
 _SLOW_TO_LOAD = (
     "agents",
     "anyio._backends._asyncio",
@@ -73,7 +73,7 @@ class Service:
             self.stops_at = time.monotonic() + self.settings.server.grace_seconds
 
     def check_rate(self, tenant: str) -> None:
-        """Count a request of a tenant. Too many in a minute are a problem."""
+        """Count a request of a tenant. Raises a `Problem` if there were too many in a minute."""
         per_minute = self.settings.limits_for(tenant).requests_per_minute
         wait = 0.0 if per_minute is None else self.rates.take(tenant, per_minute)
         if wait > 0:

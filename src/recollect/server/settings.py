@@ -1,4 +1,4 @@
-"""How a service is configured: one TOML file, and variables of the environment, which win over it."""
+"""The configuration of a service: one TOML file, and environment variables, which override it."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -20,30 +20,30 @@ from pydantic_core import ErrorDetails
 from ..errors import RecollectError
 
 PREFIX = "RECOLLECT_"
-BETWEEN = "__"
+SEPARATOR = "__"
 FILE_VARIABLE = "RECOLLECT_CONFIG"
 ALIASES = {"RECOLLECT_URL": ("database", "url")}
 OTHERS = ("RECOLLECT_AGENT", "RECOLLECT_USER", "RECOLLECT_LOCOMO")
-"""Variables of commands, which are no settings of the service."""
+"""Variables of commands, not settings of the service."""
 OTHER_PREFIXES = ("RECOLLECT_TEST_", "RECOLLECT_BENCH_")
-_DEEPEST = 2  # tables above a table of settings: `tenants` has the most
+_MAX_DEPTH = 2  # nesting of tables; `tenants` has the most
 
 
 class SettingsError(RecollectError, ValueError):
-    """The configuration cannot be used: it names the setting, and never shows its value."""
+    """The configuration is invalid. The message names the setting, never its value."""
 
 
-def _none_of_word(value: Any) -> Any:
+def _parse_none(value: Any) -> Any:
     return None if isinstance(value, str) and value.lower() in ("", "none") else value
 
 
-def _list_of_text(value: Any) -> Any:
+def _parse_list(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-_Optional = BeforeValidator(_none_of_word)
+_Optional = BeforeValidator(_parse_none)
 _Name: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 _ModelName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(offline|(openai|anthropic):.+)$")]
 _EmbedderName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(local|none|openai:.+)$")]
@@ -54,134 +54,140 @@ _Text: TypeAlias = Annotated[str | None, _Optional]
 
 
 class _Section(BaseModel):
-    """Settings that cannot be changed, among which there are none that nobody knows."""
+    """A section of frozen settings that refuses unknown names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=False)
 
 
 class ServerSettings(_Section):
-    """Where the service listens, and what it takes."""
+    """The address of the service, and limits of requests."""
 
     host: _Name = Field(
-        default="127.0.0.1", description="Address to listen on. Other than loopback, it needs keys."
+        default="127.0.0.1",
+        description="Address to listen on. Any address other than loopback requires keys.",
     )
-    port: int = Field(default=8765, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    port: int = Field(default=8765, ge=0, le=65535, description="Port to listen on; 0 takes a free port.")
     grace_seconds: float = Field(
-        default=20, ge=0, le=3600, description="Seconds that running requests and chat turns get at shutdown."
+        default=20,
+        ge=0,
+        le=3600,
+        description="Seconds that running requests and chat turns have at shutdown.",
     )
     receive_seconds: float = Field(
         default=30,
         gt=0,
-        description="Seconds for a request to arrive: a late body gets 408, a late head a closed connection.",
+        description="Seconds for a request to arrive. A late body gets 408, a late head a closed connection.",
     )
     receive_bytes_per_second: float = Field(
         default=500,
         ge=0,
         allow_inf_nan=False,
-        description="Least average pace of a body after its first 10 seconds, else 408; 0 is any pace.",
+        description="Minimum average pace of a body after 10 seconds, else 408; 0 disables it.",
     )
     max_concurrency: _Count = Field(
         default=1000,
-        description="Requests served at once, and bodies arriving at once; more are answered 503.",
+        description="Most concurrent requests, and most bodies arriving at once; more get 503.",
     )
     key_share: _Share = Field(
-        default=0.5, description="Share of `max_concurrency` that one key may use; more is answered 429."
+        default=0.5, description="Share of `max_concurrency` that one key may use; more gets 429."
     )
     tenant_share: _Share = Field(
-        default=0.8, description="Share of `max_concurrency` that the keys of one tenant may use together."
+        default=0.8,
+        description="Share of `max_concurrency` that all keys of one tenant may use; more gets 429.",
     )
-    max_body_bytes: _Count = Field(
-        default=4 * 1024 * 1024, description="Largest body of a request, in bytes."
-    )
+    max_body_bytes: _Count = Field(default=4 * 1024 * 1024, description="Largest request body, in bytes.")
     max_messages: int = Field(
-        default=1000, ge=1, le=10_000, description="Most messages in one request; 10000 at most."
+        default=1000, ge=1, le=10_000, description="Most messages in one request; at most 10000."
     )
     max_page_size: _Count = Field(default=200, description="Most rows on a page.")
-    cors_origins: Annotated[tuple[_Name, ...], BeforeValidator(_list_of_text)] = Field(
+    cors_origins: Annotated[tuple[_Name, ...], BeforeValidator(_parse_list)] = Field(
         default=(),
-        description="Origins whose pages may call the service: a list, or with commas between.",
+        description="Origins whose pages may call the service; in a variable, separated by commas.",
     )
 
 
 class DatabaseSettings(_Section):
-    """Where everything is stored."""
+    """The database."""
 
     url: _Name = Field(
         default="recollect.db",
         repr=False,  # it may hold a password
-        description="A path, or postgresql://user:password@host/name. RECOLLECT_URL sets it too.",
+        description="A path, or postgresql://user:password@host/name. RECOLLECT_URL sets it, too.",
     )
     create_tables: bool = Field(
         default=False,
-        description="Make missing tables on PostgreSQL, for development; else migrate.",
+        description="Create missing tables on PostgreSQL, for development; else run `recollect migrate`.",
     )
-    pool_size: _Count = Field(default=10, description="Connections to PostgreSQL that an instance holds.")
+    pool_size: _Count = Field(default=10, description="Connections to PostgreSQL per instance.")
 
     def options(self) -> dict[str, Any]:
-        """How parts open the database: all alike, for with other options they would not share connections."""
+        """The options with which all parts open the database. Parts with equal options share connections."""
         pool = {"pool_size": self.pool_size, "max_overflow": 0}
         return {"create_tables": self.create_tables, "engine_kwargs": pool}
 
 
 class MemorySettings(_Section):
-    """How the service learns and finds."""
+    """Learning and search."""
 
     extractor: _ModelName = Field(
-        default="offline", description="Who learns: offline (by rule), openai:NAME or anthropic:NAME."
+        default="offline",
+        description="What extracts entries: offline (by rule), openai:NAME or anthropic:NAME.",
     )
     embedder: _EmbedderName = Field(
-        default="local", description="Who makes vectors for search by meaning: local, none or openai:NAME."
+        default="local", description="What makes vectors for search by meaning: local, none or openai:NAME."
     )
     workers: int = Field(
         default=4,
         ge=0,
-        description="Users that are learned about at a time; 0 leaves it to `recollect worker`.",
+        description="Number of workers; 0 leaves learning to `recollect worker`.",
     )
     own_process: bool = Field(
         default=True,
-        description="Learn in a process of its own, so that requests do not wait for the processor.",
+        description="Run the workers in a separate process, so that they take no CPU time from requests.",
     )
     quiet_seconds: float = Field(
-        default=300, ge=0, description="Seconds of quiet after which a chat is learned from."
+        default=300, ge=0, description="Seconds without a message after which learning from a chat starts."
     )
 
 
 class ChatSettings(_Section):
-    """Who answers in a chat."""
+    """Agents and models of chats."""
 
     agents_file: Annotated[Path | None, _Optional] = Field(
-        default=None, description="TOML file that describes the agents; else there is one, the default agent."
+        default=None, description="TOML file with the agents; without it, there is only the default agent."
     )
-    default_agent: _Name = Field(default="assistant", description="The agent of a request that names none.")
+    default_agent: _Name = Field(default="assistant", description="Agent of a request that names none.")
     model: _Text = Field(
-        default=None, description="Model of agents that name none; without one, the offline agent."
+        default=None, description="Model of agents that name none; without it, the offline agent answers."
     )
-    base_url: _Text = Field(default=None, description="An OpenAI-compatible endpoint; else OpenAI's own.")
+    base_url: _Text = Field(
+        default=None, description="URL of an OpenAI-compatible endpoint; without it, OpenAI's own."
+    )
     api_key: Annotated[SecretStr | None, _Optional] = Field(
         default=None,
-        description="Key of that endpoint; else OPENAI_API_KEY. Keep it out of files.",
+        description="Key of that endpoint; without it, OPENAI_API_KEY. Keep it out of files.",
     )
     api: Literal["auto", "responses", "chat_completions"] = Field(
         default="auto",
-        description="How it is asked: auto is responses at OpenAI, and chat_completions elsewhere.",
+        description="API of the endpoint: auto is responses at OpenAI, and chat_completions elsewhere.",
     )
     lock_seconds: float = Field(
         default=30,
         ge=0,
-        description="Seconds that a turn waits for the one before it on the same conversation.",
+        description="Seconds that a turn waits for the previous turn of the same conversation.",
     )
-    timeout_seconds: float = Field(default=120, gt=0, description="Seconds that a turn may take.")
+    timeout_seconds: float = Field(default=120, gt=0, description="Most seconds of a turn.")
     provider_conversations: bool = Field(
-        default=False, description="Keep chats in the provider's own store (conv_*) as well."
+        default=False, description="Also store chats at the provider (conv_*)."
     )
 
 
 class Limits(_Section):
-    """What a tenant may use, and how long its conversations are kept; `none` is without limit."""
+    """Limits and retention of a tenant; `none` means no limit."""
 
-    requests_per_minute: _Limit = Field(default=None, description="Requests a minute.")
+    requests_per_minute: _Limit = Field(default=None, description="Requests per minute.")
     tokens_per_day: _Limit = Field(
-        default=None, description="Model tokens a day (UTC), for chat and for learning."
+        default=None, description="Model tokens per UTC day, for chat and learning."
     )
     tokens_per_turn: _Count = Field(
         default=2000,
@@ -189,33 +195,33 @@ class Limits(_Section):
     )
     retention_days: _Limit = Field(
         default=None,
-        description="Days after its last message when a conversation is erased, with what it taught.",
+        description="Days after its last message until a conversation is erased, with its entries.",
     )
-    audit_days: _Limit = Field(
-        default=None, description="Days after which entries of the audit log are deleted."
-    )
+    audit_days: _Limit = Field(default=None, description="Days until audit log entries are deleted.")
 
 
 class LoggingSettings(_Section):
-    """What is logged, and how; contents never are."""
+    """Logs. They never contain contents."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least level.")
-    format: Literal["json", "text"] = Field(default="json", description="json, an object a line, or text.")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Lowest level to log."
+    )
+    format: Literal["json", "text"] = Field(default="json", description="json (one object per line) or text.")
 
 
 class TelemetrySettings(_Section):
-    """What others can measure."""
+    """Metrics and traces."""
 
     metrics: bool = Field(default=True, description="Serve /metrics for Prometheus.")
-    traces: bool = Field(default=False, description="Make OpenTelemetry spans; needs the extra otel.")
+    traces: bool = Field(default=False, description="Record OpenTelemetry spans; needs the extra otel.")
     endpoint: _Text = Field(
-        default=None, description="OTLP/HTTP receiver of traces; else as OTEL_EXPORTER_OTLP_* say."
+        default=None, description="OTLP/HTTP receiver of traces; without it, OTEL_EXPORTER_OTLP_* apply."
     )
     service_name: _Name = Field(default="recollect", description="Name of the service in traces.")
 
 
 class Settings(_Section):
-    """Everything that can be configured."""
+    """All settings of a service."""
 
     server: ServerSettings = ServerSettings()
     database: DatabaseSettings = DatabaseSettings()
@@ -227,7 +233,7 @@ class Settings(_Section):
     telemetry: TelemetrySettings = TelemetrySettings()
 
     def limits_for(self, tenant: str) -> Limits:
-        """The limits of a tenant: its own, and for what it has none of its own, those of all."""
+        """The limits of a tenant: its own settings, and the general limits for the rest."""
         own = self.tenants.get(tenant)
         if own is None:
             return self.limits
@@ -235,9 +241,9 @@ class Settings(_Section):
 
 
 def load_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
-    """The settings of a file, if there is one, with the environment's in their place where it has any.
+    """Load the settings from a file, if there is one, and the environment, which overrides it.
 
-    Without a `path`, the file is the one that `RECOLLECT_CONFIG` names.
+    Without a `path`, `RECOLLECT_CONFIG` names the file. Invalid settings raise a `SettingsError`.
     """
     named = environment.get(FILE_VARIABLE)
     path = path or (Path(named) if named else None)
@@ -246,11 +252,11 @@ def load_settings(path: Path | None, environment: Mapping[str, str]) -> Settings
     for variable, place in _variables(environment).items():
         _put(found, place, environment[variable], variable)
         names[place] = variable
-    return _checked(found, names)
+    return _validate(found, names)
 
 
 def setting_names() -> dict[str, Any]:
-    """Every setting by its name, such as `server.port`, with what pydantic knows of it."""
+    """The pydantic fields of all settings by name, such as `server.port`."""
     known: dict[str, Any] = {}
     for section, field in Settings.model_fields.items():
         model = Limits if section == "tenants" else field.annotation
@@ -267,8 +273,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(f"the configuration {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"the configuration {path} is not UTF-8") from error
-    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, and lists in lists
-        # The parser's own words may quote a value; the place is enough.
+    except (ValueError, RecursionError) as error:  # also an integer of 5,000 digits, or deep nesting
+        # The parser's message may quote a value, so only its position is shown.
         raise SettingsError(f"the configuration {path} is not TOML{_place_of(error)}") from None
 
 
@@ -280,41 +286,41 @@ def _place_of(error: Exception) -> str:
 def _places(found: Mapping[str, Any], before: tuple[str, ...] = ()) -> Iterable[tuple[str, ...]]:
     for name, value in found.items():
         yield (*before, name)
-        if isinstance(value, dict) and len(before) < _DEEPEST:
+        if isinstance(value, dict) and len(before) < _MAX_DEPTH:
             yield from _places(value, (*before, name))
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The variables that are settings, each with its place; the aliases first, so that full names win."""
+    """The variables that are settings, with their places. Aliases come first, so that full names override."""
     aliases = {name: place for name, place in ALIASES.items() if environment.get(name)}
     ours = sorted(name for name in environment if name.startswith(PREFIX))
     for name in ours:
-        if BETWEEN not in name and not _is_of_others(name):
-            raise SettingsError(f"there is no setting {name}{_likely(name)}")
-    full = {name: _place(name.removeprefix(PREFIX).split(BETWEEN)) for name in ours if BETWEEN in name}
+        if SEPARATOR not in name and not _is_other_variable(name):
+            raise SettingsError(f"unknown setting {name}{_suggestion(name)}")
+    full = {name: _place(name.removeprefix(PREFIX).split(SEPARATOR)) for name in ours if SEPARATOR in name}
     return aliases | full
 
 
-def _is_of_others(name: str) -> bool:
+def _is_other_variable(name: str) -> bool:
     return name in (*ALIASES, FILE_VARIABLE, *OTHERS) or name.startswith(OTHER_PREFIXES)
 
 
-def _likely(variable: str) -> str:
-    """What somebody may have meant who wrote a variable without its section, or with one `_` after it."""
-    said = variable.removeprefix(PREFIX).lower()
+def _suggestion(variable: str) -> str:
+    """The probable setting of a variable that lacks its section, or has one `_` after it."""
+    given = variable.removeprefix(PREFIX).lower()
     names = [name for name in setting_names() if not name.startswith("tenants.")]
-    meant = next((name for name in names if said in (name.replace(".", "_"), name.partition(".")[2])), None)
+    meant = next((name for name in names if given in (name.replace(".", "_"), name.partition(".")[2])), None)
     if meant is None:
         by_variable = {name.replace(".", "_"): name for name in names}
-        close = get_close_matches(said, by_variable, n=1)
+        close = get_close_matches(given, by_variable, n=1)
         meant = by_variable[close[0]] if close else None
-    return "" if meant is None else f"; {meant} is {PREFIX}{meant.upper().replace('.', BETWEEN)}"
+    return "" if meant is None else f"; {meant} is {PREFIX}{meant.upper().replace('.', SEPARATOR)}"
 
 
 def _place(parts: list[str]) -> tuple[str, ...]:
-    """Names are in lower case, but for a tenant's, which is as it is."""
+    """The place of a variable. Names are in lower case, except that of a tenant."""
     if parts[0].lower() == "tenants" and len(parts) > 2:
-        return ("tenants", BETWEEN.join(parts[1:-1]), parts[-1].lower())
+        return ("tenants", SEPARATOR.join(parts[1:-1]), parts[-1].lower())
     return tuple(part.lower() for part in parts)
 
 
@@ -325,7 +331,7 @@ def _put(found: dict[str, Any], place: tuple[str, ...], value: str, variable: st
     for name in place[:-1]:
         inside = inside.setdefault(name, {})
         if not isinstance(inside, dict):
-            raise SettingsError(f"the setting {name} is wrong: it is a table of settings")
+            raise SettingsError(f"invalid setting {name}: must be a table of settings")
     inside[place[-1]] = value
 
 
@@ -334,20 +340,20 @@ def _is_known(place: tuple[str, ...]) -> bool:
     return ".".join(named) in setting_names()
 
 
-def _checked(found: dict[str, Any], names: Mapping[tuple[str, ...], str]) -> Settings:
+def _validate(found: dict[str, Any], names: Mapping[tuple[str, ...], str]) -> Settings:
     try:
         return Settings.model_validate(found)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
-        raise SettingsError("; ".join(_told(fault, names) for fault in faults)) from None
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        raise SettingsError("; ".join(_describe(each, names) for each in errors)) from None
 
 
-def _told(fault: ErrorDetails, names: Mapping[tuple[str, ...], str]) -> str:
-    place = tuple(str(part) for part in fault["loc"])
+def _describe(error: ErrorDetails, names: Mapping[tuple[str, ...], str]) -> str:
+    place = tuple(str(part) for part in error["loc"])
     name = names.get(place) or names.get(place[:-1]) or ".".join(place)
-    if fault["type"] == "extra_forbidden":
+    if error["type"] == "extra_forbidden":
         return _unknown(name, place)
-    return f"the setting {name} is wrong: {fault['msg']}"
+    return f"invalid setting {name}: {error['msg']}"
 
 
 def _unknown(name: str, place: tuple[str, ...]) -> str:
@@ -357,4 +363,4 @@ def _unknown(name: str, place: tuple[str, ...]) -> str:
         model = Limits if place[0] == "tenants" else field and field.annotation
     there = ", ".join(getattr(model, "model_fields", Settings.model_fields))
     where = f"[{place[0]}]" if model is not Settings and model is not None else "the configuration"
-    return f"there is no setting {name}; {where} has {there}"
+    return f"unknown setting {name}; {where} has {there}"

@@ -1,1 +1,1 @@
-"""What was said: sessions, and the tools around them."""
+"""Sessions: append-only logs of items, and the functions around them."""

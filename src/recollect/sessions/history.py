@@ -35,7 +35,7 @@ Format = Literal["json", "jsonl"]
 
 
 def items_to_messages(items: Sequence[Item]) -> list[dict[str, str]]:
-    """Items as messages to show to a person: role and text, tool output shortened to 100 characters."""
+    """Convert items into messages for display: role and text, tool output shortened to 100 characters."""
     messages = []
     for item in items:
         role = role_of(item)
@@ -44,28 +44,28 @@ def items_to_messages(items: Sequence[Item]) -> list[dict[str, str]]:
         elif is_call(item):
             messages.append({"role": "system", "content": f"[Tool call: {item.get('name', item['type'])}]"})
         elif is_output(item):
-            messages.append({"role": "system", "content": f"[Tool result: {_shortened(text_of(item))}]"})
+            messages.append({"role": "system", "content": f"[Tool result: {_shorten(text_of(item))}]"})
     return messages
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _SHOWN_OUTPUT else text[:_SHOWN_OUTPUT] + "..."
 
 
 async def compress_history(
     session: Session, target_count: int = 20, preserve_system: bool = True
 ) -> HistoryCounts:
-    """Keep the newest items, `target_count` or somewhat fewer, and with them the system messages.
+    """Keep the newest items, at most `target_count`, and the system messages.
 
-    Returns how many items there were and how many there are.
+    A group of items that does not fit is removed as a whole. Returns the number of items before and after.
     """
     if target_count < 0:
-        raise ValueError(f"target_count must not be negative, and it is {target_count}")
+        raise ValueError(f"target_count must not be negative: {target_count}")
     counts = (0, 0)
 
     def compress(items: list[Item]) -> list[Item]:
         nonlocal counts
-        kept = _compressed(items, target_count, preserve_system)
+        kept = _compress(items, target_count, preserve_system)
         counts = (len(items), len(kept))
         return kept
 
@@ -73,7 +73,7 @@ async def compress_history(
     return HistoryCounts(*counts, atomic)
 
 
-def _compressed(items: list[Item], target_count: int, preserve_system: bool) -> list[Item]:
+def _compress(items: list[Item], target_count: int, preserve_system: bool) -> list[Item]:
     if len(items) <= target_count:
         return items
     instructions = ("system", "developer") if preserve_system else ()
@@ -85,14 +85,14 @@ def _compressed(items: list[Item], target_count: int, preserve_system: bool) -> 
 
 
 async def undo_items(session: Session, count: int = 1) -> RemovedItems:
-    """Remove the newest items, with whatever cannot stand without them, and return what was removed."""
+    """Remove the newest items and all items that depend on them, and return the removed items."""
     if count < 0:
-        raise ValueError(f"count must not be negative, and it is {count}")
+        raise ValueError(f"count must not be negative: {count}")
     return await _cut(session, lambda items: max(len(items) - count, 0))
 
 
 async def undo_turn(session: Session) -> RemovedItems:
-    """Remove the newest turn, from its user message on, and return what was removed."""
+    """Remove the newest turn, from its user message on, and return the removed items."""
     return await _cut(session, lambda items: (turn_starts(items) or [len(items)])[-1])
 
 
@@ -112,7 +112,7 @@ async def _cut(session: Session, first_removed: Any) -> RemovedItems:
 
 
 async def reset_session(session: Session, initial_items: Items = ()) -> ItemCount:  # type: ignore[assignment]
-    """Replace the history by an initial context. Returns the number of its items."""
+    """Replace the history by initial items. Returns their number."""
     items = list(initial_items)
     return ItemCount(len(items), await replace_history(session, items))
 
@@ -121,18 +121,18 @@ async def reset_session(session: Session, initial_items: Items = ()) -> ItemCoun
 
 
 async def export_session(session: Session, path: str | Path, format: Format | None = None) -> int:  # noqa: A002
-    """Write the history to a file, as one JSON document or as JSON Lines; by default as the suffix says.
+    """Write the history to a file, as one JSON document or as JSON Lines. The default depends on the suffix.
 
-    The file appears whole or not at all, with mode 0600. Returns the number of items.
+    The file appears completely or not at all, with mode 0600. Returns the number of items.
     """
     items = await whole_history(session)
     document = {"session_id": session.session_id, "item_count": len(items), "items": items}
     chosen = _format_of(path, format)
-    await asyncio.to_thread(lambda: _write_whole(Path(path), _exported(document, chosen)))
+    await asyncio.to_thread(lambda: _write_whole(Path(path), _serialize(document, chosen)))
     return len(items)
 
 
-def _exported(document: dict[str, Any], format: Format) -> bytes:  # noqa: A002
+def _serialize(document: dict[str, Any], format: Format) -> bytes:  # noqa: A002
     if format == "jsonl":
         return b"".join(_to_json(item) + b"\n" for item in document["items"])
     return _to_json(document, indent=2) + b"\n"
@@ -143,9 +143,9 @@ async def import_session(
     path: str | Path,
     format: Format | None = None,  # noqa: A002
 ) -> ItemCount:
-    """Replace the history by that of a file from `export_session`. A bad file changes nothing.
+    """Replace the history by a file from `export_session`. Returns the number of items.
 
-    Returns the number of items.
+    Raises `ImportFormatError` and changes nothing if the file has another format.
     """
     text = await asyncio.to_thread(_read_text, Path(path))
     items = _from_lines(text) if _format_of(path, format) == "jsonl" else _from_document(text)
@@ -159,7 +159,7 @@ def _format_of(path: str | Path, given: Format | None) -> Format:
 
 
 def _to_json(value: object, indent: int | None = None) -> bytes:
-    """JSON that a person can read in any language, and that is valid UTF-8 whatever an item contains."""
+    """Encode as JSON that is readable in any language, and valid UTF-8 also for lone surrogates."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent).encode()
     except UnicodeEncodeError:
@@ -191,7 +191,7 @@ def _from_document(text: str) -> list[Item]:
             raise ImportFormatError(f"item {number} is not a JSON object")
     declared = document.get("item_count", len(items)) if isinstance(document, dict) else len(items)
     if declared != len(items):
-        raise ImportFormatError(f"the file says it has {declared} items, and it has {len(items)}")
+        raise ImportFormatError(f"the file declares {declared} items but contains {len(items)}")
     return items
 
 
@@ -209,17 +209,17 @@ def _from_lines(text: str) -> list[Item]:
 
 @dataclass
 class RepairReport:
-    """What was removed, by kind."""
+    """The removed items, by kind."""
 
     orphan_outputs: list[Item] = field(default_factory=list)
     unanswered_calls: list[Item] = field(default_factory=list)
     lone_reasoning: list[Item] = field(default_factory=list)
     atomic: bool = True
-    """Whether the repair was one atomic step. If not, an item that others added meanwhile may be lost."""
+    """Whether the repair was one atomic step. If not, an item added by others meanwhile may be lost."""
 
     @property
     def removed(self) -> int:
-        """How many items were removed."""
+        """The number of removed items."""
         return len(self.orphan_outputs) + len(self.unanswered_calls) + len(self.lone_reasoning)
 
     def __str__(self) -> str:
@@ -228,12 +228,12 @@ class RepairReport:
         return (
             f"removed {len(self.orphan_outputs)} outputs without a call, "
             f"{len(self.unanswered_calls)} calls without an output, "
-            f"{len(self.lone_reasoning)} reasoning items without what they led to"
+            f"{len(self.lone_reasoning)} reasoning items without a following item"
         )
 
 
 def repair_items(items: list[Item]) -> tuple[list[Item], RepairReport]:
-    """The items without what makes a model refuse them, and a report of what that was.
+    """Remove the items that make a model reject a history. Return the rest and a report.
 
     Calls of the newest turn stay: they may await approval.
     """
@@ -252,13 +252,13 @@ def _list_for(item: Item, report: RepairReport) -> list[Item]:
 
 
 async def repair(session: Session) -> RepairReport:
-    """Remove from a stored history what makes a model refuse it, and say what it was."""
+    """Remove the items of a stored history that make a model reject it. Return a report."""
     report = RepairReport()
 
     def mend(items: list[Item]) -> list[Item]:
         nonlocal report
-        mended, report = repair_items(items)
-        return mended
+        repaired, report = repair_items(items)
+        return repaired
 
     report.atomic = await change_history(session, mend)
     return report

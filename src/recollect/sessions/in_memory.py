@@ -1,4 +1,4 @@
-"""The simplest session: a list in this process. What the contract says, in the fewest lines."""
+"""A session in memory: a list in this process. The shortest implementation of the contract."""
 
 import threading
 import time
@@ -17,7 +17,10 @@ from .settings import check_limit
 
 
 class InMemorySession(SDKCompaction, SessionABC):
-    """A session that lives as long as the object. It keeps items encoded, so that nobody shares them."""
+    """A session that exists as long as the object.
+
+    Items are stored encoded, so callers cannot modify them.
+    """
 
     def __init__(self, session_id: str, session_settings: object = None) -> None:
         super().__init__(session_id, session_settings)
@@ -54,7 +57,7 @@ class InMemorySession(SDKCompaction, SessionABC):
             self._notes = {}
 
     def close(self) -> None:
-        """Refuse further calls. Twice is harmless."""
+        """Close the session: further calls raise `SessionClosedError`. Idempotent."""
         self._closed = True
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:

@@ -17,9 +17,9 @@ _NOT_SQL = ("memory", "openai", "redis", "unix")
 
 
 def open_session(url: str, session_id: str, *, advanced: bool = False, **options: Any) -> Session:
-    """A session at a URL; `options` are those of the class that serves it.
+    """Open the session at a URL. `options` are passed to the session class.
 
-    `advanced` gives one with branches and usage, on SQLite and PostgreSQL.
+    `advanced` opens a session with branches and usage, on SQLite and PostgreSQL.
 
     | URL | session |
     |---|---|
@@ -34,7 +34,7 @@ def open_session(url: str, session_id: str, *, advanced: bool = False, **options
         return _open_file(session_id, path, advanced, options)
     scheme = url.split("://", 1)[0]
     if advanced and scheme.startswith(_NOT_SQL):
-        raise ValueError(f"branches and usage are kept on SQLite and PostgreSQL, not at {scheme}://")
+        raise ValueError(f"advanced sessions need SQLite or PostgreSQL, not {scheme}://")
     if scheme == "memory":
         return InMemorySession(session_id, **options)
     if scheme == "openai":
@@ -67,11 +67,11 @@ def _open_server(session_id: str, url: str, advanced: bool, options: dict[str, A
 
 
 class SessionIds:
-    """Makes ids of the form `user_type`, and escapes where that form could be read as another pair.
+    """Creates session ids of the form `user_type`. No two pairs of user and type share an id.
 
     `a_b_c` may be user `a` with type `b_c`, or user `a_b` with type `c`. Without declared types it is the
     latter, and underscores of a type are escaped. A declared type keeps its underscores: an id that ends with
-    declared types belongs to the longest of them, and every other pair with that id is marked by `%%`.
+    several declared types belongs to the longest, and every other pair with that id is marked by `%%`.
     """
 
     def __init__(self, types: Collection[str] = ()) -> None:
@@ -82,7 +82,7 @@ class SessionIds:
         self._types = sorted(types, key=len, reverse=True)
 
     def id_of(self, user_id: str, session_type: str) -> str:
-        """The id of a pair."""
+        """Return the id of a user and session type."""
         _check(user_id, session_type)
         seed_form, escaped = f"{user_id}_{session_type}", f"{user_id}_{_escaped(session_type)}"
         if self._type_in(seed_form) == session_type:
@@ -90,7 +90,7 @@ class SessionIds:
         return escaped if self._type_in(escaped) is None else f"{user_id}_%%{_escaped(session_type)}"
 
     def forms_of(self, user_id: str, session_type: str) -> list[str]:
-        """The id of a pair, and then the ids that it has with other declared types, or in other software."""
+        """Return the id of a pair, then its ids under other declared types or in other software."""
         own = self.id_of(user_id, session_type)
         escaped = _escaped(session_type)
         # With a percent sign, the plain form could be the escaped form of another type of the same user.
@@ -99,7 +99,7 @@ class SessionIds:
         return list(dict.fromkeys([own, *others]))
 
     def _type_in(self, session_id: str) -> str | None:
-        """The longest declared type that an id ends with, after a user that is not empty."""
+        """Return the longest declared type that an id ends with, after a non-empty user."""
         ends = (each for each in self._types if session_id.endswith(f"_{each}"))
         return next((each for each in ends if len(session_id) > len(each) + 1), None)
 
@@ -120,24 +120,24 @@ class Catalog(Protocol):
     async def list_sessions(
         self, user_id: str | None, agent_id: str | None, limit: int, cursor: str | None
     ) -> SessionPage:
-        """A page of sessions."""
+        """Return a page of sessions."""
         ...
 
     async def delete_idle_sessions(self, seconds: float) -> int:
-        """Delete sessions not updated for so long; returns how many."""
+        """Delete the sessions that were not updated for so many seconds. Return how many."""
         ...
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Release the store."""
         ...
 
 
 class SessionManager:
     """The sessions of a store, one for each pair of user and session type.
 
-    Give it a path or a URL, as `open_session` takes it; `options` are those of its sessions. Ids have the
-    form `user_type`. Underscores of a type are escaped, as in `ada_customer%5Fsupport`, so that no two pairs
-    share an id, unless `session_types` declares the type: then it is `ada_customer_support`.
+    `url_or_path` is a path or URL as for `open_session`, and `options` are passed to the sessions. Ids have
+    the form `user_type`. Underscores of a type are escaped, as in `ada_customer%5Fsupport`, so that no two
+    pairs share an id. A type that `session_types` declares is not escaped: `ada_customer_support`.
     """
 
     def __init__(
@@ -151,23 +151,23 @@ class SessionManager:
         self._catalog: Catalog | None = _open_catalog(self._url, options)
 
     def get_session(self, user_id: str, session_type: str = "default") -> Any:
-        """The session of a user and type; the same handle until it is closed."""
+        """Return the session of a user and type. The same handle is returned until it is closed."""
         return self._get(self._ids.id_of(user_id, session_type), user_id)
 
     async def find_session(self, user_id: str, session_type: str = "default") -> Any:
-        """As `get_session`, after `session_types` has changed: under whichever id the session is stored.
+        """As `get_session`, but also find a session that was stored before `session_types` changed.
 
-        An id that was given to another user before the change is never used.
+        An id that belongs to another user is never used.
         """
         forms = self._ids.forms_of(user_id, session_type)
         owners = {session_id: await self._owner_of(session_id) for session_id in forms}
         stored = (session_id for session_id in forms if owners[session_id] == user_id)
         free = (session_id for session_id in forms if owners[session_id] is None)
-        # The last form is free or of this user: no other pair has it, whatever is declared.
+        # The last form is free or belongs to this user: no other pair can have it.
         return self._get(next(stored, None) or next(free), user_id)
 
     async def _owner_of(self, session_id: str) -> str | None:
-        """The user of a stored session, who with the id also tells its type; `None` if there is none."""
+        """Return the user of a stored session, or `None` if there is no such session."""
         session: Any = open_session(self._url, session_id, **self._options)
         try:
             metadata: SessionMetadata = await session.get_metadata()
@@ -177,7 +177,7 @@ class SessionManager:
 
     def _get(self, session_id: str, user_id: str) -> Any:
         with self._lock:
-            _ = self._store  # a closed manager says so
+            _ = self._store  # raises if the manager is closed
             session = self._open.get((session_id, user_id))
             if session is None or session.closed:
                 metadata = SessionMetadata(user_id=user_id)
@@ -186,7 +186,7 @@ class SessionManager:
             return session
 
     def close_session(self, user_id: str, session_type: str = "default") -> None:
-        """Close the handles of a user and type; what is stored stays."""
+        """Close the handles of a user and type. Stored items stay."""
         with self._lock:
             forms = self._ids.forms_of(user_id, session_type)
             sessions = [self._open.pop((each, user_id), None) for each in forms]
@@ -195,7 +195,7 @@ class SessionManager:
                 session.release()
 
     def close_all_sessions(self) -> None:
-        """Close every handle that was given out."""
+        """Close every handle that was returned."""
         with self._lock:
             sessions = list(self._open.values())
             self._open.clear()
@@ -203,9 +203,9 @@ class SessionManager:
             session.release()
 
     async def cleanup_old_sessions(self, days: float = 30) -> int:
-        """Delete the sessions that were not updated for so many days; returns how many."""
+        """Delete the sessions that were not updated for so many days. Return how many."""
         if not math.isfinite(days) or days < 0:
-            raise ValueError(f"days must be 0 or more, and it is {days}")
+            raise ValueError(f"days must be 0 or more, not {days}")
         return await self._store.delete_idle_sessions(days * 86_400)
 
     async def list_sessions(
@@ -216,16 +216,16 @@ class SessionManager:
         limit: int = 100,
         cursor: str | None = None,
     ) -> SessionPage:
-        """A page of sessions, the latest used first; in Redis, which keeps no order of them, in any.
+        """Return a page of sessions, the latest updated first. On Redis the order is undefined.
 
-        `cursor` is the `next_cursor` of the page before.
+        `cursor` is the `next_cursor` of the previous page.
         """
         if not check_limit(limit):
             raise ValueError("limit must be at least 1")
         return await self._store.list_sessions(user_id, agent_id, limit, cursor)
 
     def close(self) -> None:
-        """Close all handles and let go of the store. Twice is harmless."""
+        """Close all handles and release the store. Idempotent."""
         self.close_all_sessions()
         catalog, self._catalog = self._catalog, None
         if catalog is not None:

@@ -19,11 +19,11 @@ from ..errors import MissingAbilityError
 from ..items import Item, encode_items
 from .protocol import Items, PositionedItem, own_method
 
-_LONG_BATCH = 1000  # items: encoding more than these would hold up the event loop
+_LONG_BATCH = 1000  # items: larger batches are encoded in a thread, to keep the event loop free
 
 
 async def encode_batch(items: Items) -> list[str]:
-    """The JSON of each item. One that cannot be stored exactly is refused."""
+    """Encode each item as JSON. Raise `InvalidItemError` for an item that cannot be stored exactly."""
     if isinstance(items, list) and len(items) > _LONG_BATCH:
         return await asyncio.to_thread(encode_items, items)
     return encode_items(items)
@@ -32,8 +32,8 @@ async def encode_batch(items: Items) -> list[str]:
 class ItemTexts:
     """Converts items to texts and back. A subclass may override both methods, as in the Agents SDK.
 
-    Then every item that is stored or read passes through them. Methods that work on stored JSON raise
-    `MissingAbilityError`: rewriting, reading by position, and notes.
+    Every stored item then passes through them. Methods that work on stored JSON raise `MissingAbilityError`:
+    rewriting, reading by position, and notes.
     """
 
     async def _serialize_item(self, item: Any) -> str:
@@ -41,12 +41,12 @@ class ItemTexts:
         return text
 
     async def _deserialize_item(self, item: str) -> Any:
-        """The item of a stored text. `json.JSONDecodeError` means that the text is corrupt."""
+        """Decode a stored text. `json.JSONDecodeError` means that the text is corrupt."""
         return json.loads(item)
 
     @property
     def _has_own_texts(self) -> bool:
-        """Whether a subclass, or the object itself, overrides one of the two."""
+        """Whether a subclass, or the object itself, overrides one of the two methods."""
         overridden = (
             getattr(self._serialize_item, "__func__", None) is not ItemTexts._serialize_item,
             getattr(self._deserialize_item, "__func__", None) is not ItemTexts._deserialize_item,
@@ -59,13 +59,13 @@ class ItemTexts:
             raise MissingAbilityError(self, "stored as JSON", [method], "_serialize_item")
 
     async def _texts_of(self, items: Items) -> list[str]:
-        texts = await encode_batch(items)  # refuses what is no item
+        texts = await encode_batch(items)  # raises for an invalid item
         if self._has_own_texts:
-            texts = [_checked(await self._serialize_item(item)) for item in items]
+            texts = [_check_serialized(await self._serialize_item(item)) for item in items]
         return texts
 
     async def _item_of(self, stored: bytes | str) -> Item | None:
-        """The item of a stored text, `None` if it is corrupt. Other errors of the subclass are raised."""
+        """Decode a stored text. Return `None` if it is corrupt. Other errors of the subclass are raised."""
         try:
             item = await self._deserialize_item(stored.decode() if isinstance(stored, bytes) else stored)
         except (json.JSONDecodeError, UnicodeDecodeError):
@@ -73,7 +73,7 @@ class ItemTexts:
         return item if isinstance(item, dict) else None
 
 
-def _checked(text: object) -> str:
+def _check_serialized(text: object) -> str:
     if not isinstance(text, str):
         raise TypeError(f"_serialize_item() must return a string, not {type(text).__name__}")
     return text
@@ -81,7 +81,7 @@ def _checked(text: object) -> str:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The newest items, whether they are all, and how to replace the last of them if they are still there."""
+    """The newest items, whether they are all items, and a function that replaces an unchanged suffix."""
 
     items: list[Item]
     complete: bool
@@ -89,18 +89,18 @@ class Snapshot:
 
 
 class SDKCompaction:
-    """Compaction in one step, for sessions that are `Rewritable` and `Positioned`.
+    """Atomic compaction for sessions that are `Rewritable` and `Positioned`.
 
-    A subclass that overrides how items are read or written gets no snapshot: the SDK then calls the
-    methods of the contract, and with them the overrides.
+    A subclass that overrides how items are read or written gets no snapshot. The SDK then calls the contract
+    methods, and so the overrides.
     """
 
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
-        """Of the session."""
+        """Implemented by the session."""
         raise NotImplementedError
 
     async def read_before(self, position: int | None, limit: int) -> list[PositionedItem]:
-        """Of the session."""
+        """Implemented by the session."""
         raise NotImplementedError
 
     async def _atomic_replace_items(self, items: Items) -> bool:
@@ -112,7 +112,10 @@ class SDKCompaction:
     async def _get_compaction_snapshot(
         self, limit: int, *, prune_prefix: Callable[[Item], bool] | None = None
     ) -> Snapshot | None:
-        """The newest items. A replacement also removes the oldest ones, as long as `prune_prefix` says so."""
+        """Return the newest items.
+
+        A replacement also removes the oldest items while `prune_prefix` is true.
+        """
         if own_method(self, "transform_items") is None or own_method(self, "read_before") is None:
             return None
         rows = await self.read_before(None, limit)

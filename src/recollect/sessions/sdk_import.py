@@ -1,4 +1,4 @@
-"""Moving in: sessions from a SQLite file of the Agents SDK, whichever of its classes wrote it."""
+"""Imports sessions from a SQLite file of the Agents SDK, written by any of its session classes."""
 
 import asyncio
 import sqlite3
@@ -9,16 +9,16 @@ from pathlib import Path
 
 from ..errors import ImportFormatError, InvalidItemError
 from ..items import Item, decode_item, encode_items
-from ..sql.sqlite.connection import connect_reader, quote_nothing
+from ..sql.sqlite.connection import connect_reader, redact_contents
 from ..text_checks import check_text
 from .changes import change_history
 from .protocol import Session
 from .sql.tables import Tables
 
-# A damaged file may have SQLite ask for more memory than there is, or quote what is no text any more.
+# A damaged file can make SQLite allocate too much memory, or quote bytes that are not text.
 _FAULTS = (sqlite3.Error, MemoryError, UnicodeDecodeError)
 _PLAIN = 'SELECT id, CAST(message_data AS BLOB) FROM "{messages}" WHERE session_id = ? ORDER BY id'
-# On the main branch also what has no structure: a plain session wrote it, and it must not disappear.
+# The main branch includes items without structure: a plain session wrote them, and they must not be lost.
 _BRANCH = """
 SELECT m.id, CAST(m.message_data AS BLOB) FROM "{messages}" m
 LEFT JOIN message_structure s ON s.message_id = m.id AND s.session_id = m.session_id
@@ -29,18 +29,18 @@ ORDER BY m.id
 
 @dataclass
 class ImportReport:
-    """What an import did."""
+    """The result of an import."""
 
     sessions: int = 0
     items: int = 0
     corrupt_rows: int = 0
     sessions_left_alone: int = 0
     names_passed_over: int = 0
-    """Sessions and branches of a damaged file, under names that no session can have."""
+    """Sessions and branches of a damaged file whose names are not valid session ids."""
     atomic: bool = True
-    """Whether each session was filled in one atomic step. If not, the sessions lack that ability."""
+    """Whether each session was filled in one atomic step. If not, the sessions are not `Rewritable`."""
     branches: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """For each session made of a branch, the session and the branch it was."""
+    """The original session and branch of each session that was created from a branch."""
 
 
 async def import_sdk_sessions(
@@ -50,11 +50,11 @@ async def import_sdk_sessions(
     sessions_table: str = "agent_sessions",
     messages_table: str = "agent_messages",
 ) -> ImportReport:
-    """Copy every session of an SDK file into the session that `open_session(session_id)` gives.
+    """Copy every session of an SDK file into the session that `open_session(session_id)` returns.
 
     Takes files of `SQLiteSession`, `AsyncSQLiteSession`, `AdvancedSQLiteSession` and, on SQLite,
     `SQLAlchemySession`. Branches other than `main` become sessions named `session:branch`. A session that
-    already has items is left alone, so an import that was cut short can be run again.
+    already has items is skipped, so an interrupted import can be repeated.
     """
     file = _SDKFile(Path(source), Tables(sessions_table, messages_table))
     report = ImportReport()
@@ -71,7 +71,7 @@ async def import_sdk_sessions(
 
 
 def _name_of(session_id: str, branch_id: str | None, taken: set[str]) -> str:
-    """The session's own id, or for another branch than `main` one that no session of the file has."""
+    """Return the session's own id, or for a branch other than `main` an id that is not taken."""
     if branch_id in (None, "main"):
         return session_id
     name = f"{session_id}:{branch_id}"
@@ -97,7 +97,7 @@ async def _copy(session: Session, items: list[Item], report: ImportReport) -> No
 
 
 def _can_be_stored(item: Item) -> bool:
-    """The SDK stores what is not JSON too, such as NaN; it is counted, and does not keep the rest out."""
+    """Whether we can store an item. The SDK also stores values that are not JSON, such as NaN."""
     try:
         encode_items([item])
     except InvalidItemError:
@@ -106,7 +106,7 @@ def _can_be_stored(item: Item) -> bool:
 
 
 def _is_name(value: object) -> bool:
-    """Columns of SQLite hold anything, and in a damaged file they do."""
+    """Whether a value is a valid name. SQLite columns can hold any type, also in a damaged file."""
     try:
         check_text("name", value)
     except (TypeError, ValueError):
@@ -126,7 +126,7 @@ class _SDKFile:
         self._tables = tables
 
     def names(self) -> tuple[list[tuple[str, str | None]], int]:
-        """Each session, with each of its branches where there are any; and how many have no name of use."""
+        """Return each session with each of its branches, and the number of invalid names."""
         with self._connection() as connection:
             rows = connection.execute(f'SELECT session_id FROM "{self._tables.sessions}"').fetchall()
             sessions = [session_id for (session_id,) in rows if _is_name(session_id)]
@@ -134,13 +134,13 @@ class _SDKFile:
             if not self._is_advanced(connection):
                 return [(session_id, None) for session_id in sessions], nameless
             pairs = connection.execute("SELECT DISTINCT session_id, branch_id FROM message_structure")
-            told = pairs.fetchall()
-            branches = [pair for pair in told if all(map(_is_name, pair))]
+            stored = pairs.fetchall()
+            branches = [pair for pair in stored if all(map(_is_name, pair))]
             found = sorted({*((session_id, "main") for session_id in sessions), *branches})
-            return found, nameless + len(told) - len(branches)
+            return found, nameless + len(stored) - len(branches)
 
     def items(self, session_id: str, branch_id: str | None) -> tuple[list[Item], int]:
-        """The items of a session or branch, and how many rows were corrupt."""
+        """Return the items of a session or branch, and the number of corrupt rows."""
         sql, parameters = (_PLAIN, (session_id,)) if branch_id is None else (_BRANCH, (session_id, branch_id))
         with self._connection() as connection:
             rows = connection.execute(sql.format(messages=self._tables.messages), parameters).fetchall()
@@ -155,7 +155,7 @@ class _SDKFile:
             with closing(connect_reader(str(self._path.resolve()), _connect_read_only)) as connection:
                 yield connection
         except _FAULTS as error:
-            quote_nothing(error)
+            redact_contents(error)
             raise ImportFormatError(f"{self._path} is not a file of the Agents SDK: {error}") from error
 
     @staticmethod

@@ -9,9 +9,9 @@ _MOST = 2**62  # items: more than any database counts to
 
 
 class SessionSettings(dict[str, Any]):
-    """Defaults for a session's calls; an explicit argument of a call wins.
+    """Defaults for the calls of a session. An explicit argument of a call overrides them.
 
-    It is a mapping too, because the Agents SDK's wrappers take settings that are a mapping or their own.
+    It is also a mapping, because the Agents SDK's wrappers accept only a mapping or their own class.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -19,7 +19,7 @@ class SessionSettings(dict[str, Any]):
 
     @property
     def limit(self) -> int | None:
-        """How many items `get_items` gives at most, the newest; `None` for all."""
+        """The maximum number of items that `get_items` returns, the newest; `None` for all."""
         limit: int | None = self["limit"]
         return limit
 
@@ -28,24 +28,27 @@ class SessionSettings(dict[str, Any]):
         self["limit"] = check_limit(limit)
 
     def resolve(self, override: Any) -> "SessionSettings":
-        """These settings with those of `override` laid over them, where it gives any."""
+        """Return these settings, overridden by the ones that `override` sets."""
         limit = limit_of(override)
         return self if limit is None else SessionSettings(limit)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as a plain dictionary."""
+        """Return the settings as a plain dictionary."""
         return dict(self)
 
 
 def settings_of(settings: Any) -> Any:
-    """The settings as an object with a `limit` that can be set. The objects of the SDK stay as they are."""
+    """Return the settings as an object with a writable `limit`.
+
+    Objects of the SDK are returned as they are.
+    """
     limit = limit_of(settings)
     has_attribute = settings is not None and hasattr(settings, "limit")
     return settings if has_attribute else SessionSettings(limit)
 
 
 def limit_of(settings: Any) -> int | None:
-    """The limit in settings of ours, of the SDK, in a mapping, or in none at all."""
+    """Return the limit of our settings, the SDK's settings, a mapping, or `None`."""
     if settings is None:
         return None
     if isinstance(settings, Mapping):
@@ -59,9 +62,9 @@ def limit_of(settings: Any) -> int | None:
 
 
 def check_limit(limit: int | None) -> int | None:
-    """The limit if it makes sense; a negative one is a `ValueError`."""
+    """Return a valid limit. Raise `ValueError` for a negative one."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
         raise InvalidTypeError(f"limit must be a whole number or None, not {limit!r}")
     if limit is not None and limit < 0:
-        raise InvalidValueError(f"limit must not be negative, and it is {limit}")
+        raise InvalidValueError(f"limit must not be negative: {limit}")
     return None if limit is None else min(limit, _MOST)

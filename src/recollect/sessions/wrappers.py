@@ -18,7 +18,7 @@ from .settings import settings_of
 
 
 class SessionWrapper(SessionABC):
-    """The base of sessions that wrap another. It closes the session it wraps when it is closed itself."""
+    """The base class of sessions that wrap another session. Closing it closes the wrapped session."""
 
     keeps_abilities = True
     _own_id: str | None = None
@@ -30,7 +30,7 @@ class SessionWrapper(SessionABC):
 
     @property
     def session_id(self) -> str:
-        """The wrapped session's, which may be known only after its first call; or one that was set."""
+        """The id that was set, or that of the wrapped session, which may exist only after its first call."""
         return self.wrapped.session_id if self._own_id is None else self._own_id
 
     @session_id.setter
@@ -71,7 +71,7 @@ class SessionWrapper(SessionABC):
         await begin_run(self.wrapped, wrapper)
 
     def _context(self, wrapper: Any) -> dict[str, Any]:
-        """The Runner's context as an argument, where there is one and the wrapped session takes it."""
+        """Return the Runner's context as an argument if there is one and the wrapped session accepts it."""
         return {} if wrapper is None or not self._takes_context else {"wrapper": wrapper}
 
     @cached_property
@@ -94,7 +94,7 @@ async def begin_run(session: Session, wrapper: Any) -> None:
 
 
 def takes_context(session: Session) -> bool:
-    """Whether all four methods take the Runner's context: the Agents SDK passes it to all or to none."""
+    """Whether all four methods accept the Runner's context. The Agents SDK passes it to all or to none."""
     methods = (session.get_items, session.add_items, session.pop_item, session.clear_session)
     return all("wrapper" in inspect.signature(method).parameters for method in methods)
 
@@ -103,7 +103,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _MAYBE_APPLIED = (ConnectionError, TimeoutError)
-# Each method beyond the contract, and whether doing it twice is the same as doing it once.
+# Each method beyond the contract, and whether it is idempotent.
 _ABILITIES = {
     "transform_items": False,
     "replace_items": False,
@@ -139,20 +139,20 @@ _ABILITIES = {
 
 
 class RetryingSession(SessionWrapper):
-    """Retries calls to another session: 3 tries, after 1 s, then 2 s, by default.
+    """Retries calls to another session: by default 3 tries, with waits of 1 s and 2 s.
 
-    A `TransientError` says that nothing was written, so any call is tried again. After a lost connection or a
-    timeout the write may have happened: then only reads and `clear_session` are tried again, and `add_items`
-    where the session recognises a batch it already has. In all other cases the error is raised.
+    A `TransientError` means that nothing was written, so every call is retried. After a lost connection or a
+    timeout the write may have happened. Then only idempotent calls are retried: reads, `clear_session`, and
+    `add_items` if the session recognizes a batch that it already has. All other errors are raised.
     """
 
     keeps_abilities = True
 
     def __init__(self, session: Session, *, tries: int = 3, delay: float = 1.0) -> None:
         if not tries >= 1 or tries != int(tries):
-            raise ValueError(f"tries must be at least 1, and it is {tries}")
+            raise ValueError(f"tries must be at least 1, not {tries}")
         if not delay >= 0:
-            raise ValueError(f"delay must not be negative, and it is {delay}")
+            raise ValueError(f"delay must be 0 or more, not {delay}")
         super().__init__(session)
         self._tries = tries
         self._delay = delay
@@ -160,14 +160,14 @@ class RetryingSession(SessionWrapper):
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None, **options: Any) -> Items:
         """Return all items, oldest first, or with a limit only the newest ones.
 
-        The Runner passes its context as `wrapper`, which the wrapped session may want to know of.
+        The Runner passes its context as `wrapper`. It is passed on if the wrapped session accepts it.
         """
         limit = self._effective_limit(limit)
         options |= self._context(wrapper)
         return await self._retry(lambda: self.wrapped.get_items(limit, **options), repeatable=True)
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
-        """Append a batch, whole or not at all, and once."""
+        """Append a batch once: all of its items or none."""
         self._check_open()
         context = self._context(wrapper)
         add_batch = own_method(self.wrapped, "add_batch")
@@ -190,9 +190,9 @@ class RetryingSession(SessionWrapper):
         await self._retry(lambda: self.wrapped.clear_session(**options), repeatable=True)
 
     def __getattr__(self, name: str) -> Any:
-        """The abilities of the wrapped session, tried again as far as that is safe."""
+        """Return an ability of the wrapped session, with retries if that is safe."""
         if name == "store_run_usage" and own_method(self.wrapped, "count_run") is not None:
-            # That of the wrapped session only logs errors, so nothing would be tried again.
+            # The method of the wrapped session only logs errors, so nothing would be retried.
             return partial(store_or_log, self.count_run, logger=logger)
         method = own_method(self.wrapped, name) if name in _ABILITIES else None
         if method is None:
@@ -211,6 +211,6 @@ class RetryingSession(SessionWrapper):
                 return await call()
             except faults as error:
                 wait = self._delay * 2 ** (attempt - 1)
-                logger.warning("try %d failed (%s), the next in %g s", attempt, type(error).__name__, wait)
+                logger.warning("try %d failed (%s), retrying in %g s", attempt, type(error).__name__, wait)
                 await asyncio.sleep(wait)
         return await call()

@@ -98,11 +98,11 @@ class Table:
     partial: tuple[PartialIndex, ...] = ()
     named: tuple[Index, ...] = ()
     """Indexes under names of their own."""
-    by_key: bool = False
+    without_rowid: bool = False
     """Store rows in the order of the key (`WITHOUT ROWID`), where the database can."""
     key_in_column: bool = False
     """In SQLite, declare the key as `… TEXT PRIMARY KEY`, which allows NULL, as older files have it."""
-    nearest: tuple[int, ...] = ()
+    vector_dimensions: tuple[int, ...] = ()
     """Dimensions of vectors that get a nearest-neighbour index, where the database has such indexes."""
 
     @property
@@ -194,13 +194,13 @@ def _sqlite_table(table: Table) -> str:
         lines.append(f"PRIMARY KEY ({', '.join(table.key)})")
     lines += [f"UNIQUE ({', '.join(names)})" for names in table.unique]
     lines += [_sqlite_parent(column.name, column.parent) for column in table.columns if column.parent]
-    ending = " WITHOUT ROWID" if table.by_key else ""
+    ending = " WITHOUT ROWID" if table.without_rowid else ""
     return f'CREATE TABLE IF NOT EXISTS "{table.name}" ({", ".join(lines)}){ending}'
 
 
 def _sqlite_order(table: Table) -> Sequence[Column]:
     """The key first in tables without row ids: else SQLite 3.40's `integrity_check` reports NULL values."""
-    if not table.by_key:
+    if not table.without_rowid:
         return table.columns
     named = {column.name: column for column in table.columns}
     return [named.pop(name) for name in table.key] + list(named.values())

@@ -104,7 +104,7 @@ class StrategySession(SessionWrapper):
         return await self.wrapped.pop_item(**self._context(wrapper))
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
-        """Append a batch, whole or not at all."""
+        """Append a batch: all of its items or none."""
         self._check_open()
         await self.wrapped.add_items(items, **self._context(wrapper))
         if self._maker and self._reader and self._reader.will_be_cut(items):

@@ -13,7 +13,7 @@ from recollect.errors import ImportFormatError
 from recollect.items import group_items, newest_whole
 from recollect.items.codec import decode_item
 from recollect.memory.database.schema import CONVERSATIONS, MESSAGES
-from recollect.memory.rights.imports import read_export
+from recollect.memory.rights.imports import parse_export
 from recollect.memory.search.dates import NamedDate, named_dates
 from recollect.sessions.in_memory import InMemorySession
 from recollect.sessions.sdk_import import ImportReport, import_sdk_sessions
@@ -37,26 +37,26 @@ def test_a_month_may_be_spelled_with_letters_that_only_fold_to_its_own(text: str
 def test_an_export_whose_user_is_no_text_is_refused(user_id: Any) -> None:
     memory = {"agent_id": "a", "user_id": "u"}
     with pytest.raises(ImportFormatError, match="one user"):
-        read_export({"user_id": user_id, "memories": [memory]}, "tenant", _NOW)
+        parse_export({"user_id": user_id, "memories": [memory]}, "tenant", _NOW)
 
 
 @pytest.mark.parametrize("memory_id", [["m"], {"m": 1}])
 def test_an_export_whose_memory_is_no_text_is_refused(memory_id: Any) -> None:
     memory = {"agent_id": "a", "user_id": "u", "memory_id": memory_id}
     with pytest.raises(ImportFormatError, match="memory_id must be"):
-        read_export({"user_id": "u", "memories": [memory]}, "tenant", _NOW)
+        parse_export({"user_id": "u", "memories": [memory]}, "tenant", _NOW)
 
 
 def test_an_export_whose_memory_has_a_version_that_no_column_holds_is_refused() -> None:
     memory = {"agent_id": "a", "user_id": "u", "version": 2**70}
     with pytest.raises(ImportFormatError, match="version of memories"):
-        read_export({"user_id": "u", "memories": [memory]}, "tenant", _NOW)
+        parse_export({"user_id": "u", "memories": [memory]}, "tenant", _NOW)
 
 
 @pytest.mark.parametrize("told", [{"messages": 0.0}, {"messages": None}, {"conversation_data": None}])
 def test_a_conversation_whose_messages_are_nothing_has_none(told: Any) -> None:
     conversation = {"agent_id": "a", "user_id": "u", **told}
-    reading = read_export({"user_id": "u", "conversations": [conversation]}, "tenant", _NOW)
+    reading = parse_export({"user_id": "u", "conversations": [conversation]}, "tenant", _NOW)
     assert [len(reading.of(table)) for table in (CONVERSATIONS, MESSAGES)] == [1, 0]
 
 
@@ -70,7 +70,7 @@ def test_an_export_in_lines_with_an_odd_heading_is_no_crash(heading: str, tmp_pa
     path = tmp_path / "export.jsonl"
     path.write_text(f'{heading}\n{{"kind": "entries", "data": 1}}\n')
     with pytest.raises(ImportFormatError):
-        read_export(_read_document(path), "tenant", _NOW)
+        parse_export(_read_document(path), "tenant", _NOW)
 
 
 def test_what_an_export_leaves_out_is_counted_where_it_is_a_list() -> None:

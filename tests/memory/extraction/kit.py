@@ -1,4 +1,4 @@
-"""What the tests of the extractors share: both of them on the provider server, and what they asked it."""
+"""Helpers of the extractor tests: extractors on the provider server, and the requests they sent."""
 
 import json
 from datetime import UTC, datetime
@@ -20,14 +20,14 @@ each_provider = pytest.mark.parametrize("provider", PROVIDERS)
 
 
 def extractor_of(server: ProviderServer, provider: str, **options: Any) -> Any:
-    """An extractor with a client of its own."""
+    """An extractor that opens its own client."""
     if provider == "openai":
         return OpenAIExtractor(base_url=server.base_url, api_key=server.api_key, **options)
     return AnthropicExtractor("claude-test", base_url=server.root_url, api_key=server.api_key, **options)
 
 
 def extractor_with(client: Any, provider: str, **options: Any) -> Any:
-    """An extractor with a client that was made elsewhere."""
+    """An extractor with a given client."""
     if provider == "openai":
         return OpenAIExtractor(client=client, **options)
     return AnthropicExtractor("claude-test", client=client, **options)
@@ -51,13 +51,13 @@ def text_in(body: dict[str, Any]) -> str:
 
 
 def quoted_in(body: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The JSON objects that stand between two marks."""
+    """The JSON objects between two markers."""
     inside = text_in(body).split(f"<{name}>\n")[1].split(f"\n</{name}>")[0]
     return [] if inside == "(nothing)" else [json.loads(line) for line in inside.split("\n")]
 
 
 def messages(*said: tuple[str, str]) -> tuple[Message, ...]:
-    """Messages with ids such as `id-1`, said on a Wednesday."""
+    """Messages with ids such as `id-1`, sent on a Wednesday."""
     given = [
         {"role": role, "content": text, "message_id": f"id-{number}"}
         for number, (role, text) in enumerate(said, 1)

@@ -1,4 +1,4 @@
-"""Clients are made when they are needed, one for each event loop; one that was given is never closed."""
+"""Clients are opened on first use, one for each event loop. A given client is never closed."""
 
 import asyncio
 import subprocess
@@ -38,7 +38,7 @@ def test_an_extractor_works_in_one_event_loop_after_another(server: ProviderServ
     extractor: Extractor = extractor_of(server, provider)
     for _ in range(3):
         assert asyncio.run(extractor.modification(MOVED)).value == NOTHING
-        settled(server)  # a loop that ends closes what was opened in it
+        settled(server)  # a loop that ends closes its connections
 
 
 @each_provider
@@ -107,7 +107,7 @@ def test_a_client_that_was_given_is_used_and_never_closed(
 async def test_a_client_that_would_retry_does_not(
     server: ProviderServer, provider: str, is_plain: bool
 ) -> None:
-    """Runs are retried, with what they have kept; a client that retries too would multiply that."""
+    """The pipeline retries a run from its last finished stage. Retries of the client would multiply that."""
     server.fail_next(PATHS[provider], Refuse(429, retry_after=0.01), times=5)
     plain, own = (
         (openai.AsyncOpenAI, client_of) if provider == "openai" else (anthropic.AsyncAnthropic, anthropic_of)
@@ -166,7 +166,7 @@ def test_an_answer_must_have_room() -> None:
 def test_a_missing_extra_is_named(package: str) -> None:
     name = {"openai": "OpenAIExtractor", "anthropic": "AnthropicExtractor"}[package]
     script = (
-        f"import sys; sys.modules['{package}'] = None\n"  # what Python takes for: not to be had
+        f"import sys; sys.modules['{package}'] = None\n"  # Python then treats it as not installed
         f"from recollect.memory import extraction\nextraction.{name}()"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Whatever the provider does, an extractor gives an answer or one clear error, and can be used again."""
+"""For any fault of the provider, an extractor gives an answer or one clear error, and still works."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a model has said, read forgivingly in its form, and never in its content."""
+"""Responses of a model are parsed leniently in form, never in content."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ ELEMENT = '{"type": "profile", "text": "The user likes tea."}'
 WHOLE = f'{{"summary": "Tea.", "candidates": [{ELEMENT}]}}'
 
 
-# --- forms of an answer ---
+# --- forms of a response ---
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_part_of_an_answer_is_no_answer(text: str, reason: str) -> None:
     ids=["brackets", "quotes", "braces", "lists", "fences", "thoughts"],
 )
 def test_a_long_and_hostile_answer_is_refused_before_anybody_loses_patience(text: str) -> None:
-    """What takes time that grows with the square of the length ends here by the timeout of the tests."""
+    """Parsing in quadratic time would exceed the timeout of the tests."""
     with pytest.raises(UnusableAnswerError):
         parse_modification(text)
 
@@ -321,7 +321,7 @@ def test_decisions_that_cannot_be_read_are_no_answer(text: str) -> None:
         parse_update(text)
 
 
-# --- whatever is said ---
+# --- any text ---
 
 JSON = st.recursive(
     st.none()

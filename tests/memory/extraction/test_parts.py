@@ -1,4 +1,4 @@
-"""A conversation that is too long for one request: every message is asked about once, and paid for."""
+"""A conversation that is too long for one request: every message is sent once, and its tokens count."""
 
 from itertools import pairwise
 from typing import Any
@@ -21,7 +21,7 @@ LONG = excerpt(
 
 
 def note_each_fact(request: RecordedRequest) -> Reply:
-    """A model that notes down every message of the user."""
+    """A model that returns every message of the user as an entry."""
     said = [each for each in quoted_in(request.body, "messages") if each["role"] == "user"]
     notes = [{"text": f"The user said {each['text'].split()[1]}.", "evidence": [each["id"]]} for each in said]
     return Reply.json({"summary": "New.", "candidates": [*notes, "The user said a word."]}, usage=Cost(10, 1))

@@ -1,4 +1,4 @@
-"""What a model is told: what was said, as data that cannot leave its quotation, within a budget."""
+"""Prompts: messages as data that cannot leave its quotation, within a token budget."""
 
 import json
 import re
@@ -201,7 +201,7 @@ def test_the_files_of_a_stage_fit_together(stage: Stage) -> None:
 
 
 def assert_is_strict(schema: Any) -> None:
-    """What OpenAI asks of a strict schema: every field required, and no others."""
+    """OpenAI's rules for a strict schema: every field is required, and no others are allowed."""
     if schema.get("type") == "object":
         assert schema["additionalProperties"] is False
         assert schema["required"] == list(schema["properties"])

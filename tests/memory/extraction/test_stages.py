@@ -1,4 +1,4 @@
-"""The three stages with real clients: what comes back, what it cost, and what is kept out."""
+"""The three stages with real clients: their results, their tokens, and what they drop."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ CAT = {"type": "profile", "text": "The user has a cat named Pixel.", "evidence":
 
 
 def answered(provider: str, value: Any, cost: Cost | None = None) -> Reply:
-    """The answer in the form that the provider was asked for."""
+    """The response in the requested format."""
     if provider == "openai":
         return Reply.json(value, usage=cost)
     return Reply(tool_calls=[ToolCall("note_down", value)], usage=cost)

@@ -1,4 +1,4 @@
-"""What these tests say to the extractor, and what it makes of it."""
+"""Helpers for the tests of the offline extractor."""
 
 import asyncio
 from collections.abc import Sequence

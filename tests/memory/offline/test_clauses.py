@@ -1,4 +1,4 @@
-"""Chinese clauses, and whom each of them is about."""
+"""Chinese clauses and their subjects."""
 
 import pytest
 

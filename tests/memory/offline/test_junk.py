@@ -1,4 +1,4 @@
-"""What is kept out: courtesies, questions, the assistant, injected instructions, what was recalled."""
+"""Ignored sentences: courtesies, questions, the assistant, injected instructions, recalled facts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What holds for any text: no exception, always the same answer, and evidence that is the user's."""
+"""Properties of any text: no exception, a stable result, and evidence from the user's messages."""
 
 import asyncio
 from collections import Counter

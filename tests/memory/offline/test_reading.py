@@ -1,4 +1,4 @@
-"""What is found in messages: who the user is, what happened, what they think, feel and want."""
+"""Candidates found in messages: who the user is, what happened, what they think, feel and want."""
 
 import asyncio
 

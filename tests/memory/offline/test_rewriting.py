@@ -1,4 +1,4 @@
-"""The first person, told in the third."""
+"""Rewriting the first person to the third."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of what is found: added, in the place of what is known, or nothing."""
+"""Decisions about candidates: added, superseding known entries, or dropped."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""An extractor that learns what it is told, and that waits, fails or hangs where a test says so."""
+"""An extractor for tests, which learns given facts and waits, fails or hangs on demand."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What the tests of runs share."""
+"""Helpers for the tests of runs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -57,7 +57,7 @@ async def failed_once(store: MemoryStore, conversation: Conversation, times: int
         return run
 
 
-async def told(store: MemoryStore, user: str = "user") -> Sequence[str]:
-    """The events that are known, in their order."""
+async def known_texts(store: MemoryStore, user: str = "user") -> Sequence[str]:
+    """The texts of the known events, in their order."""
     memory = await store.get_memory("agent", user)
     return [] if memory is None else memory.event_content

@@ -1,4 +1,4 @@
-"""Clocks that were fast and have been set right: nothing waits until their time comes again."""
+"""A fast clock that was set right: work that it scheduled does not wait until that time."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from recollect.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
-from .kit import LONGEST, record, run_of, said, told, working
+from .kit import LONGEST, known_texts, record, run_of, said, working
 
 THREE_DAYS = 3 * 86_400
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -46,7 +46,7 @@ async def test_a_lease_of_a_fast_clock_is_over_when_it_is_right_again(shared_pla
     await execute(shared_place, taken)
     async with working(shared_place) as (store, _):
         assert await store.drain(LONGEST) == Coverage(remembered=1)
-        assert await told(store) == ["I went to the zoo"]
+        assert await known_texts(store) == ["I went to the zoo"]
 
 
 @in_event_loop
@@ -55,7 +55,7 @@ async def test_a_backoff_of_some_minutes_is_waited_for(shared_place: Place) -> N
         await record(store, "I went to the zoo")
     await execute(shared_place, "UPDATE memory_queue SET available_at = available_at + 300")
     async with shared_place.open() as store:
-        take = partial(runs.take, store._database.queue, "default", "lease", 60.0, column_now())
+        take = partial(runs.claim, store._database.queue, "default", "lease", 60.0, column_now())
         assert await store._database.write(take) is None
 
 
@@ -70,7 +70,7 @@ async def test_what_waits_for_a_quiet_by_a_fast_clock_is_learned(shared_place: P
         async with asyncio.timeout(LONGEST):
             while await store.coverage() != Coverage(remembered=1):  # noqa: ASYNC110 - no other way to know
                 await asyncio.sleep(0.01)
-        assert await told(store) == ["I went to the zoo"]
+        assert await known_texts(store) == ["I went to the zoo"]
 
 
 @in_event_loop

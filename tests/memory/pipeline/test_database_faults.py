@@ -1,4 +1,4 @@
-"""A database that goes away in the middle of a run: the run is finished afterwards, once."""
+"""The database becomes unavailable during a run: the run finishes afterwards, once."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from recollect.testing.servers.postgres import PostgresServer
 
 from ...sessions.postgres.database import by, sql
 from ..databases import Place
-from .kit import LONGEST, SHORT_LEASE, record, run_of, told, working
+from .kit import LONGEST, SHORT_LEASE, known_texts, record, run_of, working
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ async def test_a_database_that_is_restarted_while_a_model_thinks(
         assert [call.stage for call in extractor.calls] == list(STAGES), "no call was repeated"
         run = await run_of(store, conversation)
         assert (run.status, run.failures) == ("done", ())
-        assert await told(store) == ["I went to the zoo"]
+        assert await known_texts(store) == ["I went to the zoo"]
 
 
 @in_event_loop
@@ -69,7 +69,7 @@ async def test_a_database_that_is_restarted_under_load(server: PostgresServer) -
         assert (coverage.pending, coverage.failed) == (0, 0)
         assert coverage.remembered >= len(recorded)
         for user in ("u0", "u1", "u2"):
-            events = await told(store, user)
+            events = await known_texts(store, user)
             assert len(events) == len(set(events))
         assert {(await run_of(store, each)).status for each in recorded} == {"done"}
         assert len(extractor.calls) >= 3 * coverage.remembered

@@ -1,4 +1,4 @@
-"""Runs that go wrong: tried again, and kept with their cause where that does not help."""
+"""Failing runs: they are retried, and stored with their cause if that does not help."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
 from .extractors import Call
-from .kit import LONGEST, failed_once, record, run_of, told, when, working
+from .kit import LONGEST, failed_once, known_texts, record, run_of, when, working
 
 SECRET = "my password is tulip"
 
@@ -59,7 +59,7 @@ async def test_what_goes_wrong_once_is_tried_again(
         assert SECRET not in failure.error
         assert [call.stage for call in extractor.calls].count(stage) == 2
         assert len(extractor.calls) == 4, "no finished stage is asked for again"
-        assert await told(store) == ["I went to the zoo"]
+        assert await known_texts(store) == ["I went to the zoo"]
 
 
 @in_event_loop
@@ -76,7 +76,7 @@ async def test_a_run_that_fails_too_often_is_kept_with_its_causes_and_raw_answer
             (2, "answer 1"),
             (3, "answer 2"),
         ]
-        assert await told(store) == []
+        assert await known_texts(store) == []
         assert (await store.list_runs(status="failed"))[0] == run
 
 
@@ -136,7 +136,7 @@ async def test_a_failed_run_does_not_keep_the_next_from_its_memory(place: Place)
         await record(store, "I went to the zoo")
         await record(store, "I went home")
         assert await store.drain(LONGEST) == Coverage(remembered=1, failed=1)
-        assert await told(store) == ["I went home"]
+        assert await known_texts(store) == ["I went home"]
 
 
 @in_event_loop

@@ -1,4 +1,4 @@
-"""What workers meet that they should not: no worker ends of it, and no run is stuck."""
+"""Unexpected errors: no worker ends because of them, and no run is stuck."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ from recollect.testing.contract import in_event_loop
 from ...sessions.postgres.database import sql, until_somebody_waits
 from ..databases import Place
 from .extractors import Hold, ScriptedExtractor
-from .kit import LONGEST, QUICK, record, run_of, said, told, working
+from .kit import LONGEST, QUICK, known_texts, record, run_of, said, working
 
 
 class Proposing(ScriptedExtractor):
@@ -124,7 +124,7 @@ async def test_an_entry_that_is_deleted_while_the_model_thinks_stays_deleted(pla
         hold.go.set()
         assert await store.drain(LONGEST) == Coverage(remembered=1)
         assert (await run_of(store, conversation)).failures == ()
-        assert await told(store) == []
+        assert await known_texts(store) == []
 
 
 @in_event_loop
@@ -138,7 +138,7 @@ async def test_an_entry_that_is_edited_while_the_model_thinks_keeps_the_edit(pla
         await store.edit_entry(entry.content_id, "The user went to the opera")
         hold.go.set()
         assert await store.drain(LONGEST) == Coverage(remembered=1)
-        assert await told(store) == ["The user went to the opera"]
+        assert await known_texts(store) == ["The user went to the opera"]
 
 
 @in_event_loop

@@ -1,4 +1,4 @@
-"""Workers that are killed in each stage: every conversation is applied once, no finished call is repeated."""
+"""Workers killed in each stage: each conversation is applied once, and no finished call is repeated."""
 
 import os
 import queue

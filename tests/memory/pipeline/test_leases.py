@@ -1,4 +1,4 @@
-"""Leases: a run is done by one worker at a time, and by another where that one is gone."""
+"""Leases: one worker at a time executes a run, and another takes over when the lease ends."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from recollect.testing.contract import in_event_loop
 from ..databases import Place
 from ..threads import OwnThreads
 from .extractors import CALM, hang
-from .kit import LONGEST, QUICK, SHORT_LEASE, record, run_of, told, when, working
+from .kit import LONGEST, QUICK, SHORT_LEASE, known_texts, record, run_of, when, working
 
 WORKERS = "recollect-memory-workers"
 
@@ -125,7 +125,7 @@ async def test_closing_ends_the_threads(place: Place) -> None:
 async def test_a_store_that_does_nothing_has_no_thread(place: Place) -> None:
     threads = OwnThreads()
     async with working(place) as (store, _):
-        assert await told(store) == []
+        assert await known_texts(store) == []
         assert threads.now() == []
 
 

@@ -1,4 +1,4 @@
-"""Only the user of a conversation tells facts about the user: not a tool, and nobody under another name."""
+"""Only messages of the user are evidence of facts about the user: no tools, no other participants."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_a_draft_that_rests_on_others_alone_is_no_candidate(
 
 
 def test_a_model_reads_who_is_who() -> None:
-    text = modification_prompt(ROUND, 10_000).text
+    text = modification_prompt(ROUND, 10_000).request.text
     assert '"id":"m2","role":"participant","name":"Maria"' in text
     assert '"id":"m3","role":"tool","name":"diary"' in text
     assert '"id":"m1","role":"user","date"' in text

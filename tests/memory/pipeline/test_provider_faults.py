@@ -1,4 +1,4 @@
-"""Faults of a provider, through the whole pipeline: tried again and learned, or kept with their cause."""
+"""Faults of a provider through the whole pipeline: retried and learned, or stored with their cause."""
 
 import threading
 from typing import Any

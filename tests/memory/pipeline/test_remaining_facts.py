@@ -1,4 +1,4 @@
-"""An update of one fact does not delete another: by rule, with a model, and for entries stored before."""
+"""Superseding one fact keeps the others: by rules, with a model, and for entries of old versions."""
 
 from collections.abc import Sequence
 
@@ -80,7 +80,7 @@ async def learn(store: MemoryStore, said: str, extractor: Extractor) -> None:
         await runner.execute(task)
 
 
-async def told(store: MemoryStore) -> list[str]:
+async def known_texts(store: MemoryStore) -> list[str]:
     return [entry.text for entry in await store.list_entries("a", "u")]
 
 
@@ -91,17 +91,17 @@ async def test_an_update_of_one_fact_keeps_the_other(
     extractor = OfflineExtractor()
     async with file_place.open() as store:
         await learn(store, first, extractor)
-        assert any(gone in text for text in await told(store))
+        assert any(gone in text for text in await known_texts(store))
         await learn(store, then, extractor)
-        assert any(kept in text for text in await told(store))
-        assert not any(gone in text for text in await told(store))
+        assert any(kept in text for text in await known_texts(store))
+        assert not any(gone in text for text in await known_texts(store))
 
 
 async def test_a_model_that_states_two_facts_in_one_text_loses_neither(shared_place: Place) -> None:
     model = Model("The user lives in Lisbon and is allergic to peanuts.")
     async with shared_place.open() as store:
         await learn(store, "I live in Lisbon and I am allergic to peanuts.", model)
-        assert await told(store) == ["The user lives in Lisbon.", "The user is allergic to peanuts."]
+        assert await known_texts(store) == ["The user lives in Lisbon.", "The user is allergic to peanuts."]
 
 
 async def _keep_as_earlier_versions(store: MemoryStore, text: str) -> Entry:
@@ -130,7 +130,10 @@ async def test_the_other_fact_of_a_stored_entry_stays_with_its_evidence(
     async with shared_place.open() as store:
         stored = await _keep_as_earlier_versions(store, text)
         await learn(store, "I moved to Berlin.", extractor)
-        assert sorted(await told(store)) == ["The user is allergic to peanuts.", "The user moved to Berlin."]
+        assert sorted(await known_texts(store)) == [
+            "The user is allergic to peanuts.",
+            "The user moved to Berlin.",
+        ]
         allergy = next(each for each in await store.list_entries("a", "u") if "allergic" in each.text)
         assert [(each.conversation_id, each.message_id) for each in allergy.evidence] == [
             (each.conversation_id, each.message_id) for each in stored.evidence
@@ -148,7 +151,7 @@ async def test_a_remaining_fact_goes_when_its_message_is_erased(shared_place: Pl
         stored = await _keep_as_earlier_versions(store, text)
         await learn(store, "I moved to Berlin.", OfflineExtractor())
         await store.erase_conversation(stored.evidence[0].conversation_id)
-        assert await told(store) == ["The user moved to Berlin."]
+        assert await known_texts(store) == ["The user moved to Berlin."]
 
 
 async def test_a_remaining_fact_that_is_denied_in_the_same_breath_goes_too(file_place: Place) -> None:
@@ -156,7 +159,7 @@ async def test_a_remaining_fact_that_is_denied_in_the_same_breath_goes_too(file_
     async with file_place.open() as store:
         await _keep_as_earlier_versions(store, text)
         await learn(store, "I moved to Berlin. I'm not allergic to peanuts.", OfflineExtractor())
-        assert sorted(await told(store)) == [
+        assert sorted(await known_texts(store)) == [
             "The user is not allergic to peanuts.",
             "The user moved to Berlin.",
         ]

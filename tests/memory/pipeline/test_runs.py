@@ -1,4 +1,4 @@
-"""Runs: in order within a memory, beside each other across memories, each once."""
+"""Runs: in order within a memory, concurrent across memories, each executed once."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
 from .extractors import CALM, Call
-from .kit import LONGEST, record, run_of, said, told, when, working
+from .kit import LONGEST, known_texts, record, run_of, said, when, working
 
 
 @in_event_loop
@@ -17,7 +17,7 @@ async def test_what_is_recorded_is_learned(place: Place) -> None:
     async with working(place) as (store, extractor):
         conversation = await record(store, "I went to the zoo")
         assert await store.drain(LONGEST) == Coverage(remembered=1)
-        assert await told(store) == ["I went to the zoo"]
+        assert await known_texts(store) == ["I went to the zoo"]
         run = await run_of(store, conversation)
         assert (run.status, run.attempts, run.error, run.model) == ("done", 0, None, "scripted")
         assert [(stage.stage, stage.prompt_tokens) for stage in run.stages] == [
@@ -60,7 +60,7 @@ async def test_one_memory_is_changed_by_one_run_at_a_time_in_order(place: Place)
         for number in range(12):
             await record(store, f"I bought {number} apples")
         await store.drain(LONGEST)
-        assert await told(store) == [f"I bought {number} apples" for number in range(12)]
+        assert await known_texts(store) == [f"I bought {number} apples" for number in range(12)]
         assert extractor.most_at_once == 1
 
 
@@ -84,7 +84,7 @@ async def test_a_conversation_that_goes_on_is_learned_from_where_it_stood(place:
         await store.drain(LONGEST)
         await store.append_messages(conversation.conversation_id, said("I saw a red panda"))
         await store.drain(LONGEST)
-        assert await told(store) == ["I went to the zoo", "I saw a red panda"]
+        assert await known_texts(store) == ["I went to the zoo", "I saw a red panda"]
         assert [call.said for call in extractor.calls] == ["I went to the zoo"] * 3 + [
             "I saw a red panda"
         ] * 3
@@ -104,7 +104,7 @@ async def test_a_long_conversation_is_several_runs(file_place: Place) -> None:
             for run in await store.list_runs_of(conversation.conversation_id)
         ]
         assert spans == [(0, 99), (100, 199), (200, 229)]
-        assert await told(store) == texts
+        assert await known_texts(store) == texts
 
 
 @in_event_loop
@@ -165,7 +165,7 @@ async def test_recording_while_a_run_ends_loses_none(shared_place: Place) -> Non
             await record(store, f"I bought {number} apples")
             await asyncio.sleep(number / 1000)
         assert await store.drain(LONGEST) == Coverage(remembered=15)
-        assert await told(store) == [f"I bought {number} apples" for number in range(15)]
+        assert await known_texts(store) == [f"I bought {number} apples" for number in range(15)]
 
 
 @in_event_loop
@@ -174,7 +174,7 @@ async def test_the_messages_before_are_shown_but_not_learned_again(file_place: P
         conversation = await record(store, "I have a dog")
         await store.append_messages(conversation.conversation_id, said("She is called Bella"))
         await store.drain(LONGEST)
-        assert len(await told(store)) == 2
+        assert len(await known_texts(store)) == 2
         assert len([call for call in extractor.calls if call.said == "I have a dog"]) == 3
 
 

@@ -1,4 +1,4 @@
-"""Which messages a run takes in."""
+"""The message ranges of runs."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""`recollect worker`, as it is run: in a process of its own."""
+"""The `recollect worker` command in a process of its own."""
 
 import asyncio
 import os

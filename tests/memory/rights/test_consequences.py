@@ -2,15 +2,15 @@
 
 import pytest
 
-from recollect.memory.rights.consequences import Group, Held, standing_of, successions
+from recollect.memory.rights.consequences import AffectedEntry, EvidenceGroup, decide_changes, successions
 
 
-def held(name: str, run_id: str | None = "r1", **more: str | None) -> Held:
-    return Held(name, 0, f"words of {name}", run_id, **more)
+def held(name: str, run_id: str | None = "r1", **more: str | None) -> AffectedEntry:
+    return AffectedEntry(name, 0, f"words of {name}", run_id, **more)
 
 
-def group(source: str, whole: bool, sequence: int = 0) -> Group:
-    return Group("a", source, f"words of {source}", whole, sequence)
+def group(source: str, whole: bool, sequence: int = 0) -> EvidenceGroup:
+    return EvidenceGroup("a", source, f"words of {source}", whole, sequence)
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,16 @@ def group(source: str, whole: bool, sequence: int = 0) -> Group:
     ],
 )
 def test_an_entry_stands_on_a_whole_group_in_the_words_of_one(
-    run_id: str | None, groups: list[Group], becomes: str
+    run_id: str | None, groups: list[EvidenceGroup], becomes: str
 ) -> None:
-    standing = standing_of([held("a", run_id)], groups)
+    standing = decide_changes([held("a", run_id)], groups)
     assert [entry.content_id for entry in standing.removed] == (["a"] if becomes == "removed" else [])
     words = [each.wording for _, each in standing.reworded]
     assert words == ([becomes] if becomes.startswith("words") else [])
 
 
 def test_an_entry_is_judged_by_its_own_groups_alone() -> None:
-    standing = standing_of([held("a"), held("b")], [group("r1", True)])
+    standing = decide_changes([held("a"), held("b")], [group("r1", True)])
     assert [entry.content_id for entry in standing.removed] == ["b"]
 
 
@@ -83,7 +83,7 @@ OLD = held("old", retired_at="t1", superseded_by="b1")
     ],
 )
 def test_what_was_superseded_by_what_is_gone_comes_back_or_is_superseded_by_the_next(
-    gone: list[Held], retired_at: str | None, superseded_by: str | None
+    gone: list[AffectedEntry], retired_at: str | None, superseded_by: str | None
 ) -> None:
     (change,) = successions(gone, [OLD])
     assert (change.entry, change.retired_at, change.superseded_by) == (OLD, retired_at, superseded_by)

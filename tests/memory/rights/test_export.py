@@ -208,7 +208,7 @@ BROKEN = [
     ("entries", 0, {"evidence": [{"message_id": "m0"}]}, "conversation_id of evidence"),
     ("entries", 0, {"evidence": "none"}, "evidence must be a list"),
     ("conversations", 0, {"user_id": "bob"}, "one user"),
-    ("conversations", 0, {"memory_id": "another"}, "names a memory"),
+    ("conversations", 0, {"memory_id": "another"}, "must be the memory of its agent and user"),
     ("conversations", 0, {"conversation_data": [{"role": "spirit", "content": "x"}]}, "role"),
     ("conversations", 0, {"conversation_id": "nul \0"}, "no conversation"),
     ("conversations", 1, {"conversation_id": "c1"}, "same conversation_id"),

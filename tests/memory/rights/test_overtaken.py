@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from recollect.errors import ConflictError
-from recollect.memory.rights.erasure import ErasedPart
+from recollect.memory.rights.erasure import ErasureRequest
 from recollect.sql.columns import time_to_column
 from recollect.testing.contract import in_event_loop
 
@@ -44,7 +44,7 @@ async def test_a_conversation_that_has_gone_on_since_it_was_found_stays(somewher
         outline = await store.get_conversation_outline("c1")
         assert outline is not None
         edge = time_to_column(datetime.fromisoformat(outline["updated_at"]))
-        found = ErasedPart("default", "c1", unless_since=edge)
+        found = ErasureRequest("default", "c1", unless_since=edge)
         assert (await store._parts.rights._erase_whole(found, None)).counts == {}
         assert len(await store.list_messages("c1") or ()) == 2
         assert await store.erase_conversations_before(LATER) == 1

@@ -10,7 +10,7 @@ from recollect.memory.database import removal
 from recollect.memory.entry import Entry
 from recollect.memory.pipeline.runner import Runner, RunOptions
 from recollect.memory.pipeline.stages import Answer, Candidate, Excerpt, Mind, Update
-from recollect.memory.rights.quotes import Looked, Quotes, look_for_quotes, plain
+from recollect.memory.rights.quotes import Quotes, QuoteScan, plain, scan_results
 from recollect.sql.columns import text_to_column
 from recollect.sql.scripts import Script
 from recollect.testing.contract import in_event_loop
@@ -41,9 +41,9 @@ def escaped(text: str, times: int) -> str:
 @pytest.mark.parametrize("times", range(4))
 def test_a_text_is_found_however_often_it_was_escaped(text: str, times: int) -> None:
     quotes = Quotes([text, "something else altogether"])
-    assert quotes.stand_in(text_to_column(escaped(text, times)))
-    assert quotes.stand_in("nothing here", text_to_column(escaped(text[0].upper() + text[1:], times)))
-    assert not quotes.stand_in(text_to_column(escaped(text[:-1], times)))
+    assert quotes.occur_in(text_to_column(escaped(text, times)))
+    assert quotes.occur_in("nothing here", text_to_column(escaped(text[0].upper() + text[1:], times)))
+    assert not quotes.occur_in(text_to_column(escaped(text[:-1], times)))
 
 
 def test_texts_are_found_at_every_place_and_of_every_length() -> None:
@@ -51,22 +51,22 @@ def test_texts_are_found_at_every_place_and_of_every_length() -> None:
     for length in (*range(3, 20), 31, 32, 33, 63, 64, 80):
         quotes = Quotes([alphabet[:length], alphabet[::-1]])
         for before in range(9):
-            assert quotes.stand_in("." * before + alphabet[:length])
-            assert quotes.stand_in("." * before + alphabet[:length] + "..")
-            assert not quotes.stand_in("." * before + alphabet[: length - 1])
-            assert not quotes.stand_in("." * before + alphabet[1:length])
+            assert quotes.occur_in("." * before + alphabet[:length])
+            assert quotes.occur_in("." * before + alphabet[:length] + "..")
+            assert not quotes.occur_in("." * before + alphabet[: length - 1])
+            assert not quotes.occur_in("." * before + alphabet[1:length])
 
 
 def test_texts_that_end_alike_are_told_apart() -> None:
     ending = " went to the market to buy green tea and a lamp"
     quotes = Quotes([f"{name}{ending}" for name in ("Anna", "Bruno", "Clara")])
-    assert quotes.stand_in(f"so Bruno{ending}.")
-    assert not quotes.stand_in(f"so Doris{ending}.")
+    assert quotes.occur_in(f"so Bruno{ending}.")
+    assert not quotes.occur_in(f"so Doris{ending}.")
 
 
 def test_what_is_too_short_to_tell_anything_is_not_looked_for() -> None:
     assert not Quotes(["tea", "  a  ", ""])
-    assert not Quotes(["tea"]).stand_in("likes tea")
+    assert not Quotes(["tea"]).occur_in("likes tea")
 
 
 def test_spaces_and_case_make_no_difference() -> None:
@@ -129,14 +129,14 @@ def counted(script: Script[None], read: list[str]) -> Script[None]:
         rows = yield statement
 
 
-async def forget(store: Store, memory_id: str, texts: Sequence[str], looked: Looked) -> list[str]:
+async def forget(store: Store, memory_id: str, texts: Sequence[str], looked: QuoteScan) -> list[str]:
     """Forget quotes, and tell the runs that were looked through in the transaction."""
     read: list[str] = []
     queries = store._database.removal
 
     def script() -> Script[None]:
         read.clear()
-        return counted(removal.forget_quotes(queries, memory_id, texts, looked), read)
+        return counted(removal.delete_quoting_results(queries, memory_id, texts, looked), read)
 
     await store._database.write(script)
     return read
@@ -151,7 +151,7 @@ async def test_a_transaction_looks_through_what_was_kept_since_and_nothing_else(
         memory = await store.get_memory(AGENT, "ann")
         assert memory is not None
         texts = ["lives in Ghent"]
-        looked = await look_for_quotes(store._database, memory.memory_id, texts)
+        looked = await scan_results(store._database, memory.memory_id, texts)
         assert {kept.kind for kept in looked.quoting} == {"stage", "result"}
         await tell(store, "late", "home: lives in Ghent")
         (late,) = await store.list_runs_of("late")
@@ -169,7 +169,7 @@ async def test_texts_that_were_not_looked_for_are_looked_for_in_the_transaction(
         assert {"memory_run_failures", "memory_run_stages"} <= marked(rows_of(shared.url), "Ghent").keys()
         memory = await store.get_memory(AGENT, "ann")
         assert memory is not None
-        looked = await look_for_quotes(store._database, memory.memory_id, ["keeps a tortoise"])
+        looked = await scan_results(store._database, memory.memory_id, ["keeps a tortoise"])
         assert looked.quoting == frozenset()
         await forget(store, memory.memory_id, ["lives in Ghent", "garbage from Ghent"], looked)
         left = marked(rows_of(shared.url), "Ghent").keys()

@@ -1,4 +1,4 @@
-"""Embedders on this machine, functions as embedders, and the cache: the real ones."""
+"""The local embedders, functions as embedders, and the cache."""
 
 import asyncio
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ async def test_many_may_ask_the_local_embedder_at_once(local: LocalEmbedder) -> 
 
 
 def make_tokenizer(folder: Path) -> Path:
-    """A small tokenizer of the kind that the model takes; its vectors mean nothing, but they are vectors."""
+    """A small tokenizer and model of the expected format. The vectors have no meaning."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordPiece
     from tokenizers.pre_tokenizers import Whitespace
@@ -154,7 +154,7 @@ def test_an_embedder_has_a_dimension_at_least() -> None:
 
 
 class Counting:
-    """Embeds by length, and remembers what it was asked."""
+    """Embeds by length, and records its texts."""
 
     name = "counting"
     dimensions = 2

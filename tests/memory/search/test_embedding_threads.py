@@ -5,7 +5,7 @@ import os
 
 from recollect.memory.search.embedders.local import run_in_embedding_thread
 
-_LONGEST = 20  # seconds, until a child that hangs has failed
+_LONGEST = 20  # seconds after which a child process that hangs has failed
 
 
 async def _works() -> bool:

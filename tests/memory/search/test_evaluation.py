@@ -95,7 +95,7 @@ def test_a_collection_is_read_as_it_is_published() -> None:
 
 @pytest.mark.parametrize("told", [{}, [1], [{"qa": []}], [{"conversation": {}, "qa": [{}]}], None, "text"])
 def test_another_file_is_a_clear_error(told: Any) -> None:
-    with pytest.raises(ImportFormatError, match="this is not a file of LoCoMo"):
+    with pytest.raises(ImportFormatError, match="this is not a LoCoMo file"):
         read_locomo(told)
 
 
@@ -130,7 +130,7 @@ def test_the_command_shows_what_each_part_adds(data: str, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"), [("{", "is not JSON"), (None, "cannot be read"), ("[1]", "not a file of LoCoMo")]
+    ("text", "complaint"), [("{", "is not JSON"), (None, "cannot be read"), ("[1]", "not a LoCoMo file")]
 )
 def test_a_file_that_cannot_be_measured_is_a_clear_error(
     tmp_path: Path, text: str | None, complaint: str

@@ -1,4 +1,4 @@
-"""A question from beginning to end, also when the embedder is down, slow or mad."""
+"""A search from question to hits, also with an embedder that is down, slow or returns nonsense."""
 
 import asyncio
 from collections.abc import Sequence

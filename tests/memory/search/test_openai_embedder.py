@@ -1,4 +1,4 @@
-"""Vectors over HTTP, by the real client."""
+"""Vectors over HTTP, with the real client."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""What holds for whatever is searched for in whatever."""
+"""Properties that hold for every query and every corpus."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is understood of a question."""
+"""Parsing of questions."""
 
 from datetime import date
 

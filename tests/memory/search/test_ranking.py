@@ -1,4 +1,4 @@
-"""Which document comes first, and why."""
+"""The order of hits, and the parts of their scores."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,1 +1,1 @@
-"""Tests of recording, and of what is known."""
+"""Tests of the memory store."""

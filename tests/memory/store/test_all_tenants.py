@@ -1,4 +1,4 @@
-"""One store for all tenants: each sees its own, and the workers do the work of all."""
+"""One store for all tenants: each view sees its own data, and the workers do the work of all tenants."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A database may sort texts as people of a country do: what is listed does not depend on it."""
+"""Listings do not depend on the collation of the database."""
 
 import shutil
 import subprocess

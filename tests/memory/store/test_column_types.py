@@ -1,4 +1,4 @@
-"""Times and documents come back exactly, whatever the type of their column and the settings of a server."""
+"""Times and documents are read back exactly, for every column type and server setting."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recollect import MemoryStore
-from recollect.memory.times import tell_time
+from recollect.memory.times import format_time
 from recollect.sql.columns import time_to_column
 from recollect.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
@@ -80,7 +80,7 @@ async def test_times_come_back_to_the_microsecond(place: Place) -> None:
         for number, time in enumerate(TIMES):
             found = await store.get_conversation(f"c{number}")
             assert found is not None
-            assert tell_time(found.created_at) == tell_time(found.messages[0].created_at) == time
+            assert format_time(found.created_at) == format_time(found.messages[0].created_at) == time
 
 
 @pytest.mark.usefixtures("odd_server")

@@ -1,4 +1,4 @@
-"""A time in the future is refused, corrected on import, and does not win where it is stored already."""
+"""A time in the future is rejected, corrected on import, and does not win if it is stored already."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

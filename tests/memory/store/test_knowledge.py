@@ -1,4 +1,4 @@
-"""Memories and their entries: nothing is overwritten, and a person's deletion deletes."""
+"""Memories and entries: nothing is overwritten, and only a deletion by a person deletes."""
 
 import asyncio
 import io

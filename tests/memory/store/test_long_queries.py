@@ -1,4 +1,4 @@
-"""Queries that look through much: they hold up nobody, and look through only so much."""
+"""Queries over many rows do not block the event loop, and scan a bounded number of rows."""
 
 import asyncio
 import threading
@@ -77,10 +77,10 @@ async def test_a_slow_query_holds_up_no_other_one(kind: str, tmp_path: Path) -> 
             assert len(await asyncio.wait_for(store.list_conversations("desk", "ann"), 60)) == 1
 
 
-async def found(database: MemoryDatabase, wanted: pages.Wanted) -> tuple[list[str], str | None]:
+async def found(database: MemoryDatabase, wanted: pages.ConversationSearch) -> tuple[list[str], str | None]:
     sql, parameters = pages.statement_for(database.dialect, wanted, 10)
     rows = await database.fetch(sql, parameters, conversations.rows_from)
-    last = await database.fetch(*pages.last_looked_at(wanted), pages.position_from)
+    last = await database.fetch(*pages.last_scanned(wanted), pages.position_from)
     return [row.conversation_id for row in rows], last
 
 
@@ -90,15 +90,15 @@ async def test_a_page_reads_only_so_many_messages_and_says_where_to_go_on(place:
         for name, count in (("first", 1), ("long", 5), ("short", 1), ("last", 2)):
             said = [{"role": "user", "content": "A needle."}] * count
             await store.record_conversation("desk", "ann", said, conversation_id=name)
-        pages, edge = [], None
+        names_by_page, edge = [], None
         while True:
-            wanted = pages.Wanted("tenant", "default", edge, words="needle", read_through=3)
+            wanted = pages.ConversationSearch("tenant", "default", edge, words="needle", max_messages=3)
             names, last = await found(store._database, wanted)
-            pages.append(names)
+            names_by_page.append(names)
             if last is None:
                 break
-            edge = pages.read_position(last)
-        assert pages == [["last", "short"], ["long"], ["first"]]
+            edge = pages.parse_position(last)
+        assert names_by_page == [["last", "short"], ["long"], ["first"]]
 
 
 @in_event_loop

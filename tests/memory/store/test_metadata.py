@@ -1,4 +1,4 @@
-"""Metadata of conversations and entries: stored as it was given, bounded, and refused in clear words."""
+"""Metadata of conversations and entries: stored exactly, limited in size, with clear error messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A conversation may name the memory that is made for its agent and user."""
+"""A conversation may name the id of the memory that is created for its agent and user."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Conversations that are opened, gone on with and closed, and their settings."""
+"""Opening, continuing and closing conversations, and their settings."""
 
 import asyncio
 from typing import Any
@@ -54,7 +54,7 @@ async def test_one_of_others_under_the_same_id_is_a_conflict(lasting_place: Plac
             store.open_conversation("another", "user", conversation_id="c"),
             stranger.open_conversation("agent", "user", conversation_id="c"),
         ):
-            with pytest.raises(ConflictError, match="another conversation with this conversation_id"):
+            with pytest.raises(ConflictError, match="another conversation has this conversation_id"):
                 await opening
         assert [memory.user_id for memory in await store.list_memories()] == ["user"]
         assert await stranger.list_memories() == []
@@ -124,7 +124,7 @@ async def test_settings_that_another_has_changed_are_not_overwritten(place: Plac
     async with place.open() as store:
         await store.open_conversation("agent", "user", conversation_id="c")
         await store.change_conversation_settings("c", memory_injection=True, version=1)
-        with pytest.raises(ConflictError, match="have been changed"):
+        with pytest.raises(ConflictError, match="were changed since they were read"):
             await store.change_conversation_settings("c", memory_injection=False, version=1)
         assert await settings_of(store) == ConversationSettings("c", None, True, None, 2)
 

@@ -1,4 +1,4 @@
-"""Pages: complete and in order, whatever is erased meanwhile, each by a few queries that an index serves."""
+"""Pages are complete and in order, also during erasures, and each takes a few indexed queries."""
 
 import asyncio
 from collections.abc import Iterator

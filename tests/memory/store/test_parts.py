@@ -1,4 +1,4 @@
-"""Content parts: texts are the content, and everything else is an attachment without its data."""
+"""Content parts: texts become the content, and every other part becomes an attachment without its data."""
 
 import base64
 import hashlib
@@ -111,8 +111,8 @@ def endless() -> dict[str, Any]:
         ([{"text": "x"}], ValueError, "part 0 of message 0 must have a type, such as text or image_url"),
         ([{"type": "a\n"}], ValueError, "part 0 of message 0 must have a type"),
         ([LINK, {"type": "text"}], TypeError, "part 1 of message 0 must have its text as a string"),
-        ([endless()], TypeError, "part 0 of message 0 must be an object as JSON has it"),
-        ([{"type": "blob", "value": {1}}], TypeError, "part 0 of message 0 must be an object as JSON has it"),
+        ([endless()], TypeError, "part 0 of message 0 must be a JSON object"),
+        ([{"type": "blob", "value": {1}}], TypeError, "part 0 of message 0 must be a JSON object"),
         ([{"type": "text", "text": " "}], ValueError, "content of message 0 must not be empty"),
     ],
 )
@@ -150,7 +150,7 @@ async def test_the_same_words_of_another_speaker_are_another_message(file_place:
     said = {"role": "user", "content": "I sail.", "message_id": "m"}
     async with file_place.open() as store:
         await store.record_conversation("agent", "user", [said], conversation_id="c")
-        with pytest.raises(Exception, match="another conversation with this conversation_id"):
+        with pytest.raises(Exception, match="another conversation has this conversation_id"):
             await store.record_conversation("agent", "user", [{**said, "name": "Bo"}], conversation_id="c")
-        with pytest.raises(Exception, match="other messages with these message_ids"):
+        with pytest.raises(Exception, match="other messages have these message_ids"):
             await store.append_messages("c", [{**said, "name": "Bo"}])

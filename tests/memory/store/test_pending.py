@@ -1,4 +1,4 @@
-"""What is still to be learned is told: by search, by coverage, and by waiting for it."""
+"""Search and coverage report pending conversations, and callers can wait for them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Recording conversations, and reading them again."""
+"""Recording conversations and reading them back."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Search through the store: it finds what is there now, tells why, and says when it is not at its best."""
+"""Search through the store: it finds current entries, explains hits, and warns when it is degraded."""
 
 import asyncio
 import hashlib

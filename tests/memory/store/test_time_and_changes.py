@@ -1,4 +1,4 @@
-"""What was said later holds, whenever it was learned; changes at once do not undo each other."""
+"""A later statement wins, whenever it was learned, and concurrent changes do not undo each other."""
 
 import asyncio
 from collections.abc import Sequence

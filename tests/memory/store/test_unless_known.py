@@ -1,4 +1,4 @@
-"""Writing down what is not known yet, also where several do so at once."""
+"""Adding an entry unless it is known, also by several callers at once."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Conversations and memories as values: what is given, and what is told."""
+"""Conversations and memories as values: accepted input, and their representation."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -134,7 +134,7 @@ BAD_MESSAGES = [
     (
         [{"content": "x"}],
         ValueError,
-        "message 0 must have a role, which is one of user, assistant, system, tool",
+        "message 0 must have a role: one of user, assistant, system, tool",
     ),
     ([{"role": "function", "content": "x"}], ValueError, "message 0 must have a role"),
     ([{"role": ["user"], "content": "x"}], ValueError, "message 0 must have a role"),
@@ -145,7 +145,7 @@ BAD_MESSAGES = [
         "content of message 0 must be text or a list of parts, not int",
     ),
     ([{"role": "user", "content": " \n"}], ValueError, "content of message 0 must not be empty"),
-    ([{**USER, "mood": "good"}], ValueError, "message 0 has fields that are not kept: mood"),
+    ([{**USER, "mood": "good"}], ValueError, "message 0 has unknown fields: mood"),
     ([{**USER, "name": 7}], TypeError, "name of message 0 must be text, not int"),
     ([{**USER, "name": " "}], ValueError, "name of message 0 must be one line of printable text"),
     ([{**USER, "name": "a\nb"}], ValueError, "name of message 0 must be one line of printable text"),
@@ -198,11 +198,11 @@ def test_an_owner_that_is_missing_is_a_value_error(name: str) -> None:
     ("fields", "kind", "told"),
     [
         ({"data": []}, TypeError, "data must be an object, not list"),
-        ({"data": {"likes": []}}, ValueError, "data has fields that are not kept: likes"),
+        ({"data": {"likes": []}}, ValueError, "data has unknown fields: likes"),
         ({"data": {"profile": 7}}, TypeError, "profile_content must be a list of texts, not int"),
         ({"data": {"mind": [7]}}, TypeError, "mind_content must hold texts, not int"),
-        ({"version": 0}, ValueError, "version must be a whole number from 1 on"),
-        ({"version": True}, ValueError, "version must be a whole number from 1 on"),
+        ({"version": 0}, ValueError, "version must be a whole number of at least 1"),
+        ({"version": True}, ValueError, "version must be a whole number of at least 1"),
     ],
 )
 def test_a_memory_without_sense_is_refused(fields: Any, kind: type[Exception], told: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.memory.database.access import MemoryDatabase
-from recollect.memory.database.vectors import Kept, Vectors
+from recollect.memory.database.vectors import NewVector, Vectors
 from recollect.memory.search.embedders import CallableEmbedder
 from recollect.memory.store import MemoryStore
 
@@ -51,7 +51,9 @@ async def add_turns(store: MemoryStore, user: str, texts: Sequence[str], role: s
 async def embed_all(vectors: Vectors, model: str = MODEL, dimension: int = 8) -> int:
     """Give everything that is pending its direction."""
     pending = await vectors.pending(model, 1000)
-    return await vectors.keep(model, [Kept(each, direction_of(each.text, dimension)) for each in pending])
+    return await vectors.store(
+        model, [NewVector(each, direction_of(each.text, dimension)) for each in pending]
+    )
 
 
 async def memory_of(store: MemoryStore, user: str) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recollect.memory.database.vectors import Kept, Pending, turn_id, turn_of
+from recollect.memory.database.vectors import NewVector, Pending, turn_id, turn_of
 from recollect.memory.store import MemoryStore
 from recollect.sql.scripts import Statement, run_all
 from recollect.testing.contract import in_event_loop
@@ -107,8 +107,8 @@ async def test_a_row_that_is_gone_or_says_something_else_gets_no_vector(place: P
         say_otherwise = "UPDATE memory_contents SET content_text = 'changed' WHERE content_id = ?1"
         statement = Statement(say_otherwise, (ids["changes"],))
         await database_of(store).write(lambda: run_all([statement]))
-        kept = [Kept(each, direction_of(each.text)) for each in pending]
-        assert await vectors.keep(MODEL, kept) == 1
+        kept = [NewVector(each, direction_of(each.text)) for each in pending]
+        assert await vectors.store(MODEL, kept) == 1
         found = await vectors.read("entry", await memory_of(store, "ada"), model=MODEL)
         assert list(found) == [ids["stays"]]
 
@@ -118,12 +118,12 @@ async def test_keeping_the_same_a_second_time_changes_nothing(place: Place) -> N
     async with place.open() as store:
         vectors = vectors_of(store)
         await add_entries(store, "ada", ["a"])
-        kept = [Kept(each, direction_of("a")) for each in await vectors.pending(MODEL, 10)]
-        assert await vectors.keep(MODEL, kept) == 1
+        kept = [NewVector(each, direction_of("a")) for each in await vectors.pending(MODEL, 10)]
+        assert await vectors.store(MODEL, kept) == 1
         before = await stamps(store, "ada")
-        assert await vectors.keep(MODEL, kept) == 0
+        assert await vectors.store(MODEL, kept) == 0
         assert await stamps(store, "ada") == before
-        assert await vectors.keep(MODEL, []) == 0
+        assert await vectors.store(MODEL, []) == 0
 
 
 @in_event_loop
@@ -136,9 +136,13 @@ async def test_keeping_moves_the_stamp_of_the_memories_concerned_alone(place: Pl
         entries, turns = await stamps(store, "ada")
         bobs = await stamps(store, "bob")
         pending = await vectors.pending(MODEL, 10)
-        await vectors.keep(MODEL, [Kept(each, direction_of("a")) for each in pending if each.text == "a"])
+        await vectors.store(
+            MODEL, [NewVector(each, direction_of("a")) for each in pending if each.text == "a"]
+        )
         assert await stamps(store, "ada") == (entries + 1, turns)
-        await vectors.keep(MODEL, [Kept(each, direction_of("b")) for each in pending if each.text == "b"])
+        await vectors.store(
+            MODEL, [NewVector(each, direction_of("b")) for each in pending if each.text == "b"]
+        )
         assert await stamps(store, "ada") == (entries + 1, turns + 1)
         assert await stamps(store, "bob") == bobs
 
@@ -153,7 +157,7 @@ async def test_what_is_no_direction_is_refused_and_nothing_is_kept(file_place: P
         await add_entries(store, "ada", ["a", "b"])
         first, second = await vectors.pending(MODEL, 10)
         with pytest.raises(ValueError, match="a vector must"):
-            await vectors.keep(MODEL, [Kept(first, direction_of("a")), Kept(second, bad)])  # type: ignore[arg-type]
+            await vectors.store(MODEL, [NewVector(first, direction_of("a")), NewVector(second, bad)])  # type: ignore[arg-type]
         assert await vectors.count_pending(MODEL) == 2
 
 
@@ -163,7 +167,7 @@ async def test_a_text_that_a_model_cannot_embed_is_pending_for_another_alone(pla
         vectors = vectors_of(store)
         ids = await add_entries(store, "ada", ["a"])
         (pending,) = await vectors.pending(MODEL, 10)
-        assert await vectors.keep(MODEL, [Kept(pending, None)]) == 1
+        assert await vectors.store(MODEL, [NewVector(pending, None)]) == 1
         assert await vectors.count_pending(MODEL) == 0
         assert await vectors.count_pending("another/8") == 1
         memory = await memory_of(store, "ada")
@@ -197,4 +201,4 @@ def test_other_texts_are_no_ids_of_turns(other: str) -> None:
 def test_what_is_pending_does_not_show_its_text() -> None:
     pending = Pending("entry", ("id",), "memory", "a secret")
     assert "secret" not in repr(pending)
-    assert "secret" not in repr(Kept(pending, None))
+    assert "secret" not in repr(NewVector(pending, None))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from recollect.memory.database.vector_cache import CacheKey, KeyedVectors, VectorCache
 from recollect.memory.database.vector_queries import Kind
-from recollect.memory.database.vectors import HeldName, HeldVectors, Kept, Keyed, Vectors, turn_id
+from recollect.memory.database.vectors import NewVector, Vectors, turn_id
 from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 
@@ -58,7 +59,9 @@ async def answers(place: Place) -> list[list[tuple[str, float]]]:
         await store.record_conversation("agent", "ada", messages, conversation_id="c")
         pending = await vectors.pending(WIDE, 1000)
         base = direction_of("base", 512)
-        await vectors.keep(WIDE, [Kept(each, base + 0.3 * direction_of(each.text, 512)) for each in pending])
+        await vectors.store(
+            WIDE, [NewVector(each, base + 0.3 * direction_of(each.text, 512)) for each in pending]
+        )
         memory = await memory_of(store, "ada")
         asked = [base + 0.3 * direction_of(f"question {number}", 512) for number in range(12)]
         return [
@@ -100,7 +103,7 @@ async def test_vectors_of_another_model_or_dimension_are_never_compared(place: P
         ids = await add_entries(store, "ada", ["a", "b", "c"])
         for text, model, dimension in (("a", MODEL, 8), ("b", "other/8", 8), ("c", "small/4", 4)):
             (pending,) = [each for each in await vectors.pending(model, 10) if each.text == text]
-            await vectors.keep(model, [Kept(pending, direction_of(text, dimension))])
+            await vectors.store(model, [NewVector(pending, direction_of(text, dimension))])
         scope = await memory_of(store, "ada") if scoped else None
 
         async def nearest(model: str, dimension: int) -> list[str]:
@@ -122,7 +125,7 @@ async def test_in_the_middle_of_re_embedding_each_model_finds_its_own(place: Pla
         await embed_all(vectors)
         memory = await memory_of(store, "ada")
         (first,) = await vectors.pending("next/8", 1)
-        await vectors.keep("next/8", [Kept(first, direction_of(first.text))])
+        await vectors.store("next/8", [NewVector(first, direction_of(first.text))])
 
         async def count(model: str) -> int:
             asked = direction_of("one")
@@ -197,19 +200,19 @@ async def test_all_of_a_tenant_are_compared_however_many_blocks_they_are(file_pl
         await add_entries(store, "ada", texts)
         pending = await vectors.pending("huge/65536", 1000)
         made = {text: direction_of(text, 65536) for text in texts}  # 16 of which are a block
-        await vectors.keep("huge/65536", [Kept(each, made[each.text]) for each in pending])
+        await vectors.store("huge/65536", [NewVector(each, made[each.text]) for each in pending])
         for wanted in ("0", "20", "35"):
             found = await vectors.nearest("entry", made[wanted], "huge/65536", tenant="default", limit=1)
             assert await texts_of(store, found) == [wanted]
 
 
-def named(memory_id: str) -> HeldName:
-    return HeldName(memory_id, "turn", MODEL, "default", 8)
+def named(memory_id: str) -> CacheKey:
+    return CacheKey(memory_id, "turn", MODEL, "default", 8)
 
 
 def test_vectors_are_held_up_to_a_number_of_bytes() -> None:
-    held = HeldVectors(most_bytes=100)
-    small = Keyed([("a",)], np.zeros((1, 10), np.float32))
+    held = VectorCache(max_bytes=100)
+    small = KeyedVectors([("a",)], np.zeros((1, 10), np.float32))
     first, second, third, large = map(named, ("first", "second", "third", "large"))
     held.put(first, 1, small)
     held.put(second, 1, small)
@@ -218,16 +221,16 @@ def test_vectors_are_held_up_to_a_number_of_bytes() -> None:
     assert held.get(second, 1) is None, "it was not asked for the longest"
     assert held.get(first, 1) is small
     assert held.get(first, 2) is None, "another stamp is another state"
-    held.put(large, 1, Keyed([], np.zeros((10, 10), np.float32)))
+    held.put(large, 1, KeyedVectors([], np.zeros((10, 10), np.float32)))
     assert held.get(large, 1) is None
 
 
 def test_what_is_held_of_a_memory_can_be_let_go() -> None:
-    held = HeldVectors()
-    small = Keyed([("a",)], np.zeros((1, 10), np.float32))
+    held = VectorCache()
+    small = KeyedVectors([("a",)], np.zeros((1, 10), np.float32))
     held.put(named("goes"), 1, small)
     held.put(named("stays"), 1, small)
-    held.forget("goes")
+    held.clear("goes")
     assert held.get(named("goes"), 1) is None
     assert held.get(named("stays"), 1) is small
 

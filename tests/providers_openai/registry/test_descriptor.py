@@ -68,7 +68,7 @@ def test_a_descriptor_is_read_from_a_table() -> None:
 
 
 def test_a_table_with_an_unknown_field_is_refused() -> None:
-    with pytest.raises(AgentConfigError, match="'support': instruction is unknown; there are description"):
+    with pytest.raises(AgentConfigError, match="instruction is unknown; the fields are description"):
         read_descriptor("support", {"instruction": "Help."})
 
 

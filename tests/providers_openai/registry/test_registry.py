@@ -57,14 +57,14 @@ def test_there_is_always_an_assistant() -> None:
 def test_the_assistant_can_be_replaced_but_once() -> None:
     registry = AgentRegistry([AgentDescriptor("assistant", "Be a pirate.")])
     assert registry.get("assistant").instructions == "Be a pirate."
-    with pytest.raises(AgentConfigError, match="name is the same as that of the agent 'assistant'"):
+    with pytest.raises(AgentConfigError, match="name conflicts with the agent 'assistant'"):
         registry.add(AgentDescriptor("assistant", "Be a sailor."))
 
 
 @pytest.mark.parametrize("name", ["my_agent", "My-Agent", "my.agent"])
 def test_two_names_that_are_one_to_a_model_are_refused(name: str) -> None:
     registry = AgentRegistry([AgentDescriptor("my-agent", "Help.")])
-    with pytest.raises(AgentConfigError, match="same as that of the agent 'my-agent'"):
+    with pytest.raises(AgentConfigError, match="conflicts with the agent 'my-agent'"):
         registry.add(AgentDescriptor(name, "Help."))
 
 
@@ -132,7 +132,10 @@ def test_instructions_are_given_to_each_agent(tmp_path: Path) -> None:
         ("agents = 3", "agents must be tables"),
         ("[agent.a]", "agent is unknown"),
         ("[agents.a", "cannot be read"),
-        ("[agents.a]\ninstructions = 'x'\nhandoffs = ['b']", "agent 'a': handoffs names 'b'"),
+        (
+            "[agents.a]\ninstructions = 'x'\nhandoffs = ['b']",
+            "agent 'a': handoffs names the unknown agent",
+        ),
         ("[agents.a]\ninstructions = 'x'\ntemperature = 1", "agent 'a': temperature is unknown"),
         ("[agents.'a b']\ninstructions = 'x'", "agent 'a b': name must be"),
         (
@@ -141,7 +144,7 @@ def test_instructions_are_given_to_each_agent(tmp_path: Path) -> None:
         ),
         (
             "[agents.a]\ninstructions = 'x'\nmodel_settings = {temperature = 'SECRET'}",
-            "agent 'a': model_settings has a value that is refused: temperature$",
+            "agent 'a': model_settings has an invalid value: temperature$",
         ),
     ],
 )
@@ -162,8 +165,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ([f"{HERE}:nothing"], "cannot be imported"),
         ([f"{__package__}.broken_tools:f"], "cannot be imported"),
         ([f"{HERE}:NUMBER"], "neither a tool nor a function"),
-        ([f"{HERE}:takes_what_no_schema_can_tell"], "no tool can be made"),
-        ([f"{HERE}:look_up", f"{HERE}:another_look_up"], "two tools of the name 'look_up'"),
+        ([f"{HERE}:takes_what_no_schema_can_tell"], "cannot become a tool"),
+        ([f"{HERE}:look_up", f"{HERE}:another_look_up"], "two tools with the name 'look_up'"),
     ],
 )
 def test_a_tool_that_cannot_be_had_is_refused_when_it_is_added(tools: list[str], reason: str) -> None:
@@ -182,7 +185,7 @@ def test_an_agent_that_was_refused_is_not_there() -> None:
 
 def test_from_code_handoffs_may_come_before_their_agents() -> None:
     registry = AgentRegistry([AgentDescriptor("a", "x", handoffs=("b",))])
-    with pytest.raises(AgentConfigError, match="handoffs names 'b'"):
+    with pytest.raises(AgentConfigError, match="handoffs names the unknown agent 'b'"):
         registry.build("a")
     registry.add(AgentDescriptor("b", "y", handoffs=("a",)))
     assert target(registry.build("a")).name == "b"

@@ -109,7 +109,7 @@ def test_a_worker_refuses_a_wrong_configuration_by_name(
 ) -> None:
     path = _configuration(tmp_path, "x.db", "[server]\nprot = 1\n")
     assert main(["worker", "--config", path, "--until-idle"]) == 1
-    assert "there is no setting server.prot" in capsys.readouterr().err
+    assert "unknown setting server.prot" in capsys.readouterr().err
 
 
 def test_migrate_finds_the_database_in_the_configuration(

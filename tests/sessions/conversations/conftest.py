@@ -11,11 +11,11 @@ def shared_client(running_server: ProviderServer) -> openai.AsyncOpenAI:
 
 @pytest.fixture
 def client(shared_client: openai.AsyncOpenAI) -> openai.AsyncOpenAI:
-    """A client of the test's own, with the retries that clients have by default."""
+    """A client with the default number of retries."""
     return shared_client.copy()
 
 
 @pytest.fixture
 def hasty_client(shared_client: openai.AsyncOpenAI) -> openai.AsyncOpenAI:
-    """A client that retries nothing."""
+    """A client without retries."""
     return shared_client.copy(max_retries=0)

@@ -23,7 +23,7 @@ def said(items: list[Any]) -> list[str]:
 
 
 def in_threads(count: int, work: Callable[[int], Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Run the work of each in an event loop and a thread of its own, all at once."""
+    """Run each function in its own thread and event loop, all at the same time."""
     start = threading.Barrier(count)
 
     def run(number: int) -> Any:
@@ -67,7 +67,7 @@ def test_threads_share_a_session(client: openai.AsyncOpenAI) -> None:
 
 
 def test_threads_never_pop_the_same_item(client: openai.AsyncOpenAI) -> None:
-    """Neither through one session nor through several of one conversation."""
+    """With one session and with several sessions of one conversation."""
     session = OpenAIConversationsSession(openai_client=client)
     asyncio.run(session.add_items([message(n) for n in range(24)]))
 
@@ -83,7 +83,7 @@ def test_threads_never_pop_the_same_item(client: openai.AsyncOpenAI) -> None:
 
 @in_event_loop
 async def test_a_reader_beside_a_writer_sees_whole_batches(client: openai.AsyncOpenAI) -> None:
-    """Within one session: the API itself shows a large batch 20 by 20."""
+    """Within one session. The API itself makes a large batch visible in steps of 20."""
     session = OpenAIConversationsSession(openai_client=client)
     writing = asyncio.gather(*(session.add_items([message(n) for n in range(30)]) for _ in range(3)))
     while not writing.done():
@@ -157,7 +157,7 @@ async def test_a_waiter_that_is_cancelled_does_not_keep_the_lock(handed_over: bo
     await asyncio.sleep(0)
     if handed_over:
         lock.release(turn)
-        await asyncio.sleep(0)  # the lock is the waiter's, and it does not know yet
+        await asyncio.sleep(0)  # the waiter has the lock, and does not know yet
         waiter.cancel()
     else:
         waiter.cancel()

@@ -1,4 +1,4 @@
-"""The contract holds over the Conversations API, as far as the API can keep it."""
+"""The contract on the Conversations API, as far as the API supports it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from recollect.testing.providers import ProviderServer
 
 
 class InPlainForm(SessionWrapper):
-    """Gives messages back as the contract writes them: the API adds ids and statuses, and makes parts."""
+    """Returns messages as the contract wrote them: the API adds ids and statuses, and makes parts."""
 
     async def get_items(self, limit: int | None = None) -> Items:
         return [in_plain_form(item) for item in await super().get_items(limit)]
@@ -47,18 +47,18 @@ class TestOpenAIConversations(SessionContract):
         return InPlainForm(session) if self.in_plain_form else session
 
     def test_nobody_shares_an_item_with_the_store(self) -> None:
-        """Without the plain form, which would hide the part that is changed."""
+        """Without the plain form, which would hide the changed part."""
         self.in_plain_form = False
         super().test_nobody_shares_an_item_with_the_store()
 
     def test_is_a_session_of_the_agents_sdk(self) -> None:
-        """Without the plain form, which is one whatever it wraps."""
+        """Without the plain form, which is always a wrapper."""
         self.in_plain_form = False
         super().test_is_a_session_of_the_agents_sdk()
 
     @in_event_loop
     async def test_items_come_back_exactly(self) -> None:
-        """They cannot: the API completes what it knows and refuses what it does not."""
+        """Not supported: the API completes items that it knows and rejects others."""
         self.in_plain_form = False
         session = await self.open_session("s")
         known = [item for item in ODD_ITEMS if item.get("type") in ("reasoning", "function_call")]

@@ -190,7 +190,7 @@ async def test_a_conversation_that_could_not_be_deleted_is_not_forgotten(
 
 # --- retries ---
 
-# After these nobody but the server knows what was done.
+# After these, only the server knows whether the request was executed.
 LOST: dict[str, tuple[Fault, type[Exception]]] = {
     "closed": (CloseAfter(), openai.APIConnectionError),
     "truncated": (Truncate(), openai.APIConnectionError),
@@ -249,7 +249,7 @@ async def test_what_the_api_refused_for_now_is_sent_again(
 async def test_a_lasting_rate_limit_passes_through(
     server: ProviderServer, client: openai.AsyncOpenAI, retry_after: float, sent: int
 ) -> None:
-    """After as many tries as the client makes; at once if the API asks for more patience than it has."""
+    """After as many attempts as the client makes; at once if `Retry-After` is too long."""
     session = await session_with(client)
     server.fail_next(ADD, Refuse(429, retry_after=retry_after), times=10)
     with pytest.raises(openai.RateLimitError):
@@ -260,7 +260,7 @@ async def test_a_lasting_rate_limit_passes_through(
 
 @in_event_loop
 async def test_what_never_reached_a_server_is_sent_again(client: openai.AsyncOpenAI) -> None:
-    """The session begins to write while no one listens; the server comes while it is at it."""
+    """The session starts to write while no server listens. The server starts during the retries."""
     port = free_port()
     session = OpenAIConversationsSession(
         conversation_id="conv_1", openai_client=client.copy(base_url=f"http://127.0.0.1:{port}/v1")
@@ -307,7 +307,7 @@ async def test_an_error_in_the_middle_says_how_many_were_stored(
     with pytest.raises(PartialBatchError, match="first 40 of 50 items were stored") as caught:
         await session.add_items(numbered(50))
     assert (caught.value.stored, caught.value.in_doubt, caught.value.total) == (40, in_doubt, 50)
-    assert ("not known" in str(caught.value)) == bool(in_doubt)
+    assert ("it is unknown" in str(caught.value)) == bool(in_doubt)
     assert type(caught.value.__cause__) is error
     assert isinstance(caught.value, StorageError)
     assert stored(server, session) == [str(n) for n in range(arrived)]
@@ -325,7 +325,7 @@ async def test_a_rate_limit_in_the_middle_is_waited_for(
     assert stored(server, session) == [str(n) for n in range(50)]
 
 
-# --- poppers beside each other ---
+# --- concurrent pops ---
 
 
 @in_event_loop

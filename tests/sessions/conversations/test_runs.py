@@ -1,4 +1,4 @@
-"""A run on our session is what it is on the SDK's class of that name, which the Runner treats specially."""
+"""A run on our session equals one on the SDK's class of that name, which the Runner treats specially."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ GIVEN_ID = re.compile(r"(?<=_)[0-9a-f]{48}")
 
 @contextmanager
 def both_sessions(server: ProviderServer, **options: Any) -> Iterator[tuple[Any, Any]]:
-    """Ours and the SDK's. Theirs works in several event loops only if no connection outlives one."""
+    """Our session and the SDK's. Theirs works in several event loops only if no connection outlives one."""
     limits = httpx2.Limits(max_keepalive_connections=0)
     unkept = openai.DefaultAsyncHttpxClient(limits=limits, verify=ssl_context())
     client = openai.AsyncOpenAI(base_url=server.base_url, api_key="test-key", http_client=unkept)
@@ -48,7 +48,7 @@ def both_sessions(server: ProviderServer, **options: Any) -> Iterator[tuple[Any,
 
 
 def without_given_ids(value: Any) -> Any:
-    """What the server made up differs from conversation to conversation."""
+    """Without ids of the server, which differ between conversations."""
     if isinstance(value, str):
         return GIVEN_ID.sub("x", value)
     if isinstance(value, dict):
@@ -61,7 +61,7 @@ def seen(record: Record) -> Any:
 
 
 def sent(server: ProviderServer, session: Any) -> Any:
-    """All that was asked of the API about a conversation, but for how it was paged."""
+    """All requests about a conversation, without their paging."""
     requests = server.requests(f"* /v1/conversations/{session.session_id}/**")
     return [
         (request.method, request.query.get("order"), without_given_ids(request.body)) for request in requests

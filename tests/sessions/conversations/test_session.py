@@ -1,4 +1,4 @@
-"""What a session in a conversation is: its id, its client, its settings, what it reads and writes."""
+"""A session in a conversation: its id, its client, its settings, reading and writing."""
 
 import asyncio
 import gc
@@ -161,7 +161,7 @@ async def test_a_client_that_was_given_is_not_closed(client: openai.AsyncOpenAI)
 
 @pytest.fixture
 def environment(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a client that nobody configured reads."""
+    """The environment that an unconfigured client reads."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", server.api_key)
 
@@ -271,7 +271,7 @@ def ended(script: str) -> "subprocess.CompletedProcess[str]":
 def test_it_works_without_the_agents_sdk(server: ProviderServer) -> None:
     script = f"""
 import asyncio, sys
-sys.modules["agents"] = None  # what Python takes for: not to be had
+sys.modules["agents"] = None  # Python then treats it as not installed
 from openai import AsyncOpenAI
 from recollect import Session
 from recollect.sessions.conversations import OpenAIConversationsSession, start_openai_conversations_session

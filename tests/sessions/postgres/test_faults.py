@@ -223,7 +223,7 @@ async def test_a_server_without_a_connection_left_is_busy(postgres_url: str, rol
 @in_event_loop
 async def test_a_server_that_hangs(server: PostgresServer, tables: dict[str, str]) -> None:
     """As when its machine is overloaded, or the network between drops everything."""
-    options = {"connect_args": {"command_timeout": 0.3, "timeout": 0.5}}
+    options = {"connect_args": {"command_timeout": 2.0, "timeout": 2.0}}
     async with SQLAlchemySession.from_url(
         "s", url=server.url, create_tables=True, engine_kwargs=options, **tables
     ) as session:

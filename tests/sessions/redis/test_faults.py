@@ -392,7 +392,7 @@ async def test_a_user_without_the_right(server: RedisServer, prefix: str) -> Non
     server.command("ACL", "SETUSER", "reader", "on", ">hunter2", "~other:*", "+@all")
     url = f"redis://reader:hunter2@127.0.0.1:{server.port}/0"
     async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
-        await every_call_raises(session, AccessDeniedError, "right")
+        await every_call_raises(session, AccessDeniedError, "permission")
 
 
 @in_event_loop
@@ -450,7 +450,7 @@ async def test_a_node_of_a_cluster_that_is_taken_for_a_server(cluster_url: str, 
 async def test_a_server_that_is_taken_for_a_cluster(redis_url: str, prefix: str) -> None:
     url = redis_url.replace("redis://", "redis+cluster://")
     async with RedisSession.from_url("s", url=url, key_prefix=prefix) as session:
-        with pytest.raises(StorageError, match="is no cluster"):
+        with pytest.raises(StorageError, match="is not a cluster"):
             await session.get_items()
 
 

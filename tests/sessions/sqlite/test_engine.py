@@ -302,7 +302,7 @@ def test_a_writer_that_ends_does_not_block_the_release_of_the_last_session(path:
         """The registry's, while another thread releases the last session."""
         if released:
             return True
-        release = threading.Thread(target=lambda: writer.need(False, linger=True), daemon=True)
+        release = threading.Thread(target=lambda: writer.set_needed(False, linger=True), daemon=True)
         release.start()
         release.join(timeout=10)
         released.append(not release.is_alive())
@@ -311,7 +311,7 @@ def test_a_writer_that_ends_does_not_block_the_release_of_the_last_session(path:
     writer = Writer(
         str(path), EngineOptions(), lambda _: connect(":memory:"), lambda: None, try_retire, linger=0.0
     )
-    writer.need(False, linger=True)
+    writer.set_needed(False, linger=True)
     assert wait_until(lambda: bool(released), seconds=20)
     assert released == [True]
     assert wait_until(lambda: not writer.is_running)

@@ -1,4 +1,4 @@
-"""Databases for these tests, as those of the event log have them."""
+"""The databases of these tests, the same as for the event log."""
 
 from ...sessions.events.conftest import empty_postgres, our_postgres, shared, somewhere
 

@@ -1,4 +1,4 @@
-"""What is remembered, in an agent's instructions: after them, quoted, within a budget."""
+"""Memories in an agent's instructions: at their end, quoted, within a budget."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ any_text = st.sampled_from(ATTACKS) | st.text(max_size=60) | odd_texts()
 
 
 def block_of(injected: str, instructions: str = INSTRUCTIONS) -> list[str]:
-    """The lines of the block, after a check that the instructions stand before it as they were."""
+    """The lines of the block. Checks that the unchanged instructions precede it."""
     assert injected.startswith(instructions)
     block = injected.removeprefix(instructions)
     assert block.startswith(f"\n\n{BEGIN}\n" if instructions else BEGIN)

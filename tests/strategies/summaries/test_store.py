@@ -138,7 +138,7 @@ def start(where: Somewhere, count: int) -> subprocess.Popen[str]:
 
 
 def test_processes_add_to_one_conversation(shared: Somewhere) -> None:
-    """They also race for the tables."""
+    """They also race to create the tables."""
     workers = [start(shared, 20) for _ in range(3)]
     versions: list[int] = []
     for worker in workers:
@@ -157,7 +157,7 @@ def test_what_was_acknowledged_survives_kill_9(shared: Somewhere) -> None:
     worker.send_signal(signal.SIGKILL)
     acknowledged = 5 + worker.stdout.read().count(
         "\n"
-    )  # with what was read ahead, which `communicate` forgets
+    )  # including buffered output, which `communicate` drops
     assert worker.communicate()[1] == ""
 
     async def stored() -> list[ConversationSummary]:
@@ -218,10 +218,10 @@ async def test_bad_input_is_a_clear_error_that_quotes_nothing() -> None:
         (TypeError, "text must be a string", ("c", None), {}),
         (TypeError, "agent must be a string", ("c", "secret"), {"agent": 1}),
         (ValueError, "model must be valid", ("c", "secret"), {"model": "\ud800secret"}),
-        (ValueError, "token_length must be 0", ("c", "secret"), {"token_length": -1}),
+        (ValueError, "token_length must be from 0", ("c", "secret"), {"token_length": -1}),
         (TypeError, "token_length must be a whole", ("c", "secret"), {"token_length": 1.5}),
         (TypeError, "covered_position must be a whole", ("c", "secret"), {"covered_position": True}),
-        (ValueError, "covered_position must be 0", ("c", "secret"), {"covered_position": 10**30}),
+        (ValueError, "covered_position must be from 0", ("c", "secret"), {"covered_position": 10**30}),
         (ValueError, "ttl must be more", ("c", "secret"), {"ttl": 0}),
         (ValueError, "ttl must be more", ("c", "secret"), {"ttl": float("nan")}),
         (ValueError, "ttl must end", ("c", "secret"), {"ttl": 1e18}),

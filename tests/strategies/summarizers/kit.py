@@ -1,4 +1,4 @@
-"""What the tests of the summarizers share: both of them on the provider server, and what they asked it."""
+"""Helpers of the summarizer tests: summarizers on the provider server, and the requests they sent."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ each_provider = pytest.mark.parametrize("provider", PROVIDERS)
 
 @dataclass(frozen=True)
 class Sent:
-    """What a model was asked."""
+    """A request to a model."""
 
     instructions: str
     text: str
@@ -31,7 +31,7 @@ class Sent:
 
 
 def summarizer_of(server: ProviderServer, provider: str, **options: Any) -> Any:
-    """A summarizer with a client of its own."""
+    """A summarizer that opens its own client."""
     if provider == "openai":
         return OpenAISummarizer(base_url=server.base_url, api_key=server.api_key, **options)
     return AnthropicSummarizer("claude-test", base_url=server.root_url, api_key=server.api_key, **options)
@@ -39,13 +39,13 @@ def summarizer_of(server: ProviderServer, provider: str, **options: Any) -> Any:
 
 @asynccontextmanager
 async def hasty_summarizer_of(server: ProviderServer, provider: str, **options: Any) -> AsyncIterator[Any]:
-    """A summarizer with a client that retries nothing."""
+    """A summarizer with a client without retries."""
     async with (client_of if provider == "openai" else anthropic_of)(server) as client:
         yield summarizer_with(client, provider, **options)
 
 
 def summarizer_with(client: Any, provider: str, **options: Any) -> Any:
-    """A summarizer with a client that was made elsewhere."""
+    """A summarizer with a given client."""
     if provider == "openai":
         return OpenAISummarizer(client=client, **options)
     return AnthropicSummarizer("claude-test", client=client, **options)
@@ -68,7 +68,7 @@ def asked(items: list[Item], previous: str | None = None, max_tokens: int = 300)
 
 
 def turns(count: int, words: int = 10) -> list[Item]:
-    """Turns of a question and an answer, each with a word of its own."""
+    """Turns of a question and an answer, each with a unique word."""
     return [
         item
         for number in range(count)

@@ -1,4 +1,4 @@
-"""Clients are made when they are needed, one for each event loop; one that was given is never closed."""
+"""Clients are opened on first use, one for each event loop. A given client is never closed."""
 
 import asyncio
 import subprocess
@@ -34,7 +34,7 @@ def test_a_summarizer_works_in_one_event_loop_after_another(server: ProviderServ
     summarize = summarizer_of(server, provider)
     for _ in range(3):
         assert asyncio.run(summarize(asked(turns(1)))).text == "A summary."
-        settled(server)  # a loop that ends closes what was opened in it
+        settled(server)  # a loop that ends closes its connections
 
 
 @each_provider
@@ -164,7 +164,7 @@ def test_bad_options_are_refused_at_once(kind: Any, options: dict[str, Any], nam
 def test_a_missing_extra_is_named(package: str) -> None:
     name = {"openai": "OpenAISummarizer", "anthropic": "AnthropicSummarizer"}[package]
     script = (
-        f"import sys; sys.modules['{package}'] = None\n"  # what Python takes for: not to be had
+        f"import sys; sys.modules['{package}'] = None\n"  # Python then treats it as not installed
         "from recollect.strategies import summarizers\n"
         "summarizers.ExtractiveSummarizer()\n"
         f"summarizers.{name}()"

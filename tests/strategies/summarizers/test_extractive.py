@@ -1,4 +1,4 @@
-"""The summarizer without a model: what tells most, within the limit, the same every time."""
+"""The summarizer without a model: the best facts within the limit, deterministically."""
 
 import asyncio
 import json
@@ -166,7 +166,7 @@ def test_a_limit_that_leaves_no_room_for_a_line_is_kept(items: list[Item], limit
 @in_event_loop
 async def test_no_words_are_an_error(items: list[Item]) -> None:
     for previous in (None, "", "  \n"):
-        with pytest.raises(SummaryFailedError, match="no words"):
+        with pytest.raises(SummaryFailedError, match="no text"):
             await ExtractiveSummarizer()(asked(items, previous))
 
 
@@ -200,7 +200,7 @@ def test_odd_items_are_summarized() -> None:
 
 
 def test_the_same_is_said_of_the_same_in_every_process() -> None:
-    """Sets have another order in another process."""
+    """Sets have a different order in another process."""
     script = (
         "import asyncio, sys, json\n"
         "from recollect.strategies.summarizers import ExtractiveSummarizer, SummaryRequest\n"

@@ -1,4 +1,4 @@
-"""Whatever the provider does, a summarizer gives a summary or one clear error, and can be used again."""
+"""For any fault of the provider, a summarizer gives a summary or one clear error, and still works."""
 
 import asyncio
 import threading
@@ -112,7 +112,7 @@ async def test_a_model_that_hangs_is_given_up(server: ProviderServer, provider: 
 @each_provider
 @in_event_loop
 async def test_the_timeout_is_for_a_request_with_its_retries(server: ProviderServer, provider: str) -> None:
-    """A client alone would try again after each timeout of its own, and wait in between."""
+    """The client alone would retry after each of its own timeouts, and wait in between."""
     script_of(server, provider).reply_always("A summary.")
     server.fail_next(PATHS[provider], Refuse(429, retry_after=60), times=5)
     async with summarizer_of(server, provider, timeout=1) as summarize:

@@ -1,4 +1,4 @@
-"""Long input is summarized in parts: every word reaches the model, nothing is dropped."""
+"""Long input is summarized in parts. Every word reaches the model."""
 
 import asyncio
 import re
@@ -15,20 +15,20 @@ from .kit import Sent, asked, each_provider, hasty_summarizer_of, script_of, sen
 
 
 def transcript_in(sent: Sent) -> str:
-    """What stands between the marks, without the margin."""
+    """The text between the markers, without indentation."""
     found = re.search(r"<(transcript-\w+)>\n(.*)\n</\1>", sent.text, re.DOTALL)
     assert found
     return found[2]
 
 
 def spoken(sent: list[Sent]) -> str:
-    """All that was said in all requests, without speakers and margins."""
+    """The text of all requests, without speakers and indentation."""
     lines = [line for each in sent for line in transcript_in(each).split("\n")]
     return "".join(line[2:] for line in lines if line.startswith("  "))
 
 
 def numbered() -> Any:
-    """Each summary says which it is."""
+    """Each summary has its number."""
     count = iter(range(1, 10_000))
     return lambda _request: Reply(f"Summary number {next(count)}.", usage=Usage(100, 5))
 
@@ -67,7 +67,7 @@ async def test_a_single_huge_item_goes_in_pieces(server: ProviderServer, provide
     sent = sent_to(server, provider)
     assert len(sent) > 2
     assert max(estimate_text_tokens(each.instructions + each.text) for each in sent) <= 2000
-    lost = str.maketrans("", "", " \n\u2028")  # where lines end, margins come in
+    lost = str.maketrans("", "", " \n\u2028")  # indentation is added at line ends
     assert spoken(sent).translate(lost) == (text + "the end").translate(lost)
     assert "[user, continued]" in sent[1].text
 
@@ -117,7 +117,7 @@ async def test_a_model_that_takes_nothing_at_all_is_not_asked_for_ever(
 ) -> None:
     script_of(server, provider).context_window = 5
     async with hasty_summarizer_of(server, provider) as summarize:
-        with pytest.raises(SummaryFailedError, match="not even a small part"):
+        with pytest.raises(SummaryFailedError, match="even a small part"):
             await summarize(asked(turns(50, words=50)))
     assert len(server.requests()) < 30
 

@@ -1,4 +1,4 @@
-"""What the model summarizers ask, and what they make of the answer."""
+"""The requests of the model summarizers, and how they use the response."""
 
 import json
 import re
@@ -140,7 +140,7 @@ async def test_any_text_can_be_summarized(server: ProviderServer, provider: str,
 
 
 def completion(content: str, **more: Any) -> Garble:
-    """The answer of an endpoint that is not quite OpenAI."""
+    """A response of an endpoint that differs from OpenAI's."""
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}
     body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **more}
     return Garble(json.dumps(body).encode())

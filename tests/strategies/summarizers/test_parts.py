@@ -1,4 +1,4 @@
-"""A transcript in parts has every word once, in order, whatever the items are."""
+"""A transcript in parts has every word once and in order, for any items."""
 
 import re
 from typing import Any

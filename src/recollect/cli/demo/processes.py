@@ -106,11 +106,11 @@ def _agent() -> "Agent":
         """The weather in a city."""
         return f"{city}: sunny, 24 degrees"
 
-    steps = [ModelStep.respond(_answer) for _ in range(8)]
+    steps = [ModelStep.respond(_respond) for _ in range(8)]
     return Agent(name="Assistant", model=ScriptedModel(steps), tools=[get_weather])
 
 
-def _answer(call: "ModelCall") -> list[Any]:
+def _respond(call: "ModelCall") -> list[Any]:
     """Return the response of the scripted model, which depends only on the history."""
     from agents.testing import assistant_message, function_call
 
@@ -122,7 +122,7 @@ def _answer(call: "ModelCall") -> list[Any]:
             assistant_message(f"It is {output.split(': ')[1]}: something light.", item_id=f"msg_{unique}")
         ]
     question = text_of(items[-1])
-    name, city = (_found(pattern, items) for pattern in (r"name is (\w+)", r"live in (\w+)"))
+    name, city = (_find_first(pattern, items) for pattern in (r"name is (\w+)", r"live in (\w+)"))
     if "wear" in question and city:
         return [function_call("get_weather", {"city": city}, call_id=f"call_{unique}")]
     reply = _reply_to(question, name, city)
@@ -137,7 +137,7 @@ def _reply_to(question: str, name: str | None, city: str | None) -> str:
     return f"Nice to meet you, {name}!" if "Hello" in question else f"You are welcome, {name}."
 
 
-def _found(pattern: str, items: list[Any]) -> str | None:
+def _find_first(pattern: str, items: list[Any]) -> str | None:
     matches: list[str] = re.findall(pattern, "\n".join(map(text_of, items)))
     return matches[0] if matches else None
 

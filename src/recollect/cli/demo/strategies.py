@@ -68,13 +68,13 @@ def _agent(seen: list[list[Item]]) -> "Agent":
 
     def respond(call: "ModelCall") -> list[Any]:
         seen.append(list(call.input))
-        return _answer(len(seen), call.input)
+        return _respond(len(seen), call.input)
 
     steps = [ModelStep.respond(respond) for _ in range(2 * len(_CITIES))]
     return Agent(name="Guide", model=ScriptedModel(steps), tools=[look_up])
 
 
-def _answer(number: int, items: list[Any]) -> list[Any]:
+def _respond(number: int, items: list[Any]) -> list[Any]:
     from agents.testing import assistant_message, function_call
 
     city = _CITIES[(number - 1) // 2]

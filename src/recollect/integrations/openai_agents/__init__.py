@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK with memory: what an agent is told, what it may look up, what is kept of a run."""
+"""Memory for agents of the OpenAI Agents SDK: instructions, tools, and records of runs."""
 
 from ...extras import require_extra
 

@@ -1,4 +1,4 @@
-"""An agent with memory, made of one without."""
+"""An agent with memory, derived from one without."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ def with_memory(
     token_budget: int = DEFAULT_TOKEN_BUDGET,
     tools: bool = True,
 ) -> Agent[Any]:
-    """A copy of an agent that remembers one user: by its instructions, and by `recall` and `remember` tools.
+    """A copy of an agent that remembers one user, by its instructions and the tools `recall` and `remember`.
 
-    The agent's name is its `agent_id`, unless another is given. With `tools=False` it is told what is
-    remembered and cannot look for more, or write anything down. Agents that it hands over to stay as they
-    are. That there is something to remember is up to `MemoryHooks` or `remember_run`.
+    `agent_id` defaults to the agent's name. With `tools=False` the instructions hold memories, but the agent
+    cannot search for more or store any. The agents that it hands over to do not change. Use `MemoryHooks` or
+    `remember_run` to record its runs, so that there is something to remember.
     """
     owner = (agent.name if agent_id is None else agent_id, user_id)
     added = [recall_tool(store, *owner), remember_tool(store, *owner)] if tools else []

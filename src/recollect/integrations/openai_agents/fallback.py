@@ -1,4 +1,4 @@
-"""A run goes on without memory: what goes wrong there is logged, by its type alone, and ends no run."""
+"""Calls to memory that cannot end a run: a failure is logged by its type, and the run goes on."""
 
 import asyncio
 import logging
@@ -13,20 +13,20 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 DEFAULT_PATIENCE = 5.0
-"""Seconds that a run waits for memory."""
+"""How many seconds a run waits for memory."""
 
 
 def check_budget(token_budget: int) -> None:
-    """Refuse at once what would make every recall fail later."""
+    """Raise an error now for a token budget that would make every recall fail later."""
     inject_memory(None, token_budget=token_budget)
 
 
-async def or_nothing(doing: str, asked: Awaitable[T], patience: float = DEFAULT_PATIENCE) -> T | None:
-    """What memory answers, or `None` with a warning if it fails or takes too long."""
+async def result_or_none(action: str, call: Awaitable[T], patience: float = DEFAULT_PATIENCE) -> T | None:
+    """The result of a call to memory; `None` and a warning if it fails or takes too long."""
     try:
         async with asyncio.timeout(patience):
-            return await asked
+            return await call
     except (RecollectError, OSError, TimeoutError) as error:
-        # Its own words may quote what it is about.
-        logger.warning("%s failed (%s); the run goes on without it", doing, type(error).__name__)
+        # The message of the error may quote contents.
+        logger.warning("%s failed (%s); the run goes on without it", action, type(error).__name__)
         return None

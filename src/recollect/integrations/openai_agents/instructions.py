@@ -1,4 +1,4 @@
-"""Instructions that know the user: what is remembered about the current input, after what was given."""
+"""Instructions with memory: the given text, and the memories about the current input after it."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -12,8 +12,8 @@ from ...memory.conversation import check_owner
 from ...memory.hits import Recalled
 from ...memory.store import MemoryStore
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
-from .fallback import DEFAULT_PATIENCE, check_budget, or_nothing
-from .run_texts import words_of_user
+from .fallback import DEFAULT_PATIENCE, check_budget, result_or_none
+from .run_texts import user_text
 
 GivenInstructions: TypeAlias = str | Callable[[Any, Any], str | Awaitable[str]] | None
 DynamicInstructions: TypeAlias = Callable[[Any, Any], Awaitable[str]]
@@ -29,22 +29,22 @@ def remembering_instructions(
     tokenizer: Tokenizer | None = None,
     patience: float = DEFAULT_PATIENCE,
 ) -> DynamicInstructions:
-    """Instructions for an `Agent` that add what is remembered about what the user says.
+    """Instructions for an `Agent`, followed by the memories about the user's input.
 
-    What is remembered is marked as data and not as instructions, and takes at most `token_budget` tokens. It
-    is looked up once in a run for the same words. Where memory fails, or takes longer than `patience`
-    seconds, the instructions are as they were given.
+    The memories are marked as data, not as instructions, and take at most `token_budget` tokens. A run looks
+    them up once for the same input. If memory fails or takes longer than `patience` seconds, the instructions
+    stay as they were given.
     """
     check_owner("agent_id", agent_id)
     check_owner("user_id", user_id)
     check_budget(token_budget)
-    asked = partial(
+    recall = partial(
         store.recall, agent_id=agent_id, user_id=user_id, budget=token_budget, tokenizer=tokenizer
     )
-    lookup = _Lookup(asked, patience)
+    lookup = _Lookup(recall, patience)
 
     async def with_memory(context: Any, agent: Any) -> str:
-        parts = (await _told(instructions, context, agent), await lookup.block_for(context))
+        parts = (await _resolve(instructions, context, agent), await lookup.block_for(context))
         return "\n\n".join(filter(None, parts))
 
     return with_memory
@@ -52,24 +52,24 @@ def remembering_instructions(
 
 @dataclass(frozen=True)
 class _Lookup:
-    """Looks up what is remembered, once for the same words in a run."""
+    """Recalls memories once for the same input in a run."""
 
     recall: Callable[[str], Awaitable[Recalled]]
     patience: float
-    known: WeakKeyDictionary[Any, tuple[str, str]] = field(default_factory=WeakKeyDictionary, repr=False)
+    cache: WeakKeyDictionary[Any, tuple[str, str]] = field(default_factory=WeakKeyDictionary, repr=False)
 
     async def block_for(self, context: Any) -> str:
-        """What is remembered about the newest words in a run; nothing if memory fails."""
-        question = words_of_user(context.turn_input)
+        """The block of memories about the newest input of a run; empty if memory fails."""
+        question = user_text(context.turn_input)
         if not question.strip():
             return ""
-        if self.known.get(context, ("",))[0] != question:
-            found = await or_nothing("recalling", self.recall(question), self.patience)
-            self.known[context] = (question, "" if found is None else found.text)
-        return self.known[context][1]
+        if self.cache.get(context, ("",))[0] != question:
+            found = await result_or_none("recalling", self.recall(question), self.patience)
+            self.cache[context] = (question, "" if found is None else found.text)
+        return self.cache[context][1]
 
 
-async def _told(instructions: GivenInstructions, context: Any, agent: Any) -> str:
-    """What was given, as a text."""
-    told = instructions(context, agent) if callable(instructions) else instructions
-    return (await told if inspect.isawaitable(told) else told) or ""
+async def _resolve(instructions: GivenInstructions, context: Any, agent: Any) -> str:
+    """The given instructions as a text."""
+    text = instructions(context, agent) if callable(instructions) else instructions
+    return (await text if inspect.isawaitable(text) else text) or ""

@@ -1,4 +1,4 @@
-"""What is kept of a run: what it cost, what happened in it, and what was said."""
+"""Records of runs: their usage, their events, and their messages."""
 
 import json
 import uuid
@@ -12,29 +12,29 @@ from ...memory.store import MemoryStore
 from ...sessions.advanced.usage import run_key
 from ...sessions.events import EventLog
 from ...sessions.protocol import Session, own_method
-from .fallback import DEFAULT_PATIENCE, or_nothing
-from .run_texts import words_of_answer, words_of_user
+from .fallback import DEFAULT_PATIENCE, result_or_none
+from .run_texts import answer_text, user_text
 
-_IDS = uuid.UUID("7a0d3a52-1f5c-5c0f-9d0e-4c1b7a3f6e21")  # what our ids are made in
+_IDS = uuid.UUID("7a0d3a52-1f5c-5c0f-9d0e-4c1b7a3f6e21")  # the namespace of our ids
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run, as far as it has come: what the session's `store_run_usage` takes, and what was said."""
+    """A run at its end or its interruption: the input of `store_run_usage`, and its messages."""
 
     context_wrapper: Any
     raw_responses: Sequence[Any]
     question: str = field(repr=False)
     answer: str = field(repr=False)
-    """Empty where the run has no answer: it failed, or it awaits approval."""
+    """Empty if the run has no answer: it failed, or it waits for approval."""
     agent: str | None = None
     interruptions: Sequence[Any] = ()
-    """Not empty where the run may go on from a saved state."""
+    """Not empty if the run may go on from a saved state."""
 
 
 @dataclass(frozen=True)
-class Keeper:
-    """Where runs of one agent with one user are kept."""
+class RunRecorder:
+    """Records the runs of one agent with one user."""
 
     store: MemoryStore
     agent_id: str
@@ -49,40 +49,40 @@ class Keeper:
         check_owner("agent_id", self.agent_id)
         check_owner("user_id", self.user_id)
         if self.events is not None and self.session is None:
-            raise ValueError("events are read from a session: give the session of the run")
+            raise ValueError("events need a session: pass the session of the run")
         if self.learn_after is not None and not self.learn_after >= 0:
-            raise ValueError(f"learn_after must be 0 or more seconds, and it is {self.learn_after}")
+            raise ValueError(f"learn_after must be 0 or more seconds, not {self.learn_after}")
 
-    async def keep(self, run: RunRecord) -> None:
-        """Keep all there is to keep; what fails is logged, and does not keep the rest from being kept."""
+    async def record(self, run: RunRecord) -> None:
+        """Record the usage, the events and the messages. A failure of one is logged, and the others go on."""
         store_usage = None if self.session is None else own_method(self.session, "store_run_usage")
         if store_usage is not None:
-            await or_nothing("storing usage", store_usage(run), self.patience)
+            await result_or_none("storing usage", store_usage(run), self.patience)
         if self.events is not None and self.session is not None:
-            told = self.events.project(self.session, self.conversation_id, agent=run.agent)
-            await or_nothing("storing events", told, self.patience)
+            project = self.events.project(self.session, self.conversation_id, agent=run.agent)
+            await result_or_none("storing events", project, self.patience)
         if run.question.strip() and run.answer.strip():
-            await or_nothing("recording the turn", self._record(run), self.patience)
+            await result_or_none("recording the turn", self._record_messages(run), self.patience)
 
-    async def _record(self, run: RunRecord) -> None:
-        """Go on with the conversation, or begin it."""
+    async def _record_messages(self, run: RunRecord) -> None:
+        """Append to the conversation, or open it first if it does not exist."""
         key = run_key(run)
         session_id = self._session_id()
-        conversation_id = self.conversation_id or self._made_id(*([session_id] if session_id else key))
+        conversation_id = self.conversation_id or self._derive_id(*([session_id] if session_id else key))
         said = (("user", run.question), ("assistant", run.answer))
         messages = [
-            {"role": role, "content": text, "message_id": self._made_id(conversation_id, *key, role, text)}
+            {"role": role, "content": text, "message_id": self._derive_id(conversation_id, *key, role, text)}
             for role, text in said
         ]
         try:
             await self._append(conversation_id, messages)
-        except ConflictError:  # it is not there yet
-            await self._begin(conversation_id, messages)
+        except ConflictError:  # the conversation does not exist yet
+            await self._open(conversation_id, messages)
 
     async def _append(self, conversation_id: str, messages: Sequence[Any]) -> None:
         await self.store.append_messages(conversation_id, messages, learn_after=self.learn_after)
 
-    async def _begin(self, conversation_id: str, messages: Sequence[Any]) -> None:
+    async def _open(self, conversation_id: str, messages: Sequence[Any]) -> None:
         session_id = self._session_id()
         await self.store.open_conversation(
             self.agent_id,
@@ -95,8 +95,8 @@ class Keeper:
     def _session_id(self) -> str | None:
         return None if self.session is None else self.session.session_id
 
-    def _made_id(self, *of: str) -> str:
-        """An id that is the same for the same things, and nobody else's."""
+    def _derive_id(self, *of: str) -> str:
+        """An id that is the same for the same input, and that no other agent or user has."""
         owner = (self.store.tenant, self.agent_id, self.user_id)
         return str(uuid.uuid5(_IDS, json.dumps([*owner, *of])))
 
@@ -112,20 +112,20 @@ async def remember_run(
     conversation_id: str | None = None,
     learn_after: float | None = None,
 ) -> None:
-    """Keep what came of a run: its usage, its events, and what was said, to be learned from.
+    """Record a run: its usage, its events, and its messages, to learn from.
 
-    `result` is what `Runner.run` returned, or what `Runner.run_streamed` did once its events were read to the
+    `result` is the result of `Runner.run`, or that of `Runner.run_streamed` after its events were read to the
     end. Usage needs a `session` that counts it, such as `AdvancedSQLiteSession`. The turns of one session are
-    one conversation; `learn_after` is how many seconds of quiet it takes until they are learned from, with
-    `None` they are at once. The same run a second time adds nothing. A run that awaits approval is recorded
-    when it has been taken up again. Where memory fails, that is logged, and nothing is raised.
+    one conversation. Learning starts after `learn_after` seconds of quiet, and at once with `None`. Recording
+    a run twice adds nothing. A run that waits for approval is recorded when it has gone on. If memory fails,
+    that is logged, and nothing is raised.
     """
     if not getattr(result, "is_complete", True):
         raise ValueError("the run is not finished: read its stream to the end first")
-    keeper = Keeper(store, agent_id, user_id, session, events, conversation_id, learn_after)
+    recorder = RunRecorder(store, agent_id, user_id, session, events, conversation_id, learn_after)
     interruptions = getattr(result, "interruptions", None) or ()
-    answer = "" if interruptions else words_of_answer(result.final_output, result.raw_responses)
-    question = words_of_user(result.input)
+    answer = "" if interruptions else answer_text(result.final_output, result.raw_responses)
+    question = user_text(result.input)
     agent = getattr(result.last_agent, "name", None)
     context, responses = result.context_wrapper, result.raw_responses
-    await keeper.keep(RunRecord(context, responses, question, answer, agent, interruptions))
+    await recorder.record(RunRecord(context, responses, question, answer, agent, interruptions))

@@ -1,4 +1,4 @@
-"""What was said in a run: pure functions over what goes into it and comes out of it."""
+"""The texts of a run: the user's message and the answer, as pure functions over its input and output."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from ...items import is_user_message, text_of
 
 
-def words_of_user(given: object) -> str:
-    """What the user said last: a text as it is, or the newest of a history's user messages in a row."""
+def user_text(given: object) -> str:
+    """The last message of the user: a text as it is, or the newest consecutive user messages of a history."""
     if isinstance(given, str):
         return given
     items = [item for item in given if isinstance(item, dict)] if isinstance(given, Sequence) else []
@@ -20,8 +20,8 @@ def words_of_user(given: object) -> str:
     return "\n".join(filter(None, map(text_of, items[first : last + 1])))
 
 
-def words_of_answer(final_output: object, responses: Sequence[Any]) -> str:
-    """What the agent said in the end: the words of its last message, else what a tool gave as the answer."""
+def answer_text(final_output: object, responses: Sequence[Any]) -> str:
+    """The answer of an agent: the text of its last message, else the output of the tool that ended it."""
     output = responses[-1].output if responses else ()
     said = [part for item in output if getattr(item, "type", None) == "message" for part in item.content]
     texts = [getattr(part, "text", None) or getattr(part, "refusal", None) for part in said]

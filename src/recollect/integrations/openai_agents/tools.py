@@ -1,4 +1,4 @@
-"""Tools by which an agent looks into memory, and writes to it. Whose memory it is, no model decides."""
+"""Tools with which an agent reads and writes memory. The caller fixes whose memory, not the model."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +10,13 @@ from ...memory.entry import ContentType
 from ...memory.store import MemoryStore
 from ...memory.times import read_date
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
-from .fallback import DEFAULT_PATIENCE, check_budget, or_nothing
+from .fallback import DEFAULT_PATIENCE, check_budget, result_or_none
 
-_LONGEST = 1000  # characters of what is remembered at once
-_CONFIDENCE = 0.8  # a model wrote it down, who may have misunderstood
+_LONGEST = 1000  # characters of one statement
+_CONFIDENCE = 0.8  # a model wrote it, and may have misunderstood the user
 _DOWN = "Memory is not available at the moment. Go on without it."
 _NOTHING = "Nothing is remembered about that."
-_NOT_CALLED_SO = "Nothing was done: the arguments are not those that the tool asks for."
+_BAD_ARGUMENTS = "Nothing was done: the arguments are not those that the tool asks for."
 
 
 def recall_tool(
@@ -28,7 +28,7 @@ def recall_tool(
     patience: float = DEFAULT_PATIENCE,
     name: str = "recall",
 ) -> FunctionTool:
-    """A tool that looks up what is remembered about this user; what it returns is marked as data."""
+    """A tool that searches the memories of this user. Its output is marked as data."""
     _check_owner(agent_id, user_id)
     check_budget(token_budget)
 
@@ -39,8 +39,8 @@ def recall_tool(
         Args:
             query: What to look for, as a question or a few words.
         """
-        asked = store.recall(query, agent_id, user_id, budget=token_budget)
-        found = await or_nothing("recalling", asked, patience)
+        call = store.recall(query, agent_id, user_id, budget=token_budget)
+        found = await result_or_none("recalling", call, patience)
         return _DOWN if found is None else found.text or _NOTHING
 
     return recall
@@ -54,10 +54,10 @@ def remember_tool(
     patience: float = DEFAULT_PATIENCE,
     name: str = "remember",
 ) -> FunctionTool:
-    """A tool that writes down what the agent has learned about this user.
+    """A tool that stores what the agent has learned about this user.
 
-    What is known already is not written twice. The user's own words become its evidence when the conversation
-    is recorded, as `MemoryHooks` and `remember_run` do, and learned from.
+    A statement that is known already is not stored twice. Its evidence follows when the conversation is
+    recorded, as `MemoryHooks` and `remember_run` do, and a run learns from it.
     """
     _check_owner(agent_id, user_id)
 
@@ -73,21 +73,21 @@ def remember_tool(
         new = _Statement(text.strip(), kind, happened_on or None)
         if refused := new.refusal():
             return refused
-        return await or_nothing("remembering", new.write(store, agent_id, user_id), patience) or _DOWN
+        return await result_or_none("remembering", new.write(store, agent_id, user_id), patience) or _DOWN
 
     return remember
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """What a model wants to be remembered."""
+    """A statement that a model wants to store."""
 
     text: str = field(repr=False)
     kind: ContentType
     happened_on: str | None
 
     def refusal(self) -> str | None:
-        """What is wrong with it, told to the model; `None` if nothing is."""
+        """The reply to the model if the statement is invalid, else `None`."""
         if not self.text:
             return "Nothing was remembered: text must not be empty."
         if len(self.text) > _LONGEST:
@@ -99,7 +99,7 @@ class _Statement:
         return None
 
     async def write(self, store: MemoryStore, agent_id: str, user_id: str) -> str:
-        """Write it down, unless an entry says the same; returns what to tell the model."""
+        """Store the statement, unless an entry says the same; returns the reply to the model."""
         _, is_new = await store.add_entry_unless_known(
             agent_id, user_id, self.kind, self.text, valid_from=self.happened_on, confidence=_CONFIDENCE
         )
@@ -112,5 +112,5 @@ def _check_owner(agent_id: str, user_id: str) -> None:
 
 
 def _refusal(_context: Any, _error: Exception) -> str:
-    """What a model is told that calls a tool wrongly."""
-    return _NOT_CALLED_SO
+    """The reply to a model that calls a tool with wrong arguments."""
+    return _BAD_ARGUMENTS

@@ -1,1 +1,1 @@
-"""The tables of long-term memory: their schema, their rows, and the transactions that change them."""
+"""The tables of long-term memory: the schema, the rows, and the transactions that change them."""

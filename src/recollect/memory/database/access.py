@@ -1,4 +1,4 @@
-"""The database of long-term memory, as the parts that use it see it."""
+"""The database of long-term memory: transactions and queries on its tables."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +24,8 @@ from .schema import MemorySchema
 
 T = TypeVar("T")
 
-_NEWEST_OF_TERM = 20  # entries that are looked at for each term
-_BEST_OF_TEXT = 6  # entries that are given for each text
+_NEWEST_OF_TERM = 20  # entries that are read for each term
+_BEST_OF_TEXT = 6  # entries that are returned for each text
 
 
 class MemoryDatabase(SQLStore):
@@ -50,14 +50,14 @@ class MemoryDatabase(SQLStore):
         self.turns = conversations.by_ids(self.dialect)
         self.messages_by_id = conversations.in_conversation(self.dialect)
         self.removal = RemovalQueries(self.dialect)
-        self.find_to_record = memories.finding_to_record(self.dialect)
+        self.find_to_record = memories.find_statement(self.dialect)
 
     async def prepared(self) -> Engine:
-        """The engine, with the tables there."""
+        """The engine, after the tables are created or checked."""
         return await self._prepared()
 
     async def write(self, make_script: MakeScript[T]) -> T:
-        """Run a script in a transaction of its own."""
+        """Run a script in its own transaction."""
         return await self._write(make_script)
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
@@ -65,7 +65,7 @@ class MemoryDatabase(SQLStore):
         return await self._fetch(sql, parameters, decode)
 
     async def with_evidence(self, found: Sequence[Entry]) -> list[Entry]:
-        """Entries, with the evidence and the precursors that are stored beside them."""
+        """Entries with their evidence and the ids of the entries that they superseded."""
         ids = json.dumps([entry.content_id for entry in found])
         evidence = await self._fetch(self.entries.evidence, (ids,), entries.evidence_from)
         superseded = await self._fetch(self.entries.superseded, (ids,), entries.superseded_from)
@@ -82,8 +82,8 @@ class MemoryDatabase(SQLStore):
         """Entries with their evidence, by their ids."""
         key = (tenant, json.dumps(list(ids)))
         found = await self._fetch(self.entries.by_ids, key, entries.entries_from) if ids else []
-        told = await self.with_evidence([entry for _, entry in found])
-        return {entry.content_id: entry for entry in told}
+        whole = await self.with_evidence([entry for _, entry in found])
+        return {entry.content_id: entry for entry in whole}
 
     async def turns_by_id(
         self, tenant: str, ids: Sequence[tuple[str, str]]
@@ -98,12 +98,12 @@ class MemoryDatabase(SQLStore):
         }
 
     async def related(self, memory_id: str, texts: Sequence[str], slots: Iterable[str] = ()) -> list[Entry]:
-        """What a memory holds about the same matters as texts, in the order in which it was learned.
+        """The entries of a memory about the same subjects as texts, in the order in which they were learned.
 
-        Entries are found by the terms they share with a text, rare ones first, and by their slots. What it
-        costs does not depend on how much the memory holds.
+        Entries are found by the terms they share with a text, rare terms first, and by their slots. The cost
+        does not depend on the size of the memory.
         """
-        wanted = [entries.telling_terms(text) for text in texts]
+        wanted = [entries.distinctive_terms(text) for text in texts]
         terms = sorted({term for each in wanted for term in each})
         postings = await self._postings(memory_id, terms) if terms else {}
         places = sorted({place for each in wanted for place in _best(each, postings)})
@@ -114,21 +114,21 @@ class MemoryDatabase(SQLStore):
         return list(dict(sorted(found)).values())
 
     def related_within(self, memory_id: str, text: str) -> Script[list[Entry]]:
-        """What a memory holds about the same matter as a text, or word for word, within a transaction."""
-        terms = entries.telling_terms(text)
+        """The entries about the same subject as a text, or with the same text, within a transaction."""
+        terms = entries.distinctive_terms(text)
         rows = yield Statement(self.entries.by_terms, (json.dumps(terms), memory_id, _NEWEST_OF_TERM))
         places = _best(terms, _postings_from(rows))
         found = yield Statement(self.entries.by_positions, (memory_id, json.dumps(places)))
         equal = yield Statement(entries.READ_EQUAL, (memory_id, entries.text_key(text)))
-        held = dict(entries.entries_from([*equal, *found]))
-        return [held[place] for place in sorted(held)]
+        by_position = dict(entries.entries_from([*equal, *found]))
+        return [by_position[place] for place in sorted(by_position)]
 
     async def _postings(self, memory_id: str, terms: Sequence[str]) -> dict[str, list[int]]:
         parameters = (json.dumps(terms), memory_id, _NEWEST_OF_TERM)
         return await self._fetch(self.entries.by_terms, parameters, _postings_from)
 
     async def _found(self, query: str, memory_id: str, keys: Sequence[Any]) -> list[tuple[int, Entry]]:
-        """The entries that a query finds by keys; where there are none, it is not asked."""
+        """The entries that a query finds by keys. Without keys the query is not run."""
         if not keys:
             return []
         return await self._fetch(query, (memory_id, json.dumps(keys)), entries.entries_from)
@@ -139,7 +139,7 @@ def _postings_from(rows: list[Row]) -> dict[str, list[int]]:
 
 
 def _best(terms: Sequence[str], postings: Mapping[str, Sequence[int]]) -> list[int]:
-    """The entries that share most with a text: a term that few have says more than one that many have."""
+    """The entries that share most with a text. A rare term counts more than a common one."""
     scores: dict[int, float] = {}
     for term in terms:
         places = postings.get(term, ())
@@ -149,5 +149,5 @@ def _best(terms: Sequence[str], postings: Mapping[str, Sequence[int]]) -> list[i
 
 
 def column_now() -> str:
-    """The time, as columns hold it."""
+    """The current time as a column value."""
     return time_to_column(now())

@@ -60,7 +60,7 @@ OF_SESSION = f"SELECT conversation_id FROM {CONVERSATIONS.name} WHERE memory_id 
 SET_RESULT = f"UPDATE {CONVERSATIONS.name} SET pipeline_result = ?2 WHERE conversation_id = ?1"
 
 Settings: TypeAlias = tuple[str | None, str | None]
-"""The strategy and the injection of a conversation, as columns hold them."""
+"""The strategy and the injection of a conversation, as column values."""
 
 
 class ConversationRow(NamedTuple):
@@ -81,7 +81,7 @@ class ConversationRow(NamedTuple):
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What its runs have come to; `None` if that is corrupt."""
+        """The combined result of its runs; `None` if it is corrupt."""
         return self._value(or_none(stored_object), self.pipeline_result, None)
 
     @property
@@ -91,7 +91,7 @@ class ConversationRow(NamedTuple):
 
     @property
     def changed(self) -> datetime:
-        """When something was last added to it."""
+        """When a message was last added."""
         return self._value(stored_time, self.updated_at, UNKNOWN_TIME)
 
     @property
@@ -108,7 +108,7 @@ class ConversationRow(NamedTuple):
         return value_or(CONVERSATIONS.name, self.conversation_id, read, stored, default)
 
     def has(self, memory_id: str, metadata: Mapping[str, Any]) -> bool:
-        """Whether it is of this memory and has this metadata."""
+        """Whether it belongs to this memory and has this metadata."""
         return self.memory_id == memory_id and self.attached == metadata
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
@@ -125,12 +125,12 @@ class ConversationRow(NamedTuple):
             self.closed,
             self.attached,
         )
-        conversation.messages = tuple(messages)  # with their places: one that was erased leaves a gap
+        conversation.messages = tuple(messages)  # with their indexes: an erased message leaves a gap
         return conversation
 
 
 def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Script[bool]:
-    """Add a conversation; `False` if the same is there already. Another under its id is a `ConflictError`."""
+    """Add a conversation; `False` if it exists already. Raises `ConflictError` if another has its id."""
     if not (yield from make(tenant, conversation, memory_id, now)):
         yield from _check_same(tenant, conversation, memory_id)
         return False
@@ -142,17 +142,17 @@ def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Sc
 def open_empty(
     tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings
 ) -> Script[None]:
-    """Add a conversation without messages, unless it is there; one of another is a `ConflictError`."""
+    """Add a conversation without messages, unless it exists. Raises `ConflictError` if another has its id."""
     if not (yield from make(tenant, conversation, memory_id, now, settings)):
         rows = yield Statement(READ, (conversation.conversation_id, tenant))
         if not rows or ConversationRow(*rows[0]).memory_id != memory_id:
-            raise ConflictError("there is another conversation with this conversation_id")
+            raise ConflictError("another conversation has this conversation_id")
 
 
 def make(
     tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
 ) -> Script[bool]:
-    """Make the row of a conversation, with its strategy and injection; `False` if its id is taken."""
+    """Insert the row of a conversation, with its strategy and injection; `False` if its id is taken."""
     values = (
         conversation.conversation_id,
         tenant,
@@ -176,26 +176,26 @@ def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Scri
         said = yield Statement(READ_MESSAGES, (stored.conversation_id, 0, conversation.turn_count - 1))
         if _said(messages_from(said)) == _said(conversation.messages):
             return
-    raise ConflictError("there is another conversation with this conversation_id")
+    raise ConflictError("another conversation has this conversation_id")
 
 
 def _said(messages: Sequence[Message]) -> list[tuple[Any, ...]]:
     return [(message.role, message.name, message.content, message.attachments) for message in messages]
 
 
-def already_there(by_id: str, conversation_id: str, messages: Sequence[Message]) -> Script[list[Message]]:
-    """The messages as they are stored, if they are there already; some of them, or others, are a conflict."""
+def find_existing(by_id: str, conversation_id: str, messages: Sequence[Message]) -> Script[list[Message]]:
+    """The stored messages with these ids. Raises `ConflictError` if only some exist, or if they differ."""
     ids = json.dumps([message.message_id for message in messages])
     found = messages_from((yield Statement(by_id, (conversation_id, ids))))
     if found and _said(found) != _said(messages):
-        raise ConflictError("there are other messages with these message_ids")
+        raise ConflictError("other messages have these message_ids")
     return found
 
 
 def add_messages(
     tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
 ) -> Script[None]:
-    """Add messages at their places; whoever does so says that the memory's turns have changed."""
+    """Insert messages at their indexes. The caller must run `memories.TURNS_CHANGED` in the transaction."""
     rows = [
         {
             "conversation_id": conversation_id,
@@ -237,13 +237,13 @@ def by_ids(dialect: Dialect) -> str:
 
 
 def row_from(rows: list[Row]) -> ConversationRow | None:
-    """The one conversation, if there is one."""
+    """The conversation in the first row, if any."""
     found = rows_from(rows)
     return found[0] if found else None
 
 
 def rows_from(rows: list[Row]) -> list[ConversationRow]:
-    """The conversations that rows hold, without those whose ids are corrupt."""
+    """The conversations in rows, without rows with corrupt ids."""
     return readable(CONVERSATIONS.name, rows, _row_from)
 
 
@@ -256,12 +256,12 @@ def _row_from(row: Row) -> ConversationRow:
 
 
 def messages_from(rows: list[Row]) -> list[Message]:
-    """The messages that rows hold, without corrupt ones."""
+    """The messages in rows, without corrupt ones."""
     return readable(MESSAGES.name, rows, _message_from)
 
 
 def index_after(row: Row) -> int:
-    """The index from which the page after a row of messages goes on."""
+    """The index at which the page after a row of messages begins."""
     return int(row[3]) + 1
 
 
@@ -289,13 +289,13 @@ _CHANGE_SETTINGS = f"UPDATE {CONVERSATIONS.name} SET {{}} WHERE conversation_id 
 def change_settings(
     lock: str, tenant: str, conversation_id: str, changes: Mapping[str, str | None], version: int | None
 ) -> Script[ConversationSettings | None]:
-    """Change some settings; `None` if there is no such conversation. Another version is a `ConflictError`."""
+    """Change settings; `None` if there is no such conversation. Another version is a `ConflictError`."""
     rows = yield Statement(READ_SETTINGS + lock, (conversation_id, tenant))
     if not rows:
         return None
     stored = list(rows[0])
     if version not in (None, stored[-1]):
-        raise ConflictError("the settings have been changed since they were read")
+        raise ConflictError("the settings were changed since they were read")
     if changes:
         changed = {**changes, "settings_version": stored[-1] + 1}
         listed = ", ".join(f"{name} = ?{number}" for number, name in enumerate(changed, 2))
@@ -306,7 +306,7 @@ def change_settings(
 
 
 def settings_from(rows: list[Row]) -> ConversationSettings | None:
-    """The settings that a row holds, if there is one; a corrupt one counts as not set."""
+    """The settings in the first row, if any. A corrupt setting counts as not set."""
     if not rows:
         return None
     conversation_id, strategy, injection, provider_conversation_id, version = rows[0]

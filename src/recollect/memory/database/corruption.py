@@ -1,8 +1,8 @@
-"""Corrupt rows: reading goes on without them, and the log names each of them once.
+"""Corrupt rows: reading goes on without them, and each is logged once.
 
-A row that belongs to another (a message, an entry, a run, a stage, a failure, evidence) is left out when one
-of its columns cannot be parsed. A memory and a conversation hold others, so they stay: a column that cannot
-be parsed counts as empty, and a time as `UNKNOWN_TIME`. Contents never reach the log.
+A child row (a message, an entry, a run, a stage, a failure, evidence) is left out if one of its columns
+cannot be parsed. Memories and conversations have children, so they stay: a column that cannot be parsed
+counts as empty, and a time as `UNKNOWN_TIME`. Contents never reach the log.
 """
 
 import json
@@ -23,7 +23,7 @@ E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
-"""What a parser raises for a value that was never stored by us."""
+"""The errors that a parser raises for a corrupt value."""
 UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log = logging.getLogger("recollect.memory")
@@ -33,22 +33,22 @@ _LONGEST_ID = 300  # characters
 @lru_cache(maxsize=10_000)
 def report_corrupt(table: str, row_id: str) -> None:
     """Log once that a row is corrupt."""
-    _log.warning("row %s of %s is corrupt: see `recollect repair`", row_id, table)
+    _log.warning("corrupt row %s in %s: run `recollect repair`", row_id, table)
 
 
 def row_id_of(*key: object) -> str:
     """The key of a row as one line of ASCII."""
-    return "/".join(map(_shown, key))[:_LONGEST_ID]
+    return "/".join(map(_printable, key))[:_LONGEST_ID]
 
 
-def _shown(part: object) -> str:
+def _printable(part: object) -> str:
     return part if isinstance(part, str) and part.isascii() and part.isprintable() else ascii(part)
 
 
 def readable(
     table: str, rows: Iterable[Row], decode: Callable[[Row], T], key: Sequence[int] = (0,)
 ) -> list[T]:
-    """The decoded rows, without those that are corrupt; `key` says where the id of a row stands."""
+    """The decoded rows, without corrupt ones; `key` has the places of the key columns."""
     found: list[T] = []
     for row in rows:
         try:
@@ -59,7 +59,7 @@ def readable(
 
 
 def value_or(table: str, row_id: str, read: Callable[[Any], T], stored: Any, default: E) -> T | E:
-    """A parsed column, or a default if it is corrupt."""
+    """The parsed value of a column, or a default if it is corrupt."""
     try:
         return read(stored)
     except UNREADABLE:
@@ -69,7 +69,7 @@ def value_or(table: str, row_id: str, read: Callable[[Any], T], stored: Any, def
 
 @dataclass(frozen=True)
 class Page(Generic[T, E_co]):
-    """What rows hold, how many rows there were, and where the rows after them begin."""
+    """Decoded rows, how many rows were read, and where the next page begins."""
 
     found: list[T]
     count: int
@@ -79,12 +79,12 @@ class Page(Generic[T, E_co]):
 def page_from(
     decode: Callable[[list[Row]], list[T]], edge_of: Callable[[Row], E], rows: list[Row]
 ) -> Page[T, E]:
-    """A page as `fill_page` reads it. Given to `fetch`, which decodes many rows in a thread."""
+    """Decode a page for `fill_page`. Pass this to `fetch`, which decodes many rows in a thread."""
     return Page(decode(rows), len(rows), edge_of(rows[-1]) if rows else None)
 
 
 async def fill_page(fetch: Callable[[E, int], Awaitable[Page[T, E]]], edge: E, limit: int) -> list[T]:
-    """A page of readable rows. It is short only at the end: corrupt rows are made up for by later ones."""
+    """A page of readable rows. Later rows replace corrupt ones, so only the last page is short."""
     found: list[T] = []
     while (missing := limit - len(found)) > 0:
         page = await fetch(edge, missing)
@@ -99,21 +99,21 @@ async def fill_page(fetch: Callable[[E, int], Awaitable[Page[T, E]]], edge: E, l
 
 
 def stored_text(stored: Any) -> str:
-    """A text."""
+    """Parse a text."""
     if not isinstance(stored, str):
         raise TypeError("not a text")
     return text_from_column(stored)
 
 
 def stored_id(stored: Any) -> str:
-    """An id, or another text that is not empty."""
+    """Parse an id, or another text that is not empty."""
     if not isinstance(stored, str) or not stored:
         raise ValueError("not an id")
     return stored
 
 
 def stored_time(stored: Any) -> datetime:
-    """A time with a time zone."""
+    """Parse a time with a time zone."""
     time = time_from_column(stored)
     if time.tzinfo is None:
         raise ValueError("not a time in UTC")
@@ -121,12 +121,12 @@ def stored_time(stored: Any) -> datetime:
 
 
 def stored_date(stored: Any) -> str | None:
-    """A day, a month or a year, if there is one."""
+    """Parse a day, a month or a year, or `None`."""
     return read_date("date", stored)
 
 
 def stored_object(stored: Any) -> dict[str, Any]:
-    """A JSON object."""
+    """Parse a JSON object."""
     parsed = json_from_column(stored)
     if not isinstance(parsed, Mapping):
         raise TypeError("not an object")
@@ -134,7 +134,7 @@ def stored_object(stored: Any) -> dict[str, Any]:
 
 
 def stored_objects(stored: Any) -> tuple[dict[str, Any], ...]:
-    """A list of JSON objects; an empty column holds none."""
+    """Parse a list of JSON objects; an empty column is an empty list."""
     parsed = [] if stored is None else json_from_column(stored)
     if not isinstance(parsed, list):
         raise TypeError("not a list")
@@ -142,7 +142,7 @@ def stored_objects(stored: Any) -> tuple[dict[str, Any], ...]:
 
 
 def stored_flag(stored: Any) -> bool:
-    """True or false in JSON."""
+    """Parse true or false in JSON."""
     parsed = stored if isinstance(stored, bool) else json.loads(stored_text(stored))
     if not isinstance(parsed, bool):
         raise TypeError("neither true nor false")
@@ -150,19 +150,19 @@ def stored_flag(stored: Any) -> bool:
 
 
 def stored_count(stored: Any) -> int:
-    """A whole number from 0 on."""
+    """Parse a whole number of at least 0."""
     if isinstance(stored, bool) or not isinstance(stored, int) or stored < 0:
-        raise ValueError("not a whole number from 0 on")
+        raise ValueError("not a whole number of at least 0")
     return stored
 
 
 def stored_number(stored: Any) -> float:
-    """A number."""
+    """Parse a number."""
     if isinstance(stored, bool) or not isinstance(stored, int | float) or not math.isfinite(stored):
         raise ValueError("not a number")
     return float(stored)
 
 
 def or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    """The same for a column that may be empty."""
+    """The same parser for a column that may be NULL."""
     return lambda stored: None if stored is None else read(stored)

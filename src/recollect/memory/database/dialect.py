@@ -1,38 +1,38 @@
-"""In what SQLite and PostgreSQL differ, as far as long-term memory is concerned."""
+"""The differences between SQLite and PostgreSQL in the SQL of long-term memory."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Pieces of SQL that are not the same everywhere."""
+    """Pieces of SQL that differ between databases."""
 
     now: str
-    """The time in seconds, by the database's clock, which all workers share."""
+    """The time in seconds by the clock of the database, which all workers share."""
     skip_locked: str
-    """What passes over rows that others are about to take."""
+    """Lock the selected rows, and skip those that are locked."""
     lock: str
-    """What keeps others from changing a row that was selected."""
+    """Lock the selected rows against changes."""
     lock_but_not_its_key: str
-    """The same, while others may still make rows that refer to it."""
+    """The same, but other transactions may insert rows that refer to them."""
     share: str
-    """What keeps others from deleting a row that was selected."""
+    """Lock the selected rows against deletion."""
     each: str
-    """The elements of a JSON array {} as rows with a column `value`."""
+    """The elements of the JSON array {} as rows with a column `value`."""
     joined: str
-    """The values of a column {} as one text, with commas."""
+    """The values of the column {} as one text, separated by commas."""
     among: str
-    """Compares with each value that the query {} gives, by an index, however many rows there may be."""
+    """A comparison with each value of the query {} that uses an index for any number of values."""
     field: str
     """The field {1} of a JSON object {0}, as text."""
     element: str
     """The element {1} of a JSON array {0}, as text."""
     time: str
-    """A time {}, given as text by an expression, as columns of times hold it."""
+    """The text {} as a value of a time column."""
     day: str
-    """The day in UTC of a column of times {}, as text."""
+    """The day in UTC of the time column {}, as text."""
     holds: str
-    """Whether a text {0} is like the pattern {1}, in small letters of ASCII: capital ones count as those."""
+    """Whether the text {0} matches the pattern {1}, which is in lower case; ASCII case is ignored."""
 
 
 SQLITE = Dialect(
@@ -51,7 +51,7 @@ SQLITE = Dialect(
     holds="{} LIKE {} ESCAPE '!'",
 )
 POSTGRESQL = Dialect(
-    # Asked for once in a statement, so that an index can serve what is compared with it.
+    # A subquery is evaluated once per statement, so comparisons with it can use an index.
     now="(SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION))",
     skip_locked=" FOR UPDATE SKIP LOCKED",
     lock=" FOR UPDATE",
@@ -69,5 +69,5 @@ POSTGRESQL = Dialect(
 
 
 def dialect_of(name: str) -> Dialect:
-    """The dialect of a database, by the name that SQLAlchemy has for it."""
+    """The dialect of a database, by its name in SQLAlchemy."""
     return POSTGRESQL if name == "postgresql" else SQLITE

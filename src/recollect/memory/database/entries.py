@@ -35,18 +35,18 @@ _LIVE = "retired_at IS NULL"
 _AT = "learned_at <= ?3 AND (retired_at IS NULL OR retired_at > ?3)"
 _FROM = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND position > ?2 AND"
 _PAGE = "ORDER BY position LIMIT ?4"
-# The time is ignored where it is not asked for; all take the same parameters.
+# All take the same parameters. Those that read no past state ignore the time.
 READ_LIVE = f"{_FROM} {_LIVE} AND CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
 READ_AS_OF = f"{_FROM} {_AT} {_PAGE}"
 MEMORY_OF = f"SELECT memory_id FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
-READ_WHOEVERS = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1"
+READ_IN_ANY_TENANT = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1"
 READ_EQUAL = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND text_key = ?2 AND {_LIVE}"
 READ_ALL = f"{_FROM} CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
 
 
 def of_type(query: str) -> str:
-    """One of these statements for the entries of one type, the fifth parameter."""
+    """One of these statements, for the entries of one type: the fifth parameter."""
     return query.replace(_PAGE, f"AND content_type = ?5 {_PAGE}")
 
 
@@ -63,11 +63,11 @@ NOT_OF_EDIT = (
     "(cited.source <> '' OR NOT EXISTS"
     f" (SELECT 1 FROM {CONTENTS.name} AS before WHERE before.superseded_by = cited.content_id))"
 )
-"""Holds for evidence that is not what somebody's edit took over from the entry before."""
-_FORGET_TERMS = f"DELETE FROM {TERMS.name} WHERE memory_id = ?1 AND position = ?2"
+"""A condition for evidence that an edit has not taken over from the edited entry."""
+_DELETE_TERMS = f"DELETE FROM {TERMS.name} WHERE memory_id = ?1 AND position = ?2"
 _MOST_TERMS = 64  # of an entry
 
-# Words that nearly every entry has: to look them up finds everything, and so nothing.
+# Words that nearly every entry has: a lookup by them would find everything.
 _COMMON = frozenset(
     terms(
         "the user users a an and or but of to in on at for with from by as is are was were be been has have"
@@ -93,18 +93,18 @@ class NewEntry:
     supersedes: tuple[str, ...] = ()
     said_at: datetime | None = None
     superseded_by: str | None = None
-    """What was said later and is known already: then this one was true before."""
+    """A known entry that was said later. This one was valid before it."""
     content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     learned_by: str | None = None
     """The run that learned it, if it is not the run that writes it; empty if a person wrote it."""
     remains_of: str | None = None
-    """The entry that stated it beside another fact, and that is superseded now."""
+    """The entry that stated this beside another fact, and that is superseded now."""
 
 
 @dataclass(frozen=True)
 class Support:
-    """More evidence for an entry that is there, and how it was put there."""
+    """More evidence for an existing entry, and the wording of that evidence."""
 
     content_id: str
     wording: str = field(repr=False)
@@ -116,12 +116,12 @@ class Support:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a stage does to a memory."""
+    """The changes of a stage to a memory."""
 
     added: tuple[NewEntry, ...] = ()
     supported: tuple[Support, ...] = ()
     superseded: tuple[tuple[str, str], ...] = ()
-    """Entries that take the place of others, though they were there before: what goes, and for what."""
+    """Existing entries that supersede others: pairs of the superseded and the superseding id."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.supported or self.superseded)
@@ -130,7 +130,7 @@ class Changes:
 def change(
     tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: StoredTime
 ) -> Script[None]:
-    """Change a memory. Nothing is overwritten: what is superseded or retired stays, and is told no more."""
+    """Change a memory. Nothing is overwritten: superseded and retired entries stay, but are not current."""
     if not changes:
         return
     first = yield from memories.advance(memory_id, now, len(changes.added))
@@ -140,8 +140,8 @@ def change(
     evidence = [row for entry in changes.added for row in _evidence_rows(tenant, run_id, entry)]
     evidence += [row for support in changes.supported for row in _evidence_rows(tenant, run_id, support)]
     yield from run_all(insert(EVIDENCE, evidence, or_nothing=True))
-    told = [(place, entry.text) for place, entry in placed if entry.superseded_by is None]
-    yield from index(tenant, memory_id, told)
+    current = [(place, entry.text) for place, entry in placed if entry.superseded_by is None]
+    yield from index(tenant, memory_id, current)
     for support in changes.supported:
         if support.said_at is not None:
             yield Statement(_SAID_AGAIN, (support.content_id, time_to_column(support.said_at), memory_id))
@@ -153,11 +153,11 @@ def change(
 
 
 def index(tenant: str, memory_id: str, texts: Iterable[tuple[int, str]]) -> Script[None]:
-    """Make entries known by their terms, so that they are found when something like them is learned."""
+    """Store the terms of entries. By these they are found when something similar is learned."""
     rows = [
         {"memory_id": memory_id, "tenant": tenant, "term": term, "position": place}
         for place, text in texts
-        for term in telling_terms(text)[:_MOST_TERMS]
+        for term in distinctive_terms(text)[:_MOST_TERMS]
     ]
     yield from run_all(insert(TERMS, rows, or_nothing=True))
 
@@ -167,7 +167,7 @@ def _retire(
 ) -> Script[None]:
     rows = yield Statement(_RETIRE, (content_id, now, superseded_by, until, memory_id))
     for (position,) in rows:
-        yield Statement(_FORGET_TERMS, (memory_id, position))
+        yield Statement(_DELETE_TERMS, (memory_id, position))
 
 
 def _content_row(
@@ -215,18 +215,18 @@ def _learned_by(of: NewEntry | Support, run_id: str | None) -> str:
     return (run_id or "") if of.learned_by is None else of.learned_by
 
 
-def telling_terms(text: str) -> list[str]:
-    """The terms of a text that tell it from others, each once."""
+def distinctive_terms(text: str) -> list[str]:
+    """The terms that distinguish a text from others, each once."""
     return [term for term in dict.fromkeys(terms(text)) if term not in _COMMON]
 
 
 def slot_key(slot: str) -> str:
-    """What entries are found by that say something about the same."""
+    """The key by which entries of the same slot are found."""
     return slot.encode("utf-8", "replace").decode().replace("\0", " ")[:100]
 
 
 def text_key(text: str) -> str:
-    """The same for texts that differ in spaces and case alone."""
+    """A key that is equal for texts that differ in spaces and case only."""
     return hashlib.sha256(" ".join(text.lower().split()).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -239,12 +239,12 @@ class EntryQueries:
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
         self.cited = self._cited(ids, "TRUE")
-        # An edit is its own evidence: the messages that it was linked to are those of the entry before it.
+        # An edit is its own evidence: the messages linked to it belong to the edited entry.
         self.evidence = self._cited(ids, NOT_OF_EDIT)
         self.superseded = (
             f"SELECT superseded_by, content_id FROM {CONTENTS.name} WHERE superseded_by IN {ids}"
         )
-        self._say_related(dialect, ids)
+        self._set_related(dialect, ids)
 
     @staticmethod
     def _cited(ids: str, which: str) -> str:
@@ -256,14 +256,14 @@ class EntryQueries:
             " OVER (PARTITION BY cited.content_id, cited.source), cited.source, cited.place"
         )
 
-    def _say_related(self, dialect: Dialect, ids: str) -> None:
-        """The statements that find what is known about the same matters."""
-        # Of each term the newest entries: so that the cost does not grow with the memory.
+    def _set_related(self, dialect: Dialect, ids: str) -> None:
+        """The statements that find entries about the same subject."""
+        # Only the newest entries of each term: the cost must not grow with the memory.
         newest = (
             f"SELECT position FROM {TERMS.name} WHERE memory_id = ?2 AND term = wanted.value"
             " ORDER BY position DESC LIMIT ?3"
         )
-        # As one value for each term, which no database can but look up by the key, whatever it has counted.
+        # One value per term forces a lookup by the key, whatever the statistics of the database say.
         self.by_terms = (
             f"SELECT value, (SELECT {dialect.joined.format('position')} FROM ({newest}) AS newest)"
             f" FROM {ids} AS wanted"
@@ -281,7 +281,7 @@ class EntryQueries:
 
 
 def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
-    """The entries that rows hold, by their positions, as yet without their evidence; none that is corrupt."""
+    """Entries with their positions, without evidence. Corrupt rows are left out."""
     return readable(CONTENTS.name, rows, lambda row: (stored_count(row[-1]), _from_row(row)))
 
 
@@ -320,7 +320,7 @@ def _evidence_from(row: Row) -> tuple[str, Evidence]:
 
 
 def superseded_from(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """What each entry has superseded."""
+    """The ids of superseded entries, by the id of the entry that superseded them."""
     found: dict[str, list[str]] = {}
     for content_id, superseded in rows:
         found.setdefault(content_id, []).append(superseded)

@@ -1,4 +1,4 @@
-"""The rows of memories: one for each agent and user."""
+"""The rows of memories: one for each pair of agent and user."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from .dialect import Dialect
 from .schema import MEMORIES, QUEUE
 
 NOT_THEIRS = "memory_id is not that of this agent and user"
-"""Why a `memory_id` is refused: the same words whosever it is."""
+"""The error for a `memory_id` of another owner. It is the same whether or not such a memory exists."""
 _COLUMNS = "memory_id, tenant, agent_id, user_id, created_at, updated_at, version"
 _MAKE = (
     f"INSERT INTO {MEMORIES.name} (memory_id, tenant, agent_id, user_id, owner_key, user_key, created_at,"
@@ -25,8 +25,8 @@ _MAKE = (
 FIND = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE owner_key = ?1"
 _TAKEN = f"SELECT 1 FROM {MEMORIES.name} WHERE memory_id = ?1"
 READ = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE memory_id = ?1 AND tenant = ?2"
-# A change that changes nothing: until the transaction ends, nobody else changes the memory.
-HOLD = (
+# An update that changes nothing locks the row: no other transaction changes the memory until this one ends.
+LOCK = (
     f"UPDATE {MEMORIES.name} SET version = version WHERE memory_id = ?1 AND tenant = ?2 RETURNING {_COLUMNS}"
 )
 _LIST = (
@@ -39,13 +39,13 @@ LIST_USERS = (
     f"SELECT min(user_id), count(*), min(created_at), max(updated_at), user_key FROM {MEMORIES.name}"
     " WHERE tenant = ?1 AND user_key > ?2 GROUP BY user_key ORDER BY user_key LIMIT ?3"
 )
-"""A page of the users of a tenant, in the order of an index that bounds no length of their ids."""
+"""A page of the users of a tenant, in the order of their hashes: the index holds ids of any length."""
 _ADVANCE = (
     f"UPDATE {MEMORIES.name} SET version = version + 1, entries_stamp = entries_stamp + 1, updated_at = ?2,"
     " next_position = next_position + ?3 WHERE memory_id = ?1 RETURNING next_position"
 )
 TURNS_CHANGED = f"UPDATE {MEMORIES.name} SET turns_stamp = turns_stamp + 1 WHERE memory_id = ?1 RETURNING 1"
-"""To be run by whoever adds or removes messages."""
+"""Every transaction that adds or removes messages must run this: caches compare the stamp."""
 
 
 class MemoryRow(NamedTuple):
@@ -71,17 +71,17 @@ class MemoryRow(NamedTuple):
 
     @classmethod
     def new(cls, tenant: str, agent_id: str, user_id: str, now: str, memory_id: str | None = None) -> Self:
-        """A memory that nothing is in yet."""
+        """The row of a new memory."""
         return cls(memory_id or str(uuid.uuid4()), tenant, agent_id, user_id, now, now, 1)
 
 
 def owner_key(tenant: str, agent_id: str, user_id: str) -> str:
-    """What an agent and a user are found by: as long for long names as for short ones."""
+    """The hash by which the memory of an agent and a user is found. It has the same length for all names."""
     return _hash(tenant, agent_id, user_id)
 
 
 def user_key(tenant: str, user_id: str) -> str:
-    """What all memories of a user are found by."""
+    """The hash by which all memories of a user are found."""
     return _hash(tenant, user_id)
 
 
@@ -90,21 +90,21 @@ def _hash(*names: str) -> str:
 
 
 def find_to_record(row: MemoryRow, find: str) -> Script[str]:
-    """The id of the memory of an agent and a user, made with the row's id if there is none.
+    """Find the memory of an agent and a user, or create it with the id of the row; returns its id.
 
-    Nobody deletes it before the transaction ends. A `ConflictError` if the id is another's.
+    It is not deleted before the transaction ends. Raises `ConflictError` if another memory has the id.
     """
     found = yield from _find_or_make(row, find)
     if found is not None:
         return found
     if (yield Statement(_TAKEN, (row.memory_id,))):
         raise ConflictError(NOT_THEIRS)
-    # Another transaction made the memory and erased it at once: run this one again.
-    raise TransientError("the memory was erased as it was made")
+    # Another transaction created and erased the memory meanwhile: run this one again.
+    raise TransientError("the memory was erased while it was created")
 
 
 def find_or_make(row: MemoryRow) -> Script[str]:
-    """The id of the memory of an agent and a user, which is made if there is none."""
+    """Find the memory of an agent and a user, or create it; returns its id."""
     found = yield from _find_or_make(row, FIND)
     if found is None:
         raise ConflictError(NOT_THEIRS)
@@ -117,24 +117,24 @@ def _find_or_make(row: MemoryRow, find_with: str) -> Script[str | None]:
     rows = yield find
     if not rows:
         values = (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, row.created_at, row.version)
-        # Stamps start anywhere: a copy of an erased memory of the same id must not be taken for this one's.
+        # Stamps start at random: a cached copy of an erased memory with this id must not pass for this one.
         yield Statement(_MAKE, (*values, random.getrandbits(48)))
-        rows = yield find  # which another may have made meanwhile
+        rows = yield find  # another transaction may have created it
     return str(rows[0][0]) if rows else None
 
 
 def advance(memory_id: str, changed_at: StoredTime, places: int) -> Script[int]:
-    """Count a change of a memory, and take places for new entries; returns the first of them."""
+    """Count a change of a memory and reserve positions for new entries; returns the first of them."""
     rows = yield Statement(_ADVANCE, (memory_id, changed_at, places))
     if not rows:
-        raise ConflictError("the memory is not there any more")
+        raise ConflictError("the memory no longer exists")
     return int(rows[0][0]) - places
 
 
-def finding_to_record(dialect: Dialect) -> str:
-    """Finds the memory of an owner, for whoever is about to share it and to queue it.
+def find_statement(dialect: Dialect) -> str:
+    """The statement that finds the memory of an owner and locks it against deletion.
 
-    Whoever deletes it has the queue first, and so has this one, where there is a row of the queue.
+    Lock order: the queue row, if there is one, then the memory. A deletion locks them in the same order.
     """
     if not dialect.lock:
         return FIND
@@ -146,10 +146,10 @@ def finding_to_record(dialect: Dialect) -> str:
 
 
 def rows_from(rows: list[Row]) -> list[MemoryRow]:
-    """The memories that rows hold."""
+    """The memories in rows."""
     return [MemoryRow(*row) for row in rows]
 
 
 def first_row(rows: list[Row]) -> MemoryRow | None:
-    """The one memory, if there is one."""
+    """The memory in the first row, if any."""
     return MemoryRow(*rows[0]) if rows else None

@@ -1,6 +1,8 @@
-"""Pages of conversations and memories, told without all that they hold.
+"""Pages of conversations, from the newest on, and counts for the outlines of conversations and memories.
 
-A page costs as much as what is on it, wherever it stands: each order is that of an index.
+Each order is that of an index: the cost of a page does not depend on where it is. There is no index of words,
+so a search for words scans a bounded number of conversations and messages per page. A conversation that is
+longer than the bound is scanned as a whole. A page that ends at the bound returns the position to go on from.
 """
 
 from collections.abc import Sequence
@@ -17,13 +19,13 @@ from .corruption import readable, stored_id, stored_text
 from .dialect import Dialect
 from .schema import CONTENTS, CONVERSATIONS, MEMORIES, MESSAGES
 
-_BETWEEN = "/"  # a time has none
+_SEPARATOR = "/"  # does not occur in a time
 _LISTED = f"SELECT {conversations.COLUMNS} FROM {CONVERSATIONS.name} WHERE"
 _ORDER = "ORDER BY created_at DESC, conversation_id DESC"
 
 
 class Edge(NamedTuple):
-    """Where a page of conversations begins: after the one that is named, which need not be there any more."""
+    """Where a page begins: after this conversation, which need not exist any more."""
 
     created_at: StoredTime
     conversation_id: str
@@ -32,14 +34,14 @@ class Edge(NamedTuple):
 def page_of(
     scope: str, *, is_memory: bool, session_id: str | None, has_edge: bool = True
 ) -> tuple[str, tuple[str, ...]]:
-    """The statement for a page of a tenant's or a memory's conversations, and its first parameters.
+    """The statement for a page of the conversations of a tenant or a memory, and its first parameters.
 
-    The edge, if there is one, and the length of the page come after those. No text stands for the end: which
-    comes after all others is another in each collation.
+    They are followed by the edge, if there is one, and the length of the page. The first page has no edge:
+    no text comes after all others in every collation.
     """
     column = "memory_id" if is_memory else "tenant"
     key = (scope,) if session_id is None else (scope, session_id)
-    # The session in words that its index alone knows: it is the shortest way.
+    # The expression on the column leaves only the index of sessions, which is the fastest.
     within = f"{column} = ?1" if session_id is None else f"({column} || '') = ?1 AND session_id = ?2"
     next_ = len(key) + 1
     if has_edge:
@@ -49,7 +51,7 @@ def page_of(
 
 
 class OutlineQueries:
-    """The statements that tell of many at once, in one dialect."""
+    """The statements about many conversations or memories at once, in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
@@ -72,21 +74,21 @@ class OutlineQueries:
 
 
 def edge_of(row: Row) -> Edge:
-    """Where the page after a row goes on."""
+    """The edge of the page after a row."""
     found = conversations.ConversationRow(*row)
     return Edge(found.created_at, found.conversation_id)
 
 
-def tell_position(row: conversations.ConversationRow) -> str:
-    """Where a conversation stands among others, for the page after it."""
-    return f"{time_as_text(row.created_at)}{_BETWEEN}{row.conversation_id}"
+def format_position(row: conversations.ConversationRow) -> str:
+    """The position of a conversation as a text, for the page after it."""
+    return f"{time_as_text(row.created_at)}{_SEPARATOR}{row.conversation_id}"
 
 
-def read_position(given: str | None) -> Edge | None:
-    """The edge that a position names; `None` if none is given."""
+def parse_position(given: str | None) -> Edge | None:
+    """The edge at a position; `None` without one. Raises `InvalidValueError` for any other text."""
     if given is None:
         return None
-    created_at, _, conversation_id = check_id("before", given).partition(_BETWEEN)
+    created_at, _, conversation_id = check_id("before", given).partition(_SEPARATOR)
     try:
         time = read_time("before", created_at)
     except ValueError:
@@ -97,22 +99,22 @@ def read_position(given: str | None) -> Edge | None:
 
 
 def position_from(rows: Sequence[Row]) -> str | None:
-    """The position of the conversation that a row begins with the time and the id of; `None` without one."""
-    return f"{time_as_text(rows[0][0])}{_BETWEEN}{rows[0][1]}" if rows else None
+    """The position in the first row, which begins with time and id; `None` without rows."""
+    return f"{time_as_text(rows[0][0])}{_SEPARATOR}{rows[0][1]}" if rows else None
 
 
 def counts_from(rows: Sequence[Row]) -> dict[str, int]:
-    """How many messages there are, by the ids of conversations."""
+    """The number of messages, by the ids of conversations."""
     return dict(map(tuple, rows))
 
 
 def words_from(rows: Sequence[Row]) -> dict[str, str]:
-    """The first words of users, by the ids of conversations."""
+    """The first messages of users, by the ids of conversations."""
     return dict(readable(MESSAGES.name, rows, lambda row: (stored_id(row[0]), stored_text(row[1]))))
 
 
 def entry_counts_from(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """How many entries are told of each type, by the ids of memories."""
+    """The number of current entries by type, by the ids of memories."""
     found: dict[str, dict[str, int]] = {}
     for memory_id, content_type, count in rows:
         found.setdefault(memory_id, {})[content_type] = count
@@ -121,11 +123,11 @@ def entry_counts_from(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
 
 Scope: TypeAlias = Literal["tenant", "owner", "user"]
 
-LOOKED_THROUGH = 10_000
-"""Conversations that one page looks through at most."""
+MAX_CONVERSATIONS = 10_000
+"""The conversations that one page scans at most."""
 
-READ_THROUGH = 100_000
-"""Messages after which a page begins with no other conversation."""
+MAX_MESSAGES = 100_000
+"""After this many messages, a page scans no further conversation."""
 
 _BEFORE_EDGE = "(created_at, conversation_id) < (?{}, ?{})"
 _SCOPES = {
@@ -137,31 +139,31 @@ _NAMED_BY = ("conversation_id", "session_id", "user_id", "agent_id")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is looked for: conversations of a tenant, of an agent and a user, or of a user with any agent."""
+class ConversationSearch:
+    """A search for conversations of a tenant, of an agent and a user, or of a user with any agent."""
 
     scope: Scope
     key: str
-    """By which that is found."""
+    """The tenant, `owner_key` or `user_key`."""
     edge: Edge | None = None
     agent_id: str | None = None
     session_id: str | None = None
     words: str | None = None
-    look_through: int = LOOKED_THROUGH
-    read_through: int = READ_THROUGH
+    max_conversations: int = MAX_CONVERSATIONS
+    max_messages: int = MAX_MESSAGES
 
 
-def statement_for(dialect: Dialect, wanted: Wanted, limit: int) -> tuple[str, tuple[Any, ...]]:
-    """The statement that finds a page, and its parameters."""
-    near, parameters = _near(wanted)
-    conditions = [] if wanted.words is None else [f"said_up_to - said_here < {wanted.read_through}"]
+def statement_for(dialect: Dialect, search: ConversationSearch, limit: int) -> tuple[str, tuple[Any, ...]]:
+    """The statement for a page of results, and its parameters."""
+    near, parameters = _near(search)
+    conditions = [] if search.words is None else [f"said_up_to - said_here < {search.max_messages}"]
     for name in ("agent_id", "session_id"):
-        given = getattr(wanted, name)
+        given = getattr(search, name)
         if given is not None:
             parameters += (given,)
             conditions.append(f"{name} = ?{len(parameters)}")
-    if wanted.words is not None:
-        parameters += (pattern_of(wanted.words),)
+    if search.words is not None:
+        parameters += (pattern_of(search.words),)
         conditions.append(_holding(dialect, f"?{len(parameters)}"))
     parameters += (limit,)
     matching = (
@@ -172,32 +174,34 @@ def statement_for(dialect: Dialect, wanted: Wanted, limit: int) -> tuple[str, tu
     return LongQuery(found) if conditions else found, parameters
 
 
-def last_looked_at(wanted: Wanted) -> tuple[str, tuple[Any, ...]]:
-    """The statement that tells where a page stopped to look, if it did not come to the end of all."""
-    near, parameters = _near(wanted)
-    if wanted.words is None:
-        last = f"{_ORDER} LIMIT 1 OFFSET {wanted.look_through - 1}"
+def last_scanned(search: ConversationSearch) -> tuple[str, tuple[Any, ...]]:
+    """The statement for the conversation at which a page stopped at its bound, if it did."""
+    near, parameters = _near(search)
+    if search.words is None:
+        last = f"{_ORDER} LIMIT 1 OFFSET {search.max_conversations - 1}"
     else:
-        is_last = f"place = {wanted.look_through} OR said_up_to >= {wanted.read_through}"
+        is_last = f"place = {search.max_conversations} OR said_up_to >= {search.max_messages}"
         last = f"WHERE {is_last} {_ORDER} LIMIT 1"
     return LongQuery(f"SELECT * FROM ({near}) AS near {last}"), parameters
 
 
-def _near(wanted: Wanted) -> tuple[str, tuple[Any, ...]]:
-    """The conversations that a page looks through at most; for words, with how much was said up to each."""
-    within, edge = _SCOPES[wanted.scope], wanted.edge or ()
+def _near(search: ConversationSearch) -> tuple[str, tuple[Any, ...]]:
+    """The conversations that a page scans at most; for words, with the number of messages up to each."""
+    within, edge = _SCOPES[search.scope], search.edge or ()
     if edge:
         within += f" AND {_BEFORE_EDGE.format(2, 3)}"
-    # No conversation counts for more than a page: numbers that were imported must not overflow the sum.
-    most = wanted.read_through
+    # Each counts at most as much as a page: imported numbers must not overflow the sum.
+    most = search.max_messages
     said = f"CASE WHEN next_index > {most} THEN {most} ELSE next_index END AS said_here"
     columns = f"created_at, conversation_id, session_id, user_id, agent_id, {said}"
-    near = f"SELECT {columns} FROM {CONVERSATIONS.name} WHERE {within} {_ORDER} LIMIT {wanted.look_through}"
-    if wanted.words is not None:
+    near = (
+        f"SELECT {columns} FROM {CONVERSATIONS.name} WHERE {within} {_ORDER} LIMIT {search.max_conversations}"
+    )
+    if search.words is not None:
         up_to = f"OVER ({_ORDER} ROWS UNBOUNDED PRECEDING)"
         numbers = f"row_number() {up_to} AS place, sum(said_here) {up_to} AS said_up_to"
         near = f"SELECT near.*, {numbers} FROM ({near}) AS near"
-    return near, (wanted.key, *edge)
+    return near, (search.key, *edge)
 
 
 def _holding(dialect: Dialect, pattern: str) -> str:
@@ -209,7 +213,7 @@ def _holding(dialect: Dialect, pattern: str) -> str:
 
 
 def pattern_of(words: str) -> str:
-    """The pattern of texts that hold words as they stand."""
+    """The LIKE pattern of texts that contain words literally."""
     escaped = text_to_column(words)
     for special in "!%_":
         escaped = escaped.replace(special, f"!{special}")

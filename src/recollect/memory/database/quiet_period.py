@@ -1,10 +1,13 @@
-"""Conversations that go on: what was said waits for a while of quiet, and then gets its runs.
+"""Open conversations: messages wait until the conversation has been quiet for a while, and then get runs.
 
-`waiting_from` is the first message that no run was made for, and `learn_at` the time from which one is due.
-Whoever makes runs holds the queue first, as everybody does, and then the row of the conversation; whoever
-adds messages that are to wait holds the memory and then that row. So nobody waits in a ring, and each message
-is given to one run. Nobody waits for more than a day: a time that is later was set by a clock that was fast
-and has been set right since, and has come.
+`waiting_from` is the index of the first message without a run, and `learn_at` the time at which a run is due.
+
+Lock order: a transaction that creates runs locks the queue row, then the conversation. A transaction that
+appends messages which are to wait locks the memory, then the conversation. So no two transactions wait for
+each other, and each message gets exactly one run.
+
+Clocks: no quiet period is longer than a day. A later `learn_at` was written by a clock that ran fast: the
+conversation is due at once.
 """
 
 from collections.abc import Sequence
@@ -19,7 +22,7 @@ from .dialect import Dialect
 from .schema import CONVERSATIONS
 
 _LONGEST = 86_400.0  # seconds of quiet
-_IMPOSSIBLE = _LONGEST + 60  # seconds from now, until which nothing can be waiting
+_IMPOSSIBLE = _LONGEST + 60  # seconds from now: no right clock has set a later time
 
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
 OWNER = f"SELECT conversation_id, tenant, memory_id FROM {CONVERSATIONS.name} WHERE {_OWNED}"
@@ -31,7 +34,7 @@ CLOSE = f"UPDATE {CONVERSATIONS.name} SET closed_at = ?2 WHERE conversation_id =
 
 
 class Due(NamedTuple):
-    """A conversation that has been quiet for long enough."""
+    """A conversation whose quiet period is over, with its owner."""
 
     conversation_id: str
     tenant: str
@@ -45,14 +48,14 @@ class QuietQueries:
         name, now = CONVERSATIONS.name, dialect.now
         due, impossible = _times(now)
         self.due = tuple(_due(when, "tenant = ?1") for when in (due, impossible))
-        anybody = "CAST(?1 AS VARCHAR) IS NULL"
-        self.due_anywhere = tuple(_due(when, anybody) for when in (due, impossible))
-        held = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
-        self.hold = f"{held}{dialect.lock}"
-        self.hold_if_due = f"{held} AND {due_at(now)}{dialect.lock}"
+        any_tenant = "CAST(?1 AS VARCHAR) IS NULL"
+        self.due_anywhere = tuple(_due(when, any_tenant) for when in (due, impossible))
+        waiting = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
+        self.lock = f"{waiting}{dialect.lock}"
+        self.lock_if_due = f"{waiting} AND {due_at(now)}{dialect.lock}"
         place = "next_index = next_index + ?3, updated_at = ?4"
         at_open = f"WHERE {_OWNED}{_OPEN} RETURNING next_index"
-        # Whoever appends takes the row, so that indexes have no gaps and no doubles.
+        # The update locks the row: message indexes get neither gaps nor duplicates.
         self.append = f"UPDATE {name} SET {place}, learn_at = NULL {at_open}, waiting_from"
         self.append_and_wait = (
             f"UPDATE {name} SET {place}, learn_at = {now} + ?5,"
@@ -61,7 +64,7 @@ class QuietQueries:
 
 
 def due_at(now: str) -> str:
-    """Whether a run of a conversation is due."""
+    """The condition for conversations that are due."""
     return f"({' OR '.join(_times(now))})"
 
 
@@ -77,7 +80,7 @@ def _due(when: str, whose: str) -> str:
 
 
 def due_from(rows: Sequence[Row]) -> list[Due]:
-    """The conversations that rows name."""
+    """The conversations in rows."""
     return [Due(*row) for row in rows]
 
 
@@ -89,24 +92,25 @@ def append(
     learn_after: float | None,
     even_if_closed: bool = False,
 ) -> Script[tuple[list[Message], int | None]]:
-    """Add messages after those that are there, and return them with their places, and what waits before them.
+    """Append messages; returns them with their indexes, and the index of the first waiting message.
 
-    The memory must be held, and the queue too unless they are to wait.
+    The memory must be locked, and the queue row too unless the messages are to wait. Raises `ConflictError`
+    if the conversation is closed or does not exist.
     """
     key = (owner.conversation_id, owner.tenant, len(messages), now)
     sql = queries.append if learn_after is None else queries.append_and_wait
     waiting = () if learn_after is None else (min(learn_after, _LONGEST),)
     rows = yield Statement(sql.replace(_OPEN, "") if even_if_closed else sql, (*key, *waiting))
     if not rows:
-        raise ConflictError("the conversation is closed, or it is not there any more")
+        raise ConflictError("the conversation is closed, or it no longer exists")
     first = int(rows[0][0]) - len(messages)
     placed = [replace(each, message_index=first + place) for place, each in enumerate(messages)]
     yield from conversations.add_messages(owner.tenant, owner.memory_id, owner.conversation_id, placed)
     return placed, rows[0][1]
 
 
-def hold_memory(owner: Due) -> Script[None]:
-    """Keep others from changing a memory, and tell holders of copies that its turns have changed."""
+def lock_memory(owner: Due) -> Script[None]:
+    """Lock a memory, and change its stamp: caches of its messages become stale."""
     rows = yield Statement(memories.TURNS_CHANGED, (owner.memory_id,))
     if not rows:
         raise ConflictError("there is no conversation with this conversation_id")

@@ -1,4 +1,4 @@
-"""Removing rows for good: entries, what was learned from messages, and all that a memory holds."""
+"""Permanent deletion: of entries, of what was learned from messages, and of whole memories."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,8 @@ from ...errors import TransientError
 from ...sql.columns import text_to_column
 from ...sql.scripts import Row, Script, Statement
 from ..rights import quotes
-from ..rights.consequences import Group, Held, Succession
-from ..rights.quotes import AnswerQueries, Looked
+from ..rights.consequences import AffectedEntry, EvidenceGroup, Succession
+from ..rights.quotes import QuoteScan, ResultQueries
 from . import entries
 from .corruption import stored_text, value_or
 from .dialect import Dialect
@@ -26,11 +26,11 @@ from .schema import (
     TERMS,
 )
 
-_HELD = "content_id, position, content_text, run_id, valid_from, valid_to, retired_at, superseded_by"
+_ENTRY_COLUMNS = "content_id, position, content_text, run_id, valid_from, valid_to, retired_at, superseded_by"
 _CITED = "conversation_id = ?1 AND (CAST(?2 AS VARCHAR) IS NULL OR message_id = ?2)"
-_NOTHING = Looked()
+_NO_SCAN = QuoteScan()
 
-# Of a memory whose rows are counted by the ids of memories.
+# Counted in receipts: the tables with a `memory_id`.
 COUNTED = {
     "memories": MEMORIES.name,
     "entries": CONTENTS.name,
@@ -39,30 +39,30 @@ COUNTED = {
     "runs": RUNS.name,
     "queued": QUEUE.name,
 }
-# Of rows that hang on others: the table, that of the parent, and the column that they share.
+# Counted in receipts: child tables, each with its parent and the column that they share.
 COUNTED_BENEATH = {
     "evidence": (EVIDENCE.name, CONTENTS.name, "content_id"),
     "messages": (MESSAGES.name, CONVERSATIONS.name, "conversation_id"),
     "stages": (STAGES.name, RUNS.name, "run_id"),
     "failures": (FAILURES.name, RUNS.name, "run_id"),
 }
-# What goes with the knowledge of a memory, its conversations aside.
+# Emptied when a memory is deleted. Its conversations stay.
 OF_KNOWLEDGE = (QUEUE.name, RUNS.name, TERMS.name, CONTENTS.name)
 
 
-class OvertakenError(TransientError):
-    """Others are at it, and must be let go first: nothing was written, and all is to begin anew."""
+class ConcurrentChangeError(TransientError):
+    """A concurrent transaction uses the memory. Nothing was written: run the transaction again."""
 
 
 class RemovalQueries:
-    """The statements that remove entries, in one dialect."""
+    """The statements of permanent deletion, in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
         self.with_precursors = (
             f"WITH RECURSIVE gone(content_id) AS (SELECT value FROM {ids} AS given"
-            f" UNION SELECT held.content_id FROM {CONTENTS.name} held JOIN gone"
-            " ON held.superseded_by = gone.content_id)"
+            f" UNION SELECT entry.content_id FROM {CONTENTS.name} entry JOIN gone"
+            " ON entry.superseded_by = gone.content_id)"
             f" SELECT content_id, content_text FROM {CONTENTS.name} WHERE memory_id = ?2"
             " AND content_id IN (SELECT content_id FROM gone)"
         )
@@ -73,38 +73,37 @@ class RemovalQueries:
             f"DELETE FROM {TERMS.name} WHERE memory_id = ?2"
             f" AND position IN (SELECT CAST(value AS BIGINT) FROM {ids} AS given)"
         )
-        self.answers = AnswerQueries(dialect)
-        self._say_learned(ids)
-        self._say_whole(ids)
-        self._say_held(dialect, ids)
+        self.results = ResultQueries(dialect)
+        self._set_learned(ids)
+        self._set_whole(ids)
+        self._set_locks(dialect, ids)
 
-    def _say_held(self, dialect: Dialect, ids: str) -> None:
-        """Keeping others from memories."""
+    def _set_locks(self, dialect: Dialect, ids: str) -> None:
+        """The statements that lock memories."""
         self.queued = f"SELECT memory_id FROM {QUEUE.name} WHERE memory_id IN {ids} ORDER BY memory_id"
-        self.hold_queued = f"{self.queued}{dialect.lock}"
-        self.there = f"SELECT memory_id FROM {MEMORIES.name} WHERE memory_id IN {ids} ORDER BY memory_id"
-        self.hold_memories = f"{self.there}{dialect.skip_locked}"
-        self.share_memories = f"{self.there}{dialect.share}"
-        # Whoever works on the memory has lost it from here on, and whoever wants to waits.
+        self.lock_queued = f"{self.queued}{dialect.lock}"
+        self.existing = f"SELECT memory_id FROM {MEMORIES.name} WHERE memory_id IN {ids} ORDER BY memory_id"
+        self.lock_memories = f"{self.existing}{dialect.skip_locked}"
+        self.share_memories = f"{self.existing}{dialect.share}"
+        # A worker that has the lease loses it. Other workers wait for the row.
         self.interrupt = (
             f"UPDATE {QUEUE.name} SET lease = NULL, available_at ="
             f" CASE WHEN lease IS NULL THEN available_at ELSE {dialect.now} END WHERE memory_id = ?1"
         )
 
-    def _say_learned(self, ids: str) -> None:
-        """What was learned from some messages, and what hangs on that."""
-        self.entries = f"SELECT {_HELD} FROM {CONTENTS.name} WHERE memory_id = ?2 AND content_id IN {ids}"
-        self.precursors = (
-            f"SELECT {_HELD} FROM {CONTENTS.name} WHERE memory_id = ?2 AND superseded_by IN {ids}"
-        )
+    def _set_learned(self, ids: str) -> None:
+        """The statements that read entries, the entries they superseded, and their evidence."""
+        select = f"SELECT {_ENTRY_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?2 AND"
+        self.entries = f"{select} content_id IN {ids}"
+        self.precursors = f"{select} superseded_by IN {ids}"
         self.evidence = (
             "SELECT cited.content_id, cited.source, cited.conversation_id, cited.message_id, cited.wording,"
             f" run.sequence FROM {EVIDENCE.name} cited LEFT JOIN {RUNS.name} run ON run.run_id = cited.source"
             f" WHERE cited.content_id IN {ids} ORDER BY cited.content_id, cited.source, cited.place"
         )
 
-    def _say_whole(self, ids: str) -> None:
-        """All that memories hold."""
+    def _set_whole(self, ids: str) -> None:
+        """The statements about whole memories."""
         self.counts = {
             name: f"SELECT count(*) FROM {table} WHERE memory_id IN {ids}" for name, table in COUNTED.items()
         }
@@ -117,46 +116,46 @@ class RemovalQueries:
         self.unqueue = f"DELETE FROM {QUEUE.name} WHERE memory_id IN {ids}"
 
 
-# --- keeping others away ---
+# --- locks ---
 
 
-def hold(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> Script[bool]:
-    """Have nobody learn or record until the transaction ends, and whoever works lose the lease.
+def lock_memory(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> Script[bool]:
+    """Lock a memory: no run is applied and no conversation is recorded until the transaction ends.
 
-    Returns `False` if there is no such memory.
+    A worker that has a run of this memory loses its lease. Returns `False` if there is no such memory.
     """
-    is_there = yield from hold_queue(queries, enqueue, tenant, memory_id)
-    if is_there:
+    exists = yield from lock_queue(queries, enqueue, tenant, memory_id)
+    if exists:
         yield Statement(queries.interrupt, (memory_id,))
-    return is_there
+    return exists
 
 
-def hold_queue(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> Script[bool]:
-    """Have a memory in the queue, with nobody else at it; `False` if there is no such memory.
+def lock_queue(queries: RemovalQueries, enqueue: str, tenant: str, memory_id: str) -> Script[bool]:
+    """Lock the row of a memory in the queue; `False` if there is no such memory.
 
-    The row of the queue comes first, as for everybody: it is made where there is none, for else whoever makes
-    it meanwhile would hold it, and wait for the memory.
+    Lock order: queue row first, then memory. The row is created if it is missing. Otherwise a concurrent
+    transaction could create it, hold it, and wait for the memory that this transaction holds.
     """
     ids = json.dumps([memory_id])
-    yield Statement(queries.hold_queued, (ids,))
+    yield Statement(queries.lock_queued, (ids,))
     if not (yield Statement(queries.share_memories, (ids,))):
         return False
     yield Statement(enqueue, (memory_id, tenant))
     return True
 
 
-def hold_to_delete(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[None]:
-    """Have nobody do anything with memories until the transaction ends; else an `OvertakenError`.
+def lock_to_delete(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[None]:
+    """Lock memories that are to be deleted. Raises `ConcurrentChangeError` if another transaction uses one.
 
-    Nobody is waited for who may wait for this: a recorder who shares a memory and is about to queue it, or
-    a worker of a row of the queue that was made since.
+    This does not wait for a transaction that may wait for this one: a recorder that shares the memory and is
+    about to enqueue it, or a worker that has taken a queue row that was created since.
     """
     ids = json.dumps(list(memory_ids))
-    queued = yield Statement(queries.hold_queued, (ids,))
-    there = yield Statement(queries.there, (ids,))
-    held = yield Statement(queries.hold_memories, (ids,))
-    if len(held) < len(there) or len((yield Statement(queries.queued, (ids,)))) > len(queued):
-        raise OvertakenError("others are changing the memory")
+    queued = yield Statement(queries.lock_queued, (ids,))
+    existing = yield Statement(queries.existing, (ids,))
+    locked = yield Statement(queries.lock_memories, (ids,))
+    if len(locked) < len(existing) or len((yield Statement(queries.queued, (ids,)))) > len(queued):
+        raise ConcurrentChangeError("another transaction is changing the memory")
 
 
 # --- entries ---
@@ -165,12 +164,12 @@ def hold_to_delete(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script
 def remove_entries(queries: RemovalQueries, memory_id: str, ids: Sequence[str]) -> Script[int]:
     """Remove entries with their evidence and terms; returns how many there were."""
     removed = yield Statement(queries.contents, (json.dumps(list(ids)), memory_id))
-    yield from forget_terms(queries, memory_id, [position for (position,) in removed])
+    yield from delete_terms(queries, memory_id, [position for (position,) in removed])
     return len(removed)
 
 
 def remove_with_precursors(queries: RemovalQueries, memory_id: str, ids: Sequence[str]) -> Script[list[str]]:
-    """Remove entries and all that they have superseded; returns the text of each."""
+    """Remove entries and all entries that they superseded; returns the texts."""
     rows = yield Statement(queries.with_precursors, (json.dumps(list(ids)), memory_id))
     gone = [content_id for content_id, _ in rows]
     yield from remove_entries(queries, memory_id, gone)
@@ -178,27 +177,27 @@ def remove_with_precursors(queries: RemovalQueries, memory_id: str, ids: Sequenc
 
 
 def _text_of(content_id: str, stored: Any) -> str:
-    """The text of an entry; a corrupt one is empty, and is found nowhere else."""
+    """The text of an entry; empty if it is corrupt, and then no quotes of it are found."""
     return value_or(CONTENTS.name, content_id, stored_text, stored, "")
 
 
-def forget_terms(queries: RemovalQueries, memory_id: str, positions: Sequence[int]) -> Script[None]:
-    """Have entries found no more by their terms."""
+def delete_terms(queries: RemovalQueries, memory_id: str, positions: Sequence[int]) -> Script[None]:
+    """Delete the terms of entries: they are no longer found by them."""
     yield Statement(queries.terms, (json.dumps(list(positions)), memory_id))
 
 
 # --- what was learned from messages ---
 
 _TOUCHED = f"SELECT DISTINCT content_id FROM {EVIDENCE.name} WHERE {_CITED} AND tenant = ?3"
-# Written by a run over the messages, and citing none of them: it may stand on any.
+# Entries of a run over the messages that cite none of them: any of the messages may support them.
 _UNCITED = (
     f"SELECT content_id FROM {CONTENTS.name} WHERE run_id IN (SELECT run_id FROM {RUNS.name}"
     " WHERE conversation_id = ?1 AND first_index <= ?3 AND last_index >= ?2)"
     f" AND NOT EXISTS (SELECT 1 FROM {EVIDENCE.name} cited WHERE cited.content_id ="
     f" {CONTENTS.name}.content_id AND cited.source = {CONTENTS.name}.run_id)"
 )
-# A group goes whole: its wording may be that of the message that goes.
-_FORGET_GROUPS = (
+# A group is deleted as a whole: its wording may quote the erased message.
+_DELETE_GROUPS = (
     f"DELETE FROM {EVIDENCE.name} WHERE tenant = ?3 AND content_id IN"
     f" (SELECT content_id FROM {EVIDENCE.name} WHERE {_CITED})"
     f" AND EXISTS (SELECT 1 FROM {EVIDENCE.name} cited WHERE cited.content_id = {EVIDENCE.name}.content_id"
@@ -216,64 +215,66 @@ _SUCCEED = (
 )
 
 
-def touched_by(
+def affected_entries(
     tenant: str, conversation_id: str, message_id: str | None, span: tuple[int, int]
 ) -> Script[list[str]]:
-    """The ids of entries that a message, or any of a conversation, had a part in."""
+    """The ids of the entries that a message, or any message of a conversation, supports."""
     cited = yield Statement(_TOUCHED, (conversation_id, message_id, tenant))
     uncited = yield Statement(_UNCITED, (conversation_id, *span))
     return list(dict.fromkeys(content_id for (content_id,) in [*cited, *uncited]))
 
 
-def held_by(sql: str, memory_id: str, ids: Iterable[str]) -> Script[list[Held]]:
-    """The entries that a query gives for ids."""
+def read_entries(sql: str, memory_id: str, ids: Iterable[str]) -> Script[list[AffectedEntry]]:
+    """The entries that a query returns for ids."""
     rows = yield Statement(sql, (json.dumps(list(ids)), memory_id))
-    return [_held_from(row) for row in rows]
+    return [_entry_from(row) for row in rows]
 
 
-def _held_from(row: Row) -> Held:
+def _entry_from(row: Row) -> AffectedEntry:
     content_id, position, text, *rest = row
-    return Held(content_id, position, _text_of(content_id, text), *rest)
+    return AffectedEntry(content_id, position, _text_of(content_id, text), *rest)
 
 
-def groups_of(
+def read_groups(
     queries: RemovalQueries, ids: Iterable[str], conversation_id: str, message_id: str | None
-) -> Script[list[Group]]:
-    """The groups of evidence of entries; those that cite the message, or the conversation, are not whole."""
+) -> Script[list[EvidenceGroup]]:
+    """The groups of evidence of entries. A group that cites the message or conversation is not whole."""
     rows = yield Statement(queries.evidence, (json.dumps(list(ids)),))
-    groups: dict[tuple[str, str], Group] = {}
+    groups: dict[tuple[str, str], EvidenceGroup] = {}
     for content_id, source, cited_in, cited, wording, sequence in rows:
         is_whole = cited_in != conversation_id or message_id not in (None, cited)
         known = groups.get((content_id, source))
         worded = value_or(EVIDENCE.name, content_id, stored_text, wording, "")
-        groups[content_id, source] = Group(
+        groups[content_id, source] = EvidenceGroup(
             content_id,
             source,
             known.wording if known else worded,
-            # No entry can stand in words that are corrupt.
+            # A corrupt wording cannot become the text of an entry.
             is_whole and bool(worded) and (known is None or known.is_whole),
             sequence or 0,
         )
     return list(groups.values())
 
 
-def forget_groups(tenant: str, conversation_id: str, message_id: str | None) -> Script[int]:
-    """Remove the groups of evidence that cite a message, or any of a conversation; returns how many rows."""
-    return len((yield Statement(_FORGET_GROUPS, (conversation_id, message_id, tenant))))
+def delete_groups(tenant: str, conversation_id: str, message_id: str | None) -> Script[int]:
+    """Delete the groups that cite a message, or any message of a conversation; returns how many rows."""
+    return len((yield Statement(_DELETE_GROUPS, (conversation_id, message_id, tenant))))
 
 
-def reword(queries: RemovalQueries, tenant: str, memory_id: str, entry: Held, group: Group) -> Script[None]:
-    """Have an entry say what a group of its evidence says, in the words of that."""
+def reword(
+    queries: RemovalQueries, tenant: str, memory_id: str, entry: AffectedEntry, group: EvidenceGroup
+) -> Script[None]:
+    """Give an entry the wording of one of its groups of evidence."""
     text = group.wording
     values = (text_to_column(text), entries.text_key(text), group.source or None)
     yield Statement(_REWORD, (entry.content_id, memory_id, *values))
-    yield from forget_terms(queries, memory_id, [entry.position])
+    yield from delete_terms(queries, memory_id, [entry.position])
     if entry.retired_at is None:
         yield from entries.index(tenant, memory_id, [(entry.position, text)])
 
 
-def succeed(tenant: str, memory_id: str, change: Succession) -> Script[None]:
-    """Let an entry come back, or have it superseded by another."""
+def apply_succession(tenant: str, memory_id: str, change: Succession) -> Script[None]:
+    """Make an entry current again, or let another entry supersede it."""
     entry = change.entry
     values = (change.retired_at, change.superseded_by, change.valid_to)
     yield Statement(_SUCCEED, (entry.content_id, memory_id, *values))
@@ -281,21 +282,21 @@ def succeed(tenant: str, memory_id: str, change: Succession) -> Script[None]:
         yield from entries.index(tenant, memory_id, [(entry.position, entry.text)])
 
 
-def forget_quotes(
-    queries: RemovalQueries, memory_id: str, texts: Iterable[str], looked: Looked = _NOTHING
+def delete_quoting_results(
+    queries: RemovalQueries, memory_id: str, texts: Iterable[str], scan: QuoteScan = _NO_SCAN
 ) -> Script[None]:
-    """Remove the kept answers of any run of a memory that quote texts word for word.
+    """Delete the stored results of a memory that quote texts word for word.
 
-    What `look_for_quotes` has found for these texts before the transaction need not be looked for within it.
+    A scan that ran before the transaction (`scan_results`) shortens this.
     """
-    yield from quotes.forget_quotes(queries.answers, memory_id, texts, looked)
+    yield from quotes.delete_quoting_results(queries.results, memory_id, texts, scan)
 
 
-# --- all that memories hold ---
+# --- whole memories ---
 
 
 def count_all(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[dict[str, int]]:
-    """How many rows of each kind memories have."""
+    """The number of rows of memories, by kind."""
     ids = json.dumps(list(memory_ids))
     counts: dict[str, int] = {}
     for name, sql in queries.counts.items():
@@ -305,7 +306,7 @@ def count_all(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[dict
 
 
 def remove_memories(queries: RemovalQueries, memory_ids: Sequence[str]) -> Script[Any]:
-    """Remove memories with their conversations, runs and everything else that hangs on them."""
+    """Delete memories with their conversations, runs and all other dependent rows."""
     ids = json.dumps(list(memory_ids))
     yield Statement(queries.unqueue, (ids,))
     yield Statement(queries.memories, (ids,))

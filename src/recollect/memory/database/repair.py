@@ -1,4 +1,9 @@
-"""Finding corrupt rows of long-term memory, and repairing them."""
+"""Corrupt rows of long-term memory: finding and repairing them.
+
+`CHECKED` lists the columns that can be corrupt, with the parsers that decode them, and the neutral value of
+each. A corrupt column is set to its neutral value. A row with a corrupt column that has no neutral value is
+deleted, unless it is a memory or a conversation: these stay as they are, for a person to look at.
+"""
 
 import base64
 import json
@@ -12,7 +17,7 @@ from ...sql.description import Table
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..conversation import check_key, check_owner, check_role
 from ..entry import check_type
-from ..times import tell_time
+from ..times import format_time
 from .access import MemoryDatabase, column_now
 from .corruption import (
     UNREADABLE,
@@ -45,27 +50,27 @@ from .schema import (
 from .vector_queries import vector_fits
 
 NOW = "{now}"
-"""Stands for the parameter that holds the time of the repair."""
+"""A placeholder for the parameter with the time of the repair."""
 VECTOR = ("content_vector", "vector_model", "vector_dimension")
-"""Columns that are set to NULL together: the vector is then made again."""
+"""Columns that are set to NULL together. Then the vector is computed again."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How a column is read, and the SQL of the value that replaces a corrupt one, if there is any."""
+    """The parser of a column, and its neutral value as SQL, if it has one."""
 
     read: Callable[[Any], Any]
     neutral: str | None = None
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedTable:
     """A table whose rows are checked."""
 
     table: Table
     rules: dict[str, Rule]
     is_removable: bool = True
-    """Whether a row may be taken out: not one that holds others."""
+    """Whether a corrupt row may be deleted. Memories and conversations may not."""
     has_vector: bool = field(default=False)
 
     def select(self, dialect: Dialect, has_edge: bool) -> str:
@@ -82,7 +87,7 @@ class Checked:
         )
 
     def damage_in(self, row: Row) -> "Damage | None":
-        """What is corrupt in a row of `select`; `None` if nothing is."""
+        """The damage of a row of `select`; `None` if it is sound."""
         size = len(self.table.key)
         values = zip(self.rules.items(), row[size:-1], strict=True)
         columns = [name for (name, rule), value in values if not _can_read(rule, value)]
@@ -92,15 +97,15 @@ class Checked:
 
 @dataclass(frozen=True)
 class Damage:
-    """A corrupt row: which it is, and which of its columns cannot be read."""
+    """A corrupt row: its key, and the columns that cannot be parsed."""
 
-    checked: Checked
+    checked: CheckedTable
     key: tuple[Any, ...]
     columns: tuple[str, ...]
 
     @property
     def neutral(self) -> dict[str, str] | None:
-        """The SQL of the values that replace the corrupt ones; `None` if one of them has none."""
+        """The neutral values of the corrupt columns as SQL; `None` if one of them has none."""
         values = {
             name: "NULL" if name in VECTOR else self.checked.rules[name].neutral for name in self.columns
         }
@@ -132,7 +137,7 @@ def _owner(stored: Any) -> Any:
 
 _TIME = Rule(stored_time, NOW)
 _OPTIONAL_TIME = Rule(or_none(stored_time), "NULL")
-_PAST_TIME = Rule(or_none(stored_time), NOW)  # it has come, whenever that was
+_PAST_TIME = Rule(or_none(stored_time), NOW)  # a time in the past: when it was is not known
 _DATE = Rule(stored_date, "NULL")
 _TEXT = Rule(stored_text)
 _EMPTY_TEXT = Rule(stored_text, "''")
@@ -149,12 +154,12 @@ _LAST_INDEX = (
     f" WHERE said.conversation_id = {RUNS.name}.conversation_id)"
 )
 _WORDING = (
-    f"(SELECT content_text FROM {CONTENTS.name} AS held WHERE held.content_id = {EVIDENCE.name}.content_id)"
+    f"(SELECT content_text FROM {CONTENTS.name} AS entry WHERE entry.content_id = {EVIDENCE.name}.content_id)"
 )
 
-CHECKED: Sequence[Checked] = (
-    Checked(MEMORIES, {"created_at": _TIME, "updated_at": _TIME, "version": _COUNT}, is_removable=False),
-    Checked(
+CHECKED: Sequence[CheckedTable] = (
+    CheckedTable(MEMORIES, {"created_at": _TIME, "updated_at": _TIME, "version": _COUNT}, is_removable=False),
+    CheckedTable(
         CONVERSATIONS,
         {
             "agent_id": Rule(_owner),
@@ -174,11 +179,11 @@ CHECKED: Sequence[Checked] = (
         },
         is_removable=False,
     ),
-    Checked(
+    CheckedTable(
         MESSAGES,
         {
             "message_id": _ID,
-            # Nobody is searched or learned from by this role.
+            # Messages with this role are neither searched nor learned from.
             "role": Rule(check_role, "'system'"),
             "content": _TEXT,
             "created_at": _TIME,
@@ -187,7 +192,7 @@ CHECKED: Sequence[Checked] = (
         },
         has_vector=True,
     ),
-    Checked(
+    CheckedTable(
         CONTENTS,
         {
             "position": _COUNT,
@@ -204,11 +209,11 @@ CHECKED: Sequence[Checked] = (
         },
         has_vector=True,
     ),
-    Checked(EVIDENCE, {"place": _ZERO, "wording": Rule(stored_text, _WORDING)}),
-    Checked(
+    CheckedTable(EVIDENCE, {"place": _ZERO, "wording": Rule(stored_text, _WORDING)}),
+    CheckedTable(
         RUNS,
         {
-            # All messages: a run that may have seen a message is undone when that is erased.
+            # The neutral span is all messages: erasing any of them undoes the run.
             "first_index": Rule(stored_count, "0"),
             "last_index": Rule(stored_count, _LAST_INDEX),
             "status": Rule(_status, "CASE WHEN is_open = 1 THEN 'pending' ELSE 'failed' END"),
@@ -219,7 +224,7 @@ CHECKED: Sequence[Checked] = (
             "error": Rule(or_none(stored_text), "NULL"),
         },
     ),
-    Checked(
+    CheckedTable(
         STAGES,
         {
             "finished_at": _TIME,
@@ -229,7 +234,7 @@ CHECKED: Sequence[Checked] = (
             "completion_tokens": _ZERO,
         },
     ),
-    Checked(
+    CheckedTable(
         FAILURES,
         {
             "failed_at": _TIME,
@@ -239,35 +244,35 @@ CHECKED: Sequence[Checked] = (
             "completion_tokens": _ZERO,
         },
     ),
-    Checked(QUEUE, {"available_at": Rule(stored_number, "0")}),
+    CheckedTable(QUEUE, {"available_at": Rule(stored_number, "0")}),
 )
 
 
 Outcome = Literal["mended", "removed", "left"]
 
-_AT_ONCE = 500  # rows of a page
+_PAGE_SIZE = 500  # rows
 _STAMPS = {CONTENTS.name: "entries_stamp", MESSAGES.name: "turns_stamp"}
 
 
 @dataclass(frozen=True)
 class CorruptRow:
-    """A corrupt row: its table, its key as one text, which columns cannot be read, and what becomes of it."""
+    """A corrupt row: its table, its key as one text, its corrupt columns, and the outcome of a repair."""
 
     table: str
     row_id: str
     columns: tuple[str, ...]
     outcome: Outcome
-    """`mended`: its corrupt columns get neutral values. `removed`: it is taken out. `left`: nothing."""
+    """`mended`: corrupt columns get neutral values. `removed`: the row is deleted. `left`: no change."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as JSON tells it, without contents."""
+        """The row as a JSON object, without contents."""
         return {**vars(self), "columns": list(self.columns)}
 
 
 async def find_corrupt_rows(database: MemoryDatabase) -> AsyncIterator[CorruptRow]:
-    """All corrupt rows of all tenants, page by page; nothing is changed."""
+    """Find the corrupt rows of all tenants, page by page. Nothing is changed."""
     async for damage in _find(database):
-        yield _told(damage)
+        yield _corrupt_row(damage)
 
 
 async def repair_rows(database: MemoryDatabase, saved: IO[str]) -> AsyncIterator[CorruptRow]:
@@ -275,12 +280,12 @@ async def repair_rows(database: MemoryDatabase, saved: IO[str]) -> AsyncIterator
     async for damage in _find(database):
         if _outcome(damage) != "left":
             row = await _whole_row(database, damage)
-            if row is None:  # somebody has deleted it since
+            if row is None:  # deleted since
                 continue
             saved.write(json.dumps({"table": damage.checked.table.name, "row": row}) + "\n")
             saved.flush()
             await database.write(partial(_repair, damage, column_now()))
-        yield _told(damage)
+        yield _corrupt_row(damage)
 
 
 async def _find(database: MemoryDatabase) -> AsyncIterator[Damage]:
@@ -288,15 +293,15 @@ async def _find(database: MemoryDatabase) -> AsyncIterator[Damage]:
         edge: tuple[Any, ...] | None = ()
         while edge is not None:
             sql = LongQuery(checked.select(database.dialect, has_edge=bool(edge)))
-            found, edge = await database.fetch(sql, (*edge, _AT_ONCE), partial(_damage_from, checked))
+            found, edge = await database.fetch(sql, (*edge, _PAGE_SIZE), partial(_damage_from, checked))
             for damage in found:
                 yield damage
 
 
-def _damage_from(checked: Checked, rows: list[Row]) -> tuple[list[Damage], tuple[Any, ...] | None]:
+def _damage_from(checked: CheckedTable, rows: list[Row]) -> tuple[list[Damage], tuple[Any, ...] | None]:
     """The corrupt rows of a page, and where the next page begins."""
     found = [damage for row in rows if (damage := checked.damage_in(row)) is not None]
-    edge = tuple(rows[-1][: len(checked.table.key)]) if len(rows) == _AT_ONCE else None
+    edge = tuple(rows[-1][: len(checked.table.key)]) if len(rows) == _PAGE_SIZE else None
     return found, edge
 
 
@@ -306,7 +311,7 @@ def _outcome(damage: Damage) -> Outcome:
     return "removed" if damage.checked.is_removable else "left"
 
 
-def _told(damage: Damage) -> CorruptRow:
+def _corrupt_row(damage: Damage) -> CorruptRow:
     table = damage.checked.table.name
     return CorruptRow(table, row_id_of(*damage.key), damage.columns, _outcome(damage))
 
@@ -315,10 +320,10 @@ def _told(damage: Damage) -> CorruptRow:
 
 
 async def _whole_row(database: MemoryDatabase, damage: Damage) -> Mapping[str, Any] | None:
-    """A row as it is stored, without its vector, which can be made again."""
+    """A row as it is stored, without its vector, which can be computed again."""
     table = damage.checked.table
     names = [name for name in table.column_names if name not in VECTOR]
-    sql = f"SELECT {', '.join(names)} FROM {table.name} WHERE {_is_it(damage)}"
+    sql = f"SELECT {', '.join(names)} FROM {table.name} WHERE {_has_key(damage)}"
     rows = await database.fetch(sql, damage.key, list[Row])
     return dict(zip(names, map(_as_json, rows[0]), strict=True)) if rows else None
 
@@ -326,15 +331,15 @@ async def _whole_row(database: MemoryDatabase, damage: Damage) -> Mapping[str, A
 def _as_json(stored: Any) -> Any:
     if isinstance(stored, bytes):
         return {"base64": base64.b64encode(stored).decode()}
-    return tell_time(stored) if isinstance(stored, datetime) else stored
+    return format_time(stored) if isinstance(stored, datetime) else stored
 
 
-def _is_it(damage: Damage) -> str:
+def _has_key(damage: Damage) -> str:
     return " AND ".join(f"{name} = ?{place}" for place, name in enumerate(damage.checked.table.key, 1))
 
 
 def _repair(damage: Damage, now: str) -> Script[None]:
-    """Mend a row or take it out, in one transaction, and have copies of its memory read again."""
+    """Mend or delete a row in one transaction, and change the stamp of its memory: caches become stale."""
     table = damage.checked.table
     yield from _touch_memory(damage)
     values = damage.neutral
@@ -346,7 +351,7 @@ def _repair(damage: Damage, now: str) -> Script[None]:
     )
     uses_time = any(NOW in value for value in values.values())
     parameters = (*damage.key, now) if uses_time else damage.key
-    yield Statement(f"UPDATE {table.name} SET {changes} WHERE {_is_it(damage)}", parameters)
+    yield Statement(f"UPDATE {table.name} SET {changes} WHERE {_has_key(damage)}", parameters)
 
 
 def _touch_memory(damage: Damage) -> Script[None]:
@@ -354,7 +359,7 @@ def _touch_memory(damage: Damage) -> Script[None]:
     if stamp is None:
         return
     table = damage.checked.table.name
-    mine = f"SELECT memory_id FROM {table} WHERE {_is_it(damage)}"
+    mine = f"SELECT memory_id FROM {table} WHERE {_has_key(damage)}"
     yield Statement(
         f"UPDATE {MEMORIES.name} SET {stamp} = {stamp} + 1 WHERE memory_id = ({mine})", damage.key
     )
@@ -363,6 +368,6 @@ def _touch_memory(damage: Damage) -> Script[None]:
 def _remove(damage: Damage) -> Script[None]:
     table = damage.checked.table
     if table is CONTENTS:
-        mine = f"(SELECT memory_id, position FROM {CONTENTS.name} WHERE {_is_it(damage)})"
+        mine = f"(SELECT memory_id, position FROM {CONTENTS.name} WHERE {_has_key(damage)})"
         yield Statement(f"DELETE FROM {TERMS.name} WHERE (memory_id, position) IN {mine}", damage.key)
-    yield Statement(f"DELETE FROM {table.name} WHERE {_is_it(damage)}", damage.key)
+    yield Statement(f"DELETE FROM {table.name} WHERE {_has_key(damage)}", damage.key)

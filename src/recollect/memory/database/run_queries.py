@@ -1,4 +1,4 @@
-"""The statements that tell of runs: pages of them, what is open, and how far the learning has come."""
+"""The statements that read runs: pages, open runs, coverage and spent tokens."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,12 +22,12 @@ from .schema import (
 STATUSES = ("pending", "running", "done", "failed")
 
 _OF_TENANT = "tenant = ?1"
-_OF_ANYBODY = "CAST(?1 AS VARCHAR) IS NULL"
+_OF_ANY_TENANT = "CAST(?1 AS VARCHAR) IS NULL"
 _FAILURE_COLUMNS = "attempt, stage, failed_at, error, raw_response, prompt_tokens, completion_tokens"
 
 
 class RunQueries:
-    """The statements in one dialect; those that take a tenant tell of all where it is `None`."""
+    """The statements in one dialect. A tenant of `None` means all tenants."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._now = dialect.now
@@ -36,7 +36,7 @@ class RunQueries:
         self.failures = (
             f"SELECT run_id, {_FAILURE_COLUMNS} FROM {FAILURES.name} WHERE run_id IN {ids} ORDER BY attempt"
         )
-        # The + keeps SQLite from reading all conversations of a memory: those that wait have an index.
+        # The + keeps SQLite from the index of the memory: waiting conversations have an index of their own.
         memory = "memory_id" if dialect is POSTGRESQL else "+memory_id"
         self.open_in_memory = (
             f"SELECT count(DISTINCT conversation_id) FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
@@ -52,7 +52,7 @@ class RunQueries:
         )
 
     def listed(self, status: str | None) -> str:
-        """A page of a tenant's runs, in the order of their ids, by the index for any status too."""
+        """A page of a tenant's runs, in the order of their ids. The index is used for any status."""
         some = [
             f"SELECT * FROM (SELECT {COLUMNS} FROM {RUNS.name} WHERE tenant = ?1 AND status = '{each}'"
             f" AND run_id > ?2 ORDER BY run_id LIMIT ?3) AS {each}"
@@ -62,7 +62,7 @@ class RunQueries:
         return f"{' UNION ALL '.join(some)} ORDER BY run_id LIMIT ?3"
 
     def newest(self, status: str | None, *, of_conversation: bool, has_edge: bool) -> str:
-        """A page of a tenant's runs, the newest first; parameters are tenant, conversation, edge, length."""
+        """A page of a tenant's runs, the newest first. Parameters: tenant, conversation, edge, length."""
         within, next_ = "tenant = ?1", 2
         if of_conversation:
             within += f" AND conversation_id = ?{next_}"
@@ -80,8 +80,8 @@ class RunQueries:
         return f"{' UNION ALL '.join(some)} {order}"
 
     def any_open(self, tenant: str | None) -> str:
-        """Gives a row if something is to be learned now. Every memory with an open run is in the queue."""
-        whose = _OF_ANYBODY if tenant is None else _OF_TENANT
+        """Returns a row if a run is open or due. Every memory with an open run is in the queue."""
+        whose = _OF_ANY_TENANT if tenant is None else _OF_TENANT
         runs = f"SELECT 1 FROM {RUNS.name} WHERE {whose} AND status IN ('pending', 'running')"
         if tenant is None:
             runs = f"SELECT 1 FROM {QUEUE.name} WHERE {whose}"
@@ -89,11 +89,12 @@ class RunQueries:
         return f"SELECT 1 WHERE EXISTS ({runs}) OR EXISTS ({due})"
 
     def coverage(self, tenant: str | None) -> LongQuery:
-        """Each conversation counts once: as failed if a run is, else as pending if one is open or to come.
+        """The number of conversations by state. Each counts once: as failed if a run failed, else as pending
+        if a run is open or due later, else as partial or remembered.
 
-        A run that is done has an error only if it has left something out; its conversation is partial.
+        A run that is done has an error only if it left something out: then the conversation is partial.
         """
-        whose = _OF_ANYBODY if tenant is None else _OF_TENANT
+        whose = _OF_ANY_TENANT if tenant is None else _OF_TENANT
         return LongQuery(
             "SELECT state, count(*) FROM (SELECT CASE"
             " WHEN max(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) = 1 THEN 'failed'"
@@ -101,18 +102,18 @@ class RunQueries:
             " ELSE 'remembered' END AS state FROM"
             f" (SELECT conversation_id, status, is_open, error FROM {RUNS.name} WHERE {whose} UNION ALL"
             f" SELECT conversation_id, 'pending', 1, NULL FROM {CONVERSATIONS.name}"
-            f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS held"
+            f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS run"
             " GROUP BY conversation_id) AS conversations GROUP BY state"
         )
 
     def coverage_of(self, condition: str) -> LongQuery:
-        """The same for the memories of which a condition on their columns holds."""
+        """The same for the memories that meet a condition."""
         owned = f"memory_id IN (SELECT memory_id FROM {MEMORIES.name} WHERE {condition})"
-        return LongQuery(self.coverage(None).replace(_OF_ANYBODY, owned))
+        return LongQuery(self.coverage(None).replace(_OF_ANY_TENANT, owned))
 
     def seconds_to_next(self, tenant: str | None) -> str:
-        """How long it is until something is to be done."""
-        whose = _OF_ANYBODY if tenant is None else _OF_TENANT
+        """The seconds until a run is due."""
+        whose = _OF_ANY_TENANT if tenant is None else _OF_TENANT
         return (
             f"SELECT min(due) - {self._now} FROM (SELECT min(available_at) AS due FROM {QUEUE.name}"
             f" WHERE {whose} UNION ALL SELECT min(learn_at) FROM {CONVERSATIONS.name}"
@@ -143,7 +144,7 @@ def spent_by_day(dialect: Dialect, by: str) -> LongQuery:
 
 
 def by_run(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """Rows that begin with the id of a run, by that."""
+    """Rows that begin with the id of a run, grouped by it."""
     found: dict[str, list[Any]] = {}
     for run_id, *rest in rows:
         found.setdefault(run_id, []).append(tuple(rest))

@@ -1,11 +1,14 @@
-"""The rows of runs and the queue: what is to be learned from which messages, and who is at it.
+"""The rows of runs, and the queue of memories that have open runs.
 
-A memory is worked on by whoever holds its lease, so it is changed by one run at a time, in the order in which
-runs were made. A lease is a time: the row of the queue may be taken again when it is over. Whoever writes for
-a run checks its lease in the same transaction, so a worker that was given up on writes nothing more.
-No lease and no wait is longer than an hour. What is to be taken later than that was queued by a clock that
-was fast and has been set right since: it is due at once, for else it would wait until that time comes again.
-Every transaction takes the row of the queue first, so that none waits for another that waits for it.
+Leases: a worker claims a memory by a lease on its queue row. One run at a time therefore changes a memory,
+in the order in which the runs were created. A lease expires: then another worker may claim the row. Each
+write of a run checks the lease in the same transaction: a worker that has lost its lease writes nothing more.
+
+Clocks: no lease and no delay is longer than an hour. A queue row that is due later than that was written by a
+clock that ran fast. It is due at once; otherwise it would wait until that time.
+
+Lock order: the queue row first, then the memory, then the conversation. No transaction waits for a queue row
+while it holds one of the others, so no two transactions wait for each other.
 """
 
 import json
@@ -31,11 +34,11 @@ from .corruption import (
 from .dialect import Dialect
 from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
 
-_RUNS_AT_ONCE = 500
-_BEFORE = 6  # messages before those of a run, for what they refer to
+_RUNS_PER_STATEMENT = 500
+_CONTEXT = 6  # messages before those of a run, which these may refer to
 LONGEST = 3600.0
-"""Seconds of a lease, or of a wait."""
-_IMPOSSIBLE = LONGEST + 60  # seconds from now, at which nothing can be due
+"""The longest lease or delay, in seconds."""
+_IMPOSSIBLE = LONGEST + 60  # seconds from now: no right clock has set a later time
 COLUMNS = (
     "run_id, tenant, memory_id, conversation_id, first_index, last_index, status, attempts, created_at,"
     " started_at, finished_at, error, model"
@@ -53,7 +56,7 @@ _START_OLDEST = (
     f" ORDER BY sequence LIMIT 1) RETURNING {COLUMNS},"
     f" {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')}"
 )
-_KEEP_STAGE = (
+_ADD_STAGE = (
     f"INSERT INTO {STAGES.name} (run_id, tenant, stage, model, finished_at, result, raw_response,"
     " prompt_tokens, completion_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
     " ON CONFLICT DO NOTHING RETURNING 1"
@@ -67,29 +70,29 @@ _COUNT_FAILURE = (
     " model = ?5, error = ?6 WHERE run_id = ?1"
 )
 _NEXT_FAILURE = f"(SELECT coalesce(max(attempt), 0) + 1 FROM {FAILURES.name} WHERE run_id = ?1)"
-_KEEP_FAILURE = (
+_ADD_FAILURE = (
     f"INSERT INTO {FAILURES.name} (run_id, tenant, attempt, stage, failed_at, error, raw_response,"
     f" prompt_tokens, completion_tokens) VALUES (?1, ?2, {_NEXT_FAILURE}, ?3, ?4, ?5, ?6, ?7, ?8)"
 )
 _FAIL_CORRUPT = (
     f"UPDATE {RUNS.name} SET status = 'failed', is_open = 0, finished_at = ?2, error = ?3 WHERE run_id = ?1"
 )
-_CORRUPT = "the row of this run is corrupt: see `recollect repair`"
+_CORRUPT = "the row of this run is corrupt: run `recollect repair`"
 _GIVE_BACK = f"UPDATE {RUNS.name} SET status = 'pending' WHERE run_id = ?1 AND is_open = 1"
 _FAILED = f"SELECT memory_id FROM {RUNS.name} WHERE run_id = ?1 AND tenant = ?2 AND status = 'failed'"
 _REOPEN = (
     f"UPDATE {RUNS.name} SET status = 'pending', is_open = 1, attempts = 0, finished_at = NULL, error = NULL"
     " WHERE run_id = ?1 AND tenant = ?2 AND status = 'failed' RETURNING 1"
 )
-_FORGET_QUEUED = f"DELETE FROM {QUEUE.name} WHERE memory_id = ?1"
+_DELETE_QUEUED = f"DELETE FROM {QUEUE.name} WHERE memory_id = ?1"
 
 
 MergeResults: TypeAlias = Callable[[dict[str, Any] | None, dict[str, Any], int], dict[str, Any]]
-"""What a conversation tells of its runs: from what it told before, a new result, and its length."""
+"""Combines the result of a conversation so far, the result of a run, and the number of messages."""
 
 
 class RunRow(NamedTuple):
-    """A run, as its row holds it."""
+    """The row of a run."""
 
     run_id: str
     tenant: str
@@ -107,8 +110,8 @@ class RunRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KeptStage:
-    """A stage that is finished: what it came to, in JSON."""
+class StageRecord:
+    """A finished stage, with its result as JSON."""
 
     stage: str
     model: str
@@ -121,21 +124,21 @@ class KeptStage:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a stage has no answer, and when it is asked for again."""
+    """Why a stage failed, and when the run is tried again."""
 
     stage: str
     model: str
     error: str
     raw_response: str = field(repr=False)
     again_in: float | None
-    """Seconds; `None` if it is not."""
+    """Seconds until the next attempt; `None` if the run has failed for good."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run that was taken on, with all that is needed to do it."""
+    """A claimed run, with all that a worker needs for it."""
 
     run: RunRow
     lease: str
@@ -143,7 +146,7 @@ class Task:
     user_id: str
     messages: tuple[Message, ...] = field(repr=False)
     before: tuple[Message, ...] = field(repr=False)
-    finished: tuple[KeptStage, ...]
+    finished: tuple[StageRecord, ...]
 
 
 class QueueQueries:
@@ -151,38 +154,38 @@ class QueueQueries:
 
     def __init__(self, dialect: Dialect) -> None:
         queue, now = QUEUE.name, dialect.now
-        # The change that changes nothing makes recorders and workers of one memory wait for each other.
+        # An update that changes nothing locks the row: recorders and workers of a memory exclude each other.
         self.enqueue = (
             f"INSERT INTO {queue} (memory_id, tenant, available_at) VALUES (?1, ?2, {now})"
             " ON CONFLICT (memory_id) DO UPDATE SET tenant = excluded.tenant"
         )
-        self.take = self._takes(dialect, "tenant = ?3")
-        self.take_any = self._takes(dialect, "CAST(?3 AS VARCHAR) IS NULL")
-        held = "WHERE memory_id = ?1 AND lease = ?2"
-        self.extend = f"UPDATE {queue} SET available_at = {now} + ?3 {held} RETURNING 1"
-        self.release = f"UPDATE {queue} SET available_at = {now} + ?3, lease = NULL {held} RETURNING 1"
-        # Only for who has changed the row before: else a run could be made while this waits for its turn.
-        self.forget_if_done = (
+        self.claim = self._claims(dialect, "tenant = ?3")
+        self.claim_any = self._claims(dialect, "CAST(?3 AS VARCHAR) IS NULL")
+        leased = "WHERE memory_id = ?1 AND lease = ?2"
+        self.extend = f"UPDATE {queue} SET available_at = {now} + ?3 {leased} RETURNING 1"
+        self.release = f"UPDATE {queue} SET available_at = {now} + ?3, lease = NULL {leased} RETURNING 1"
+        # The transaction must have locked the row before: otherwise a run could be added meanwhile.
+        self.dequeue_if_done = (
             f"DELETE FROM {queue} WHERE memory_id = ?1 AND NOT EXISTS"
             f" (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1) RETURNING 1"
         )
-        self.still_there = (
+        self.existing_entries = (
             f"SELECT content_id, retired_at IS NULL FROM {CONTENTS.name}"
             f" WHERE content_id IN {dialect.each.format('?1')}"
         )
         self.make_runs = _make_runs(dialect)
-        self.hold_conversation = f"{conversations.READ}{dialect.lock}"
+        self.lock_conversation = f"{conversations.READ}{dialect.lock}"
 
-    def _takes(self, dialect: Dialect, whose: str) -> tuple[str, str]:
-        """Takes the memory that has waited longest; and where none is due, one of a clock that was fast."""
+    def _claims(self, dialect: Dialect, whose: str) -> tuple[str, str]:
+        """Statements that claim a memory: the one that waited longest, and one that a fast clock queued."""
         now = dialect.now
         return (
-            _take(dialect, f"{whose} AND available_at <= {now}"),
-            _take(dialect, f"{whose} AND available_at > {now} + {_IMPOSSIBLE}"),
+            _claim(dialect, f"{whose} AND available_at <= {now}"),
+            _claim(dialect, f"{whose} AND available_at > {now} + {_IMPOSSIBLE}"),
         )
 
 
-def _take(dialect: Dialect, which: str) -> str:
+def _claim(dialect: Dialect, which: str) -> str:
     found = (
         f"SELECT memory_id FROM {QUEUE.name} WHERE {which} ORDER BY available_at LIMIT 1{dialect.skip_locked}"
     )
@@ -193,7 +196,7 @@ def _take(dialect: Dialect, which: str) -> str:
 
 
 def _make_runs(dialect: Dialect) -> str:
-    """Adds the runs of a JSON list to a memory, numbered in their order after those that it has."""
+    """Adds the runs of a JSON list to a memory, numbered in order after its existing runs."""
     run = {name: dialect.field.format("value", name) for name in ("run_id", "first", "last")}
     return (
         f"INSERT INTO {RUNS.name} (run_id, tenant, memory_id, conversation_id, first_index, last_index,"
@@ -205,13 +208,14 @@ def _make_runs(dialect: Dialect) -> str:
     )
 
 
-# --- making runs ---
+# --- creating runs ---
 
 
-def hold_queue(queries: QueueQueries, tenant: str, memory_id: str) -> Script[None]:
-    """Have a memory in the queue, and keep others from it: before anything else of it is changed.
+def lock_queue(queries: QueueQueries, tenant: str, memory_id: str) -> Script[None]:
+    """Enqueue a memory and lock its queue row. Run this before anything else of the memory is locked.
 
-    Workers take the row of the queue first, too. Who took it later could wait for one who waits for them.
+    Workers lock the queue row first, too. A transaction that locked it later could wait for a worker that
+    waits for the memory.
     """
     yield Statement(queries.enqueue, (memory_id, tenant))
 
@@ -224,39 +228,39 @@ def enqueue(
     spans: Sequence[tuple[int, int]],
     now: str,
 ) -> Script[list[str]]:
-    """Make a run for each span of messages, in their order; returns their ids. The queue must be held."""
+    """Create a run for each span of messages, in order; returns their ids. The queue row must be locked."""
     made = [{"run_id": str(uuid.uuid4()), "first": first, "last": last} for first, last in spans]
-    for start in range(0, len(made), _RUNS_AT_ONCE):
-        some = json.dumps(made[start : start + _RUNS_AT_ONCE])
+    for start in range(0, len(made), _RUNS_PER_STATEMENT):
+        some = json.dumps(made[start : start + _RUNS_PER_STATEMENT])
         yield Statement(queries.make_runs, (some, tenant, memory_id, conversation_id, now))
     return [str(run["run_id"]) for run in made]
 
 
 def memory_of_failed(tenant: str, run_id: str) -> Script[str | None]:
-    """The memory of a failed run; `None` if there is no such run."""
+    """The id of the memory of a failed run; `None` if there is no such run."""
     rows = yield Statement(_FAILED, (run_id, tenant))
     return str(rows[0][0]) if rows else None
 
 
 def reopen(queries: QueueQueries, tenant: str, run_id: str, memory_id: str) -> Script[bool]:
-    """Let a failed run be tried again, from the stage at which it failed. The queue must be held."""
+    """Reopen a failed run at its failed stage; `False` if there is none. The queue row must be locked."""
     is_open = bool((yield Statement(_REOPEN, (run_id, tenant))))
     if not is_open:
-        yield Statement(queries.forget_if_done, (memory_id,))
+        yield Statement(queries.dequeue_if_done, (memory_id,))
     return is_open
 
 
-# --- doing them ---
+# --- processing runs ---
 
 
-def take(
+def claim(
     queries: QueueQueries, tenant: str | None, lease: str, seconds: float, now: str
 ) -> Script[Task | None]:
-    """Take on the memory that has waited longest, and the oldest of its runs; `None` if nothing is due.
+    """Claim the memory that has waited longest, and start its oldest run; `None` if nothing is due.
 
-    Without a tenant it may be anybody's.
+    Without a tenant, memories of all tenants are claimed.
     """
-    due, impossible = queries.take_any if tenant is None else queries.take
+    due, impossible = queries.claim_any if tenant is None else queries.claim
     values = (lease, min(seconds, LONGEST), tenant)
     while rows := (yield Statement(due, values)) or (yield Statement(impossible, values)):
         memory_id = rows[0][0]
@@ -265,12 +269,12 @@ def take(
             if _has_span(row := RunRow(*run)):
                 return (yield from _task(row, lease, agent_id, user_id, now))
             yield Statement(_FAIL_CORRUPT, (row.run_id, now, _CORRUPT))
-        yield Statement(_FORGET_QUEUED, (memory_id,))
+        yield Statement(_DELETE_QUEUED, (memory_id,))
     return None
 
 
 def _has_span(run: RunRow) -> bool:
-    """Whether a run says which messages it is about. One that does not would stop the queue for ever."""
+    """Whether a run has a valid span of messages. A run without one would block its memory for ever."""
     try:
         return stored_count(run.first_index) <= stored_count(run.last_index)
     except UNREADABLE:
@@ -280,12 +284,12 @@ def _has_span(run: RunRow) -> bool:
 
 def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Script[Task]:
     said = yield Statement(
-        conversations.READ_MESSAGES, (run.conversation_id, max(0, run.first_index - _BEFORE), run.last_index)
+        conversations.READ_MESSAGES, (run.conversation_id, max(0, run.first_index - _CONTEXT), run.last_index)
     )
     messages = conversations.messages_from(said)
     stages: list[Row] = []
     assert run.started_at is not None
-    if time_as_text(run.started_at) != now:  # what has just begun has nothing finished
+    if time_as_text(run.started_at) != now:  # a run that starts now has no finished stage
         stages = yield Statement(READ_STAGES, (run.run_id,))
     return Task(
         run,
@@ -299,35 +303,35 @@ def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Scr
 
 
 def extend(queries: QueueQueries, task: Task, seconds: float, alone: bool = False) -> Script[None]:
-    """Hold the lease for longer; raises `LeaseLostError` if another has it, and then nothing is written."""
+    """Extend the lease. Raises `LeaseLostError` if another worker has it: then nothing is written."""
     rows = yield Statement(queries.extend, (task.run.memory_id, task.lease, min(seconds, LONGEST)), alone)
     if not rows:
         raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 
 
-def keep_stage(task: Task, kept: KeptStage) -> Script[bool]:
-    """Keep what a stage came to; `False` if it is kept already, with all that it changes."""
+def store_stage(task: Task, stage: StageRecord) -> Script[bool]:
+    """Store a finished stage; `False` if it is stored already, and its changes with it."""
     values = (
         task.run.run_id,
         task.run.tenant,
-        kept.stage,
-        kept.model,
-        kept.finished_at,
-        json_to_column(kept.result),
-        text_to_column(kept.raw_response),
-        kept.prompt_tokens,
-        kept.completion_tokens,
+        stage.stage,
+        stage.model,
+        stage.finished_at,
+        json_to_column(stage.result),
+        text_to_column(stage.raw_response),
+        stage.prompt_tokens,
+        stage.completion_tokens,
     )
-    return bool((yield Statement(_KEEP_STAGE, values)))
+    return bool((yield Statement(_ADD_STAGE, values)))
 
 
-def still_there(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[dict[str, bool]]:
-    """Of the ids of entries those that nobody has deleted, nor will until the transaction ends.
+def existing_entries(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[dict[str, bool]]:
+    """Which entries exist, and whether each is current (not superseded).
 
-    Each comes with whether it is live: not superseded.
+    The memory is locked: no entry is deleted until the transaction ends.
     """
-    yield Statement(memories.HOLD, (task.run.memory_id, task.run.tenant))
-    rows = yield Statement(queries.still_there, (json.dumps(list(ids)),))
+    yield Statement(memories.LOCK, (task.run.memory_id, task.run.tenant))
+    rows = yield Statement(queries.existing_entries, (json.dumps(list(ids)),))
     return {content_id: bool(is_live) for content_id, is_live in rows}
 
 
@@ -340,22 +344,23 @@ def finish(
     now: StoredTime,
     left_out: str | None = None,
 ) -> Script[None]:
-    """End a run that came to a result, and let the next of its memory be taken. The lease must be held.
+    """Finish a run with its result, and release the memory for its next run. Check the lease before.
 
-    `left_out` says what the run did not read, if anything.
+    `left_out` says which part of the messages the run did not read, if any.
     """
     yield Statement(_CLOSE, (task.run.run_id, now, model, left_out))
-    if not (yield Statement(queries.forget_if_done, (task.run.memory_id,))):
+    if not (yield Statement(queries.dequeue_if_done, (task.run.memory_id,))):
         yield from release(queries, task, 0)
-    # Last, since who appends has the memory, which who releases may wait for, and then the conversation.
-    held = yield Statement(queries.hold_conversation, (task.run.conversation_id, task.run.tenant))
-    before = conversations.ConversationRow(*held[0])
-    told = json_to_column(merge(before.result, result, before.next_index))
-    yield Statement(conversations.SET_RESULT, (task.run.conversation_id, told))
+    # Lock order: queue row first, then memory, then conversation. A releasing worker may wait for the memory
+    # row. An appender holds the memory while it waits for the conversation, so the conversation comes last.
+    rows = yield Statement(queries.lock_conversation, (task.run.conversation_id, task.run.tenant))
+    before = conversations.ConversationRow(*rows[0])
+    merged = json_to_column(merge(before.result, result, before.next_index))
+    yield Statement(conversations.SET_RESULT, (task.run.conversation_id, merged))
 
 
 def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Script[None]:
-    """Keep a failure with its cause; the run is tried again later, or it has failed."""
+    """Store a failure with its cause. The run is tried again later, or fails for good."""
     yield from release(queries, task, failure.again_in or 0)
     run, error = task.run, text_to_column(failure.error)
     is_final = failure.again_in is None
@@ -365,19 +370,19 @@ def fail(queries: QueueQueries, task: Task, failure: Failure, now: str) -> Scrip
     )
     raw = text_to_column(failure.raw_response)
     tokens = (failure.prompt_tokens, failure.completion_tokens)
-    yield Statement(_KEEP_FAILURE, (run.run_id, run.tenant, failure.stage, now, error, raw, *tokens))
+    yield Statement(_ADD_FAILURE, (run.run_id, run.tenant, failure.stage, now, error, raw, *tokens))
     if is_final:
-        yield Statement(queries.forget_if_done, (run.memory_id,))
+        yield Statement(queries.dequeue_if_done, (run.memory_id,))
 
 
 def give_back(queries: QueueQueries, task: Task, seconds: float = 0) -> Script[None]:
-    """Let another take the run, at once or in so many seconds."""
+    """Give a run back: another worker may claim it, at once or in so many seconds."""
     yield from release(queries, task, seconds)
     yield Statement(_GIVE_BACK, (task.run.run_id,))
 
 
 def release(queries: QueueQueries, task: Task, seconds: float) -> Script[None]:
-    """Give up the lease; the oldest open run of the memory may be taken in so many seconds."""
+    """Release the lease. The oldest open run of the memory is due in so many seconds."""
     rows = yield Statement(queries.release, (task.run.memory_id, task.lease, min(seconds, LONGEST)))
     if not rows:
         raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
@@ -386,13 +391,13 @@ def release(queries: QueueQueries, task: Task, seconds: float) -> Script[None]:
 # --- rows ---
 
 
-def stages_from(run_id: str, rows: Sequence[Row]) -> list[KeptStage]:
-    """The finished stages of a run that rows hold, without corrupt ones."""
+def stages_from(run_id: str, rows: Sequence[Row]) -> list[StageRecord]:
+    """The finished stages of a run, without corrupt rows."""
     return readable(STAGES.name, ((run_id, *row) for row in rows), _stage_from, key=(0, 1))
 
 
-def _stage_from(row: Row) -> KeptStage:
+def _stage_from(row: Row) -> StageRecord:
     _, stage, model, finished_at, result, raw, prompt, completion = row
     stored_time(finished_at)
     tokens = (stored_count(prompt), stored_count(completion))
-    return KeptStage(stage, model, finished_at, stored_object(result), stored_text(raw), *tokens)
+    return StageRecord(stage, model, finished_at, stored_object(result), stored_text(raw), *tokens)

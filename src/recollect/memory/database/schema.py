@@ -1,12 +1,12 @@
 """The tables of long-term memory.
 
-A memory stands for one agent and one user. Its entries are rows of `memory_contents`, each with the messages
-that it was learned from in `memory_evidence`, and its terms in `memory_terms`, by which it is found when
-something is learned. Its stamps tell whoever holds a copy of its entries or turns that they have changed.
-Conversations are rows with their messages; `learn_at` is when the messages from `waiting_from` on are to be
-learned from. What is to be learned is a run, which keeps each stage that is finished. `memory_queue` says
-when a memory may next be worked on, and by whom. `memory_keys` holds the secret under which a tenant's
-receipts name whose data was erased, `memory_embedders` the model that a tenant's vectors are made with.
+A memory belongs to one agent and one user. Its entries are rows of `memory_contents`. The messages that an
+entry was learned from are in `memory_evidence`. Its terms are in `memory_terms`: by these it is found when
+something similar is learned. The stamps of a memory change with its entries and messages, so that caches
+notice it. A conversation has rows of messages; from `learn_at` on, a run is due for those from `waiting_from`
+on. `message_items` says which session items are copies of which messages. A run stores each finished stage.
+`memory_queue` says when a memory may be claimed next, and who has its lease. `memory_keys` holds the secret
+of a tenant's receipts, and `memory_embedders` the model of a tenant's vectors.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -44,13 +44,13 @@ _VECTOR = (
     Column("vector_model", required=False),
     Column("vector_dimension", "integer", required=False),
 )
-_INDEXED_DIMENSIONS = (384, 512, 1536)  # of the embedders that there are; others are searched without
-# Rows without a vector of the model in use are found at a cost that does not grow with all the others.
-TOLD_ENTRIES = "retired_at IS NULL"
+_INDEXED_DIMENSIONS = (384, 512, 1536)  # of our embedders; others are searched without an index
+# Conditions of partial indexes: rows without a vector are found without reading all the others.
+CURRENT_ENTRIES = "retired_at IS NULL"
 SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
-# Of conversations; files that were made before get them in a step of their own.
+# Columns of conversations that older files get in a step of their own.
 _ADDED_LATER: tuple[Column, ...] = (
     Column("learn_at", "real", required=False),
     Column("waiting_from", "integer", required=False),
@@ -93,7 +93,7 @@ CONTENTS = Table(
         Column("confidence", "real"),
         *_times("learned_at"),
         *_times("said_at", required=False),
-        *_optional("valid_from", "valid_to"),  # a day, a month or a year, and so no times
+        *_optional("valid_from", "valid_to"),  # a day, a month or a year
         *_times("retired_at", required=False),
         *_optional("superseded_by", "run_id"),
         *_VECTOR,
@@ -107,8 +107,8 @@ CONTENTS = Table(
         ("superseded_by",),
         ("run_id",),
     ),
-    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), TOLD_ENTRIES),),
-    nearest=_INDEXED_DIMENSIONS,
+    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), CURRENT_ENTRIES),),
+    vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
 EVIDENCE = Table(
@@ -135,7 +135,7 @@ TERMS = Table(
     ),
     key=("memory_id", "term", "position"),
     indexes=(("memory_id", "position"),),
-    by_key=True,
+    without_rowid=True,
 )
 
 CONVERSATIONS = Table(
@@ -182,7 +182,7 @@ MESSAGES = Table(
     unique=(("conversation_id", "message_id"),),
     indexes=(("memory_id",),),
     partial=(PartialIndex("to_embed", ("tenant", "vector_model"), SPOKEN_MESSAGES),),
-    nearest=_INDEXED_DIMENSIONS,
+    vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
 MESSAGE_ITEMS = Table(
@@ -291,12 +291,12 @@ TABLES = (
 
 
 def create_tables() -> Script[None]:
-    """All tables, where they are missing."""
+    """Create the missing tables."""
     yield from create_in_sqlite(TABLES)
 
 
 def add_quiet_conversations() -> Script[None]:
-    """What a file of before lacks: when conversations are to be learned from, and what lists them."""
+    """Add to an older file the time at which conversations are due, and the indexes of their pages."""
     yield from add_columns_in_sqlite(CONVERSATIONS, _ADDED_LATER)
     for name in _REPLACED_INDEXES:
         yield Statement(f"DROP INDEX IF EXISTS {name}")
@@ -304,24 +304,24 @@ def add_quiet_conversations() -> Script[None]:
 
 
 def add_times_of_runs() -> Script[None]:
-    """What a file of before lacks: the indexes that list runs by their age, and their tokens by day."""
+    """Add to an older file the indexes of runs by age and of tokens by day."""
     yield from create_in_sqlite((RUNS, STAGES, FAILURES))
 
 
 def put_key_of_terms_first() -> Script[None]:
-    """Give the terms of an older file the order of columns that SQLite's `integrity_check` expects."""
+    """Rewrite the terms of an older file in the column order that `integrity_check` of SQLite expects."""
     yield from put_key_first(TERMS)
 
 
 def add_names_and_metadata() -> Script[None]:
-    """Names and attachments of messages, metadata of conversations and entries, and an index of users."""
+    """Add names and attachments of messages, metadata of conversations and entries, and an index of users."""
     for table, columns in _NAMES_AND_METADATA.items():
         yield from add_columns_in_sqlite(table, columns)
     yield from create_in_sqlite((MEMORIES,))
 
 
 def add_message_items() -> Script[None]:
-    """The table that says which session items are copies of which messages."""
+    """Add the table that says which session items are copies of which messages."""
     yield from create_in_sqlite((MESSAGE_ITEMS,))
 
 
@@ -342,15 +342,15 @@ class MemorySchema(Schema):
 
     @property
     def scope(self) -> str:
-        """There is one in a database."""
+        """A database has one long-term memory."""
         return "memory"
 
     def steps(self) -> Sequence[Step]:
-        """The tables, and what was added to them."""
+        """Create the tables, then add what later releases added."""
         return [Step(step.__name__, step) for step in _STEPS]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All that were there from the beginning: nobody else makes these tables."""
+        """The columns of the first release: only Recollect creates these tables."""
         later = {CONVERSATIONS.name: {column.name for column in _ADDED_LATER}}
         for table, columns in _NAMES_AND_METADATA.items():
             later.setdefault(table.name, set()).update(column.name for column in columns)
@@ -358,5 +358,5 @@ class MemorySchema(Schema):
         return {table.name: set(table.column_names) - later.get(table.name, set()) for table in first}
 
     def describe(self) -> Any:
-        """As SQLAlchemy's `MetaData`."""
+        """The tables as SQLAlchemy's `MetaData`."""
         return describe(TABLES)

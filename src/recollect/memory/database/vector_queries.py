@@ -1,8 +1,8 @@
-"""The statements about vectors, in SQLite's words and in PostgreSQL's.
+"""The statements about vectors, for SQLite and for PostgreSQL.
 
-SQLite holds a vector as the bytes of its numbers, four for each, the lowest first, and gives it as they are.
-PostgreSQL has pgvector's type. It takes a list of numbers, and `vector_send` gives them as bytes, behind four
-more and the highest first: of all that its drivers can read, this is what they read fastest.
+SQLite stores a vector as little-endian 4-byte floats. PostgreSQL has the type of pgvector. It takes a list of
+numbers, and `vector_send` returns a header of four bytes and big-endian floats: of all formats that its
+drivers support, they read this one fastest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from ...sql.description import Table
 from .dialect import POSTGRESQL, Dialect
-from .schema import CONTENTS, MEMORIES, MESSAGES, SPOKEN_MESSAGES, TOLD_ENTRIES
+from .schema import CONTENTS, CURRENT_ENTRIES, MEMORIES, MESSAGES, SPOKEN_MESSAGES
 
 Kind: TypeAlias = Literal["entry", "turn"]
 Vector: TypeAlias = NDArray[np.float32]
 Matrix: TypeAlias = NDArray[np.float32]
 
-# The model, in words that no index knows: a memory's rows are few, and those of a model may be all there are.
+# An expression that no index covers: the rows of a memory are few, those of a model may be all there are.
 _OF_MODEL = "coalesce(vector_model, '') = ?2"
 _NOT_OF_MODEL = ("IS NULL", "< ?1", "> ?1")
-_SCANNED = 100  # candidates that an index looks at: more find more of the nearest, and take longer
+_SCANNED = 100  # candidates that an index scan reads: more are slower and find more of the nearest
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Source:
     key: tuple[str, ...]
     text: str
     searched: str
-    """The rows that are embedded and searched."""
+    """The condition for rows that are embedded and searched."""
     stamp: str
-    """What tells holders of copies that something has changed."""
+    """The column of the memory that changes with these rows: caches compare it."""
 
     @property
     def listed_key(self) -> str:
@@ -45,7 +45,7 @@ class Source:
 
 
 SOURCES: dict[Kind, Source] = {
-    "entry": Source(CONTENTS, ("content_id",), "content_text", TOLD_ENTRIES, "entries_stamp"),
+    "entry": Source(CONTENTS, ("content_id",), "content_text", CURRENT_ENTRIES, "entries_stamp"),
     "turn": Source(MESSAGES, ("conversation_id", "message_id"), "content", SPOKEN_MESSAGES, "turns_stamp"),
 }
 
@@ -57,12 +57,12 @@ class VectorQueries:
         self._source = source = SOURCES[kind]
         self.is_postgres = dialect is POSTGRESQL
         self._out = "vector_send(content_vector)" if self.is_postgres else "content_vector"
-        self._taken = "CAST({} AS REAL[])" if self.is_postgres else "{}"
-        self._stored = "CAST({} AS vector)" if self.is_postgres else "{}"
+        self._parameter_type = "CAST({} AS REAL[])" if self.is_postgres else "{}"
+        self._column_type = "CAST({} AS vector)" if self.is_postgres else "{}"
         ids = dialect.each.format("?1")
         owners = f"{MEMORIES.name} WHERE memory_id IN {ids}"
-        held = f"SELECT memory_id FROM {owners} ORDER BY memory_id"
-        self.hold_memories = f"{held}{dialect.lock_but_not_its_key}"
+        selected = f"SELECT memory_id FROM {owners} ORDER BY memory_id"
+        self.lock_memories = f"{selected}{dialect.lock_but_not_its_key}"
         self.stamp_memories = (
             f"UPDATE {MEMORIES.name} SET {source.stamp} = {source.stamp} + 1 WHERE memory_id IN {ids}"
         )
@@ -81,9 +81,9 @@ class VectorQueries:
         return f"SELECT count(*) FROM ({self._pending('1', str(most))}) AS pending"
 
     def _pending(self, columns: str, limit: str) -> str:
-        """Rows without a vector before those with one of another model.
+        """Rows without a vector, then rows with a vector of another model.
 
-        Their order is that of the index: so no database passes over the rows that are done.
+        The order is that of the index: the database does not read the rows that are done.
         """
         rows = (
             f"SELECT {columns} FROM {self._source.table.name} WHERE {self._source.searched} AND tenant = ?2"
@@ -96,48 +96,49 @@ class VectorQueries:
         return f"{' UNION ALL '.join(parts)} LIMIT {limit}"
 
     def any_pending(self, tenant: str) -> str:
-        """Whether a tenant has rows without a vector of the model ?1, by three looks into the index."""
+        """Whether a tenant has rows without a vector of the model ?1, by three lookups in the index."""
         rows = f"SELECT 1 FROM {self._source.table.name} WHERE {self._source.searched} AND tenant = {tenant}"
         return " OR ".join(f"EXISTS ({rows} AND vector_model {which})" for which in _NOT_OF_MODEL)
 
     @property
     def pending_in_memory(self) -> str:
-        """Gives a row if the memory ?1 has rows without a vector of the model ?2."""
+        """Returns a row if the memory ?1 has rows without a vector of the model ?2."""
         source = self._source
         return (
             f"SELECT 1 FROM {source.table.name} WHERE memory_id = ?1 AND {source.searched}"
             " AND coalesce(vector_model, '') <> ?2 LIMIT 1"
         )
 
-    def keep(self, count: int) -> str:
-        """Give rows their vectors; the model is ?1, then come key, text, vector and dimension of each.
+    def store(self, count: int) -> str:
+        """Store vectors: the model is ?1, followed by key, text, vector and dimension of each row.
 
-        Not those that have one of this model already, nor those whose text is another by now.
+        Rows that have a vector of this model, or another text by now, are not changed.
         """
         source, width = self._source, len(self._source.key) + 3
         given = ", ".join(self._given(2 + row * width) for row in range(count))
-        same = " AND ".join(f"held.{name} = given.{name}" for name in source.key)
+        same = " AND ".join(f"target.{name} = given.{name}" for name in source.key)
         return (
             f"WITH given({source.listed_key}, said, vector, dimension) AS (VALUES {given})"
-            f" UPDATE {source.table.name} AS held SET vector_model = ?1, vector_dimension = given.dimension,"
-            f" content_vector = {self._stored.format('given.vector')}"
-            f" FROM given WHERE {same} AND held.{source.text} = given.said"
-            " AND (held.vector_model IS NULL OR held.vector_model <> ?1) RETURNING memory_id"
+            f" UPDATE {source.table.name} AS target SET vector_model = ?1,"
+            f" vector_dimension = given.dimension,"
+            f" content_vector = {self._column_type.format('given.vector')}"
+            f" FROM given WHERE {same} AND target.{source.text} = given.said"
+            " AND (target.vector_model IS NULL OR target.vector_model <> ?1) RETURNING memory_id"
         )
 
     def _given(self, first: int) -> str:
         texts = range(first, first + len(self._source.key) + 1)
         values = [f"CAST(?{number} AS TEXT)" for number in texts]
-        values.append(self._taken.format(f"?{texts.stop}"))
+        values.append(self._parameter_type.format(f"?{texts.stop}"))
         values.append(f"CAST(?{texts.stop + 1} AS BIGINT)")
         return f"({', '.join(values)})"
 
     # --- nearest: the vector is ?1, the model ?2, the tenant ?3, the memory ?4 ---
 
     def _comparable(self, dimension: int, of_model: str = "vector_model = ?2") -> str:
-        """Rows whose vectors can be compared; which dimension is said in words that partial indexes know."""
+        """Rows whose vectors can be compared. The condition on the dimension matches the partial indexes."""
         source = self._source
-        # Within a memory neither is looked up: its own index finds fewer rows than those of a tenant.
+        # Within a memory only the index of the memory is used: it finds fewer rows than that of the tenant.
         tenant = "(tenant || '')" if of_model == _OF_MODEL else "tenant"
         return (
             f"SELECT {source.listed_key}, content_vector FROM {source.table.name} WHERE {source.searched}"
@@ -145,24 +146,24 @@ class VectorQueries:
         )
 
     def nearest_here(self, dimension: int, limit: int) -> str:
-        """The nearest of one memory, by comparing all; PostgreSQL."""
+        """The nearest of one memory, by comparing all. For PostgreSQL."""
         comparable = self._comparable(dimension, _OF_MODEL)
         return self._sent(f"{comparable} AND memory_id = ?4 {self._exactly(limit)}")
 
     def nearest_anywhere(self, dimension: int, limit: int) -> str:
-        """The nearest of a tenant, by comparing all; PostgreSQL."""
+        """The nearest of a tenant, by comparing all. For PostgreSQL."""
         memories = f"SELECT memory_id FROM {MEMORIES.name} WHERE tenant = ?3"
         comparable = self._comparable(dimension)
         return self._sent(f"{comparable} AND memory_id IN ({memories}) {self._exactly(limit)}")
 
     def nearest_by_index(self, dimension: int, limit: int) -> str:
-        """The nearest of a tenant, nearly all of them, by the index; PostgreSQL."""
+        """The nearest of a tenant by the approximate index. For PostgreSQL."""
         half = f"halfvec({dimension})"
         distance = f"CAST(content_vector AS {half}) <=> CAST(CAST(?1 AS REAL[]) AS {half})"
         return self._sent(f"{self._comparable(dimension)} ORDER BY {distance} LIMIT {limit}")
 
     def _sent(self, nearest: str) -> str:
-        """The vectors of the nearest alone as bytes; PostgreSQL would make them of all that it sorts."""
+        """Convert only the nearest vectors to bytes, and not all that are sorted."""
         return f"SELECT {self._source.listed_key}, {self._out} FROM ({nearest}) AS nearest"
 
     def _exactly(self, limit: int) -> str:
@@ -170,7 +171,7 @@ class VectorQueries:
         return f"ORDER BY content_vector <=> CAST(CAST(?1 AS REAL[]) AS vector), {ties} LIMIT {limit}"
 
     def tune_index(self, dimension: int) -> str:
-        """How the index is used until the end of the transaction; tells whether it is there; PostgreSQL."""
+        """Set how the index is scanned in this transaction; returns whether it exists. For PostgreSQL."""
         name = self._source.table.nearest_name(dimension)
         return (
             "SELECT EXISTS (SELECT 1 FROM pg_index"
@@ -180,13 +181,13 @@ class VectorQueries:
         )
 
     def all_here(self, dimension: int) -> str:
-        """All of one memory that can be compared; SQLite."""
+        """All comparable rows of one memory. For SQLite."""
         fits = f"length(content_vector) = {4 * dimension}"
         comparable = self._comparable(dimension, _OF_MODEL)
         return f"{comparable} AND {fits} AND memory_id = ?4 AND ?1 IS NOT NULL"
 
     def some_anywhere(self, dimension: int, limit: int) -> str:
-        """Some of a tenant that can be compared, by the number of the row, from after ?1 on; SQLite."""
+        """A block of comparable rows of a tenant, after the row number ?1. For SQLite."""
         fits = f"length(content_vector) = {4 * dimension}"
         columns = self._comparable(dimension).replace("SELECT ", "SELECT rowid, ", 1)
         return f"{columns} AND {fits} AND rowid > ?1 ORDER BY rowid LIMIT {limit}"
@@ -194,11 +195,11 @@ class VectorQueries:
     # --- values ---
 
     def parameter(self, vector: Vector) -> Any:
-        """A vector as the database takes it."""
+        """A vector as a parameter of a statement."""
         return vector.tolist() if self.is_postgres else vector.astype("<f4").tobytes()
 
     def vectors(self, stored: Sequence[bytes], dimension: int) -> Matrix:
-        """Vectors of the same dimension, as the database gave them; -1 if it is not known."""
+        """Decode vectors of the same dimension; -1 if it is not known."""
         joined = b"".join(stored)
         if not self.is_postgres:
             return np.frombuffer(joined, "<f4").reshape(len(stored), dimension)
@@ -207,7 +208,7 @@ class VectorQueries:
 
 
 def vector_fits(dialect: Dialect) -> str:
-    """Whether a vector has the dimension that stands beside it."""
+    """The condition that a vector has the dimension stored with it."""
     if dialect is POSTGRESQL:
         return "(content_vector IS NOT NULL AND vector_dims(content_vector) = vector_dimension)"
     return "(typeof(content_vector) = 'blob' AND length(content_vector) = 4 * vector_dimension)"
@@ -216,7 +217,7 @@ def vector_fits(dialect: Dialect) -> str:
 def tenants_pending(queries: Iterable[VectorQueries]) -> str:
     """The tenants with rows that have no vector of the model ?1.
 
-    From one tenant to the next by the index: what it costs depends on how many there are, not on their rows.
+    The query steps from tenant to tenant in the index. Its cost does not depend on the number of rows.
     """
     following = f"SELECT min(tenant) FROM {MEMORIES.name} WHERE tenant > tenants.tenant"
     pending = " OR ".join(each.any_pending("tenants.tenant") for each in queries)

@@ -1,19 +1,17 @@
-"""The vectors of entries and turns: which are missing, keeping them, and finding the nearest.
+"""The vectors of entries and messages: which are missing, storing them, and finding the nearest.
 
-A vector stands in the row that it was made of, with the model that made it and its dimension, and is
-of length 1. Vectors of another model or another dimension are never compared.
+A vector is stored in the row of its text, with the model that made it and its dimension. It has length 1.
+Vectors of different models or dimensions are never compared.
 """
 
 import asyncio
 import json
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +22,7 @@ from ..texts.similarity import gist_of
 from .access import MemoryDatabase, column_now
 from .corruption import UNREADABLE, report_corrupt, row_id_of, stored_text
 from .schema import EMBEDDERS
+from .vector_cache import CacheKey, KeyedVectors, VectorCache
 from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries, tenants_pending
 
 if TYPE_CHECKING:
@@ -37,10 +36,10 @@ _CHOOSE = (
 )
 _CHOSEN = f"SELECT vector_model FROM {EMBEDDERS.name} WHERE tenant = ?1"
 _MOST_COUNTED = 10_000
-_KEPT_AT_ONCE = 100  # rows in a statement
-_COMPARED_AT_ONCE = 4 * 2**20  # bytes of vectors that are held while all of a tenant are compared
-_SPARE = 10  # candidates beyond those asked for: databases round otherwise than we do
-_SAME = 1e-6  # similarities that differ by less are the same
+_ROWS_PER_STATEMENT = 100
+_BLOCK_BYTES = 4 * 2**20  # of vectors that are compared at once
+_SPARE = 10  # candidates beyond the limit: databases round differently
+_SAME = 1e-6  # similarities that differ by less are equal
 _DIGITS = 6
 
 
@@ -55,7 +54,7 @@ class Pending:
 
     @property
     def text(self) -> str:
-        """What is to be embedded."""
+        """The text to embed."""
         text = stored_text(self.stored)
         return gist_of(text) if self.kind == "entry" else text
 
@@ -71,60 +70,11 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The vector of a text, or `None` for one that the model can make none of."""
+class NewVector:
+    """The vector of a text; `None` if the model cannot embed the text."""
 
     pending: Pending
     vector: Vector | None = field(repr=False)
-
-
-class Keyed(NamedTuple):
-    """Vectors, with the keys of their rows."""
-
-    keys: list[tuple[str, ...]]
-    matrix: Matrix
-
-
-class HeldName(NamedTuple):
-    """What tells vectors that are held from others."""
-
-    memory_id: str
-    kind: Kind
-    model: str
-    tenant: str
-    dimension: int
-
-
-class HeldVectors:
-    """The vectors of the memories that were searched last, up to a number of bytes."""
-
-    def __init__(self, most_bytes: int = 64 * 2**20) -> None:
-        self._most_bytes = most_bytes
-        self._held: OrderedDict[HeldName, tuple[int, Keyed]] = OrderedDict()
-        self._changing = threading.Lock()
-
-    def get(self, name: HeldName, stamp: int) -> Keyed | None:
-        """What is held under a name, if it is of this stamp."""
-        with self._changing:
-            held_stamp, held = self._held.get(name, (None, None))
-            if held_stamp != stamp:
-                return None
-            self._held.move_to_end(name)
-            return held
-
-    def put(self, name: HeldName, stamp: int, vectors: Keyed) -> None:
-        """Hold vectors, and let go of those that were not asked for the longest."""
-        with self._changing:
-            self._held[name] = (stamp, vectors)
-            self._held.move_to_end(name)
-            while sum(held.matrix.nbytes for _, held in self._held.values()) > self._most_bytes:
-                self._held.popitem(last=False)
-
-    def forget(self, memory_id: str) -> None:
-        """Let go of what is held of a memory."""
-        with self._changing:
-            for name in [name for name in self._held if name.memory_id == memory_id]:
-                del self._held[name]
 
 
 class Vectors:
@@ -134,11 +84,11 @@ class Vectors:
         self._database = database
         self.tenant = tenant
         self._queries = {kind: VectorQueries(kind, database.dialect) for kind in SOURCES}
-        self._said: set[tuple[Kind, int]] = set()
-        self._held = HeldVectors()
+        self._warned: set[tuple[Kind, int]] = set()
+        self._cache = VectorCache()
 
     async def pending(self, model: str, limit: int) -> list[Pending]:
-        """Some texts without a vector of a model: entries first, and first those that have none at all."""
+        """Texts without a vector of a model: entries before messages, and first those without any vector."""
         found: list[Pending] = []
         for kind, queries in self._queries.items():
             decode = partial(_pending_from, kind)
@@ -160,7 +110,7 @@ class Vectors:
         )
 
     async def count_pending(self, model: str) -> int:
-        """How many texts have no vector of a model; whoever counts stops at 10,000."""
+        """How many texts have no vector of a model. Counting stops at 10,000."""
         counted = 0
         for queries in self._queries.values():
             sql = queries.count_pending(_MOST_COUNTED)
@@ -175,30 +125,32 @@ class Vectors:
         return False
 
     async def choose(self, model: str) -> None:
-        """Say that vectors are made with this model from now on: whoever says so last is heeded by all."""
+        """Set the model of all new vectors of the tenant. The last call wins, in every process."""
         now = column_now()
         await self._database.write(lambda: run_all([Statement(_CHOOSE, (self.tenant, model, now))]))
 
     async def chosen(self) -> str | None:
-        """The model that vectors are to be made with, if any was chosen."""
+        """The model that was chosen for new vectors, if any."""
         return await self._database.fetch(_CHOSEN, (self.tenant,), lambda rows: rows[0][0] if rows else None)
 
-    async def keep(self, model: str, kept: Sequence[Kept]) -> int:
-        """Keep vectors, all or none of them; returns how many.
+    async def store(self, model: str, made: Sequence[NewVector]) -> int:
+        """Store vectors in one transaction; returns how many were stored.
 
-        Those are left out whose rows are gone, say something else by now, or have a vector of this model.
-        Vectors with values that are not numbers, and those of length 0, are a `ValueError`.
+        A vector is skipped if its row no longer exists, has another text, or has a vector of this model.
+        Raises `ValueError` for values that are not finite numbers and for vectors of length 0.
         """
         check_id("model", model)
-        ready = [Kept(each.pending, None if each.vector is None else _unit(each.vector)) for each in kept]
-        return await self._database.write(partial(_keep, self._queries, model, ready)) if ready else 0
+        ready = [
+            NewVector(each.pending, None if each.vector is None else _unit(each.vector)) for each in made
+        ]
+        return await self._database.write(partial(_store, self._queries, model, ready)) if ready else 0
 
     async def read(
         self, kind: Kind, memory_id: str, *, model: str, ids: Iterable[str] | None = None
     ) -> dict[str, Vector]:
-        """The vectors of a model, by the ids of entries or turns (`turn_id`); of some of a memory, or of all.
+        """The vectors of a memory, by the ids of entries or messages (`turn_id`): all, or those of some ids.
 
-        They are of length 1. Those of entries that are told no more are among them.
+        They have length 1. Vectors of superseded entries are among them.
         """
         queries, decode = self._queries[kind], partial(_vectors_from, self._queries[kind])
         if ids is None:
@@ -220,9 +172,9 @@ class Vectors:
         memory_id: str | None = None,
         limit: int = 10,
     ) -> list[tuple[str, float]]:
-        """What is nearest to a vector, with its similarity from -1 to 1; of one memory, or of a tenant.
+        """The ids of the nearest vectors, with their similarities from -1 to 1: of a memory, or of a tenant.
 
-        Within a memory all are compared. Across a tenant PostgreSQL uses an index, which finds nearly all.
+        Within a memory all vectors are compared. Across a tenant PostgreSQL uses an approximate index.
         """
         query = _Query(self._queries[kind], _unit(vector), model, tenant, memory_id, limit)
         if limit < 1:
@@ -236,29 +188,29 @@ class Vectors:
             return query.best(await self._database.fetch(sql, query.parameters, query.read))
         rows, indexed = await self._database.write(partial(_search, query))
         if not indexed:
-            self._say_once(kind, query.dimension)
+            self._warn_once(kind, query.dimension)
         return query.best(query.read(rows))
 
     def forget(self, memory_id: str) -> None:
-        """Let go of what is held of a memory, if its data must be nowhere any more."""
-        self._held.forget(memory_id)
+        """Drop the cached vectors of a memory: its data was erased."""
+        self._cache.clear(memory_id)
 
     async def _compare(self, kind: Kind, memory_id: str, query: "_Query") -> list[tuple[str, float]]:
-        """Within a memory: what is held of it serves until its stamp is another."""
-        name = HeldName(memory_id, kind, query.model, query.tenant, query.dimension)
+        """Compare within a memory. The cached vectors are used until the stamp of the memory changes."""
+        key = CacheKey(memory_id, kind, query.model, query.tenant, query.dimension)
         stamp = await self._database.fetch(query.queries.stamp, (memory_id,), _number_from)
-        held = self._held.get(name, stamp)
-        if held is None:
+        cached = self._cache.get(key, stamp)
+        if cached is None:
             sql = query.queries.all_here(query.dimension)
-            held = await self._database.fetch(sql, query.parameters, query.read)
-            self._held.put(name, stamp, held)
-        if held.matrix.nbytes > _COMPARED_AT_ONCE:  # which would hold up the event loop
-            return await asyncio.to_thread(query.best, held)
-        return query.best(held)
+            cached = await self._database.fetch(sql, query.parameters, query.read)
+            self._cache.put(key, stamp, cached)
+        if cached.matrix.nbytes > _BLOCK_BYTES:  # this would block the event loop
+            return await asyncio.to_thread(query.best, cached)
+        return query.best(cached)
 
     async def _compare_all(self, query: "_Query") -> list[tuple[str, float]]:
-        """One block after another, so that it takes the same memory however many there are."""
-        at_once = max(1, _COMPARED_AT_ONCE // (4 * query.dimension))
+        """Compare block by block: the memory needed does not depend on the number of vectors."""
+        at_once = max(1, _BLOCK_BYTES // (4 * query.dimension))
         sql = query.queries.some_anywhere(query.dimension, at_once)
         best: list[tuple[str, float]] = []
         last: int | None = -1
@@ -268,19 +220,19 @@ class Vectors:
             best = _first(best + found, query.limit)
         return best
 
-    def _say_once(self, kind: Kind, dimension: int) -> None:
-        if (kind, dimension) not in self._said:
-            self._said.add((kind, dimension))
+    def _warn_once(self, kind: Kind, dimension: int) -> None:
+        if (kind, dimension) not in self._warned:
+            self._warned.add((kind, dimension))
             _log.warning("no index for vectors of %d dimensions (%s): all are compared", dimension, kind)
 
 
 def turn_id(conversation_id: str, message_id: str) -> str:
-    """The id of a turn: a JSON list of both, which no other pair gives."""
+    """The id of a message in searches: a JSON list of both ids, which is unique."""
     return json.dumps([conversation_id, message_id])
 
 
 def turn_of(turn: str) -> tuple[str, str]:
-    """The ids of conversation and message that the id of a turn was made of; else a `ValueError`."""
+    """The conversation id and message id in an id of `turn_id`. Raises `ValueError` for any other text."""
     parts = json.loads(turn)
     if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
         raise ValueError("this is not the id of a turn")
@@ -288,25 +240,25 @@ def turn_of(turn: str) -> tuple[str, str]:
 
 
 def model_of(embedder: "Embedder") -> str:
-    """Which vectors can be compared: those that one model made, with the same number of dimensions."""
+    """The name under which vectors are stored. Vectors of the same name can be compared."""
     return f"{embedder.name}/{embedder.dimensions}"
 
 
-# --- keeping ---
+# --- storing ---
 
 
-def _keep(queries: dict[Kind, VectorQueries], model: str, kept: Sequence[Kept]) -> Script[int]:
+def _store(queries: dict[Kind, VectorQueries], model: str, made: Sequence[NewVector]) -> Script[int]:
     count = 0
-    everybody = json.dumps(sorted({each.pending.memory_id for each in kept}))
-    # Before their rows, as for everybody, and in one order: so nobody waits in a ring.
-    yield Statement(next(iter(queries.values())).hold_memories, (everybody,))
+    memory_ids = json.dumps(sorted({each.pending.memory_id for each in made}))
+    # Lock order: memories in the order of their ids, then their rows.
+    yield Statement(next(iter(queries.values())).lock_memories, (memory_ids,))
     for kind, of_kind in queries.items():
-        mine = [each for each in kept if each.pending.kind == kind]
+        mine = [each for each in made if each.pending.kind == kind]
         owners: list[str] = []
-        for start in range(0, len(mine), _KEPT_AT_ONCE):
-            some = mine[start : start + _KEPT_AT_ONCE]
+        for start in range(0, len(mine), _ROWS_PER_STATEMENT):
+            some = mine[start : start + _ROWS_PER_STATEMENT]
             values = [value for each in some for value in _values(of_kind, each)]
-            rows = yield Statement(of_kind.keep(len(some)), (model, *values))
+            rows = yield Statement(of_kind.store(len(some)), (model, *values))
             owners += [memory_id for (memory_id,) in rows]
         if owners:
             yield Statement(of_kind.stamp_memories, (json.dumps(sorted(set(owners))),))
@@ -314,18 +266,18 @@ def _keep(queries: dict[Kind, VectorQueries], model: str, kept: Sequence[Kept]) 
     return count
 
 
-def _values(queries: VectorQueries, kept: Kept) -> list[Any]:
-    key = [*kept.pending.key, kept.pending.stored]
-    if kept.vector is None:
+def _values(queries: VectorQueries, new: NewVector) -> list[Any]:
+    key = [*new.pending.key, new.pending.stored]
+    if new.vector is None:
         return [*key, None, 0]
-    return [*key, queries.parameter(kept.vector), len(kept.vector)]
+    return [*key, queries.parameter(new.vector), len(new.vector)]
 
 
 def _unit(given: Vector | Sequence[float]) -> Vector:
-    """A vector at length 1: angles alone are compared, and small numbers lose least where they are halved."""
+    """The vector scaled to length 1: only angles are compared."""
     vector = np.asarray(given, np.float64)
     if vector.ndim != 1 or not np.isfinite(vector).all():
-        raise ValueError("a vector must be a list of numbers")
+        raise ValueError("a vector must be a list of finite numbers")
     length = np.linalg.norm(vector)
     if not np.isfinite(length) or length == 0:
         raise ValueError("a vector must have a length that is not 0")
@@ -337,7 +289,7 @@ def _unit(given: Vector | Sequence[float]) -> Vector:
 
 @dataclass(frozen=True)
 class _Query:
-    """What is looked for, and where."""
+    """A search for the nearest vectors."""
 
     queries: VectorQueries
     vector: Vector
@@ -355,27 +307,27 @@ class _Query:
         of_memory = () if self.memory_id is None else (self.memory_id,)
         return (self.queries.parameter(self.vector), self.model, self.tenant, *of_memory)
 
-    def read(self, rows: Sequence[Row]) -> "Keyed":
-        """Rows that hold a key and a vector."""
+    def read(self, rows: Sequence[Row]) -> KeyedVectors:
+        """Decode rows of a key and a vector."""
         matrix = self.queries.vectors([row[-1] for row in rows], self.dimension)
-        return Keyed([tuple(row[:-1]) for row in rows], matrix)
+        return KeyedVectors([tuple(row[:-1]) for row in rows], matrix)
 
-    def best(self, given: "Keyed") -> list[tuple[str, float]]:
+    def best(self, given: KeyedVectors) -> list[tuple[str, float]]:
         """The nearest of some vectors.
 
-        They are found at low precision, and told at a higher one: so databases agree on them.
+        Candidates are found at low precision and ranked at a higher one, so all databases agree.
         """
         candidates = _near(given.matrix, self.vector, self.limit)
         similarities = _similarities(given.matrix[candidates], self.vector)
-        told = [(_id(given.keys[row]), score) for row, score in zip(candidates, similarities, strict=True)]
-        return _first(told, self.limit)
+        scored = [(_id(given.keys[row]), score) for row, score in zip(candidates, similarities, strict=True)]
+        return _first(scored, self.limit)
 
 
 def _near(matrix: Matrix, vector: Vector, limit: int) -> NDArray[np.int64]:
     """The rows that may be among the nearest."""
     if len(matrix) <= limit:
         return np.arange(len(matrix))
-    rough = np.vecdot(matrix, vector)  # on one core: others would be waited for longer than it takes
+    rough = np.vecdot(matrix, vector)  # on one core: starting threads would take longer
     edge = np.partition(rough, -limit)[-limit]
     return np.flatnonzero(rough >= edge - 2 * _SAME)
 
@@ -388,19 +340,19 @@ def _similarities(matrix: Matrix, vector: Vector) -> list[float]:
 
 
 def _first(found: Iterable[tuple[str, float]], limit: int) -> list[tuple[str, float]]:
-    """The nearest first; of those that are equally near, the one whose id comes first."""
+    """The nearest first, and equally near ones in the order of their ids."""
     return sorted(found, key=lambda each: (-each[1], each[0]))[:limit]
 
 
 def _search(query: _Query) -> Script[tuple[list[Row], bool]]:
-    """The candidates across a tenant, and whether there is an index; PostgreSQL."""
+    """The candidates of a tenant, and whether there is an index. For PostgreSQL."""
     wanted = query.limit + _SPARE
     ((indexed, *_),) = yield Statement(query.queries.tune_index(query.dimension))
     if indexed:
         rows = yield Statement(query.queries.nearest_by_index(query.dimension, wanted), query.parameters)
         if len(rows) >= query.limit:
             return rows, True
-    # An index gives up where others' vectors are nearer by far: then there are few of this tenant's.
+    # The index scan ends early where vectors of other tenants are nearer: then compare all of this tenant.
     rows = yield Statement(query.queries.nearest_anywhere(query.dimension, wanted), query.parameters)
     return rows, bool(indexed)
 
@@ -417,7 +369,7 @@ def _number_from(rows: list[Row]) -> int:
 
 
 def _block_from(query: _Query, size: int, rows: list[Row]) -> tuple[list[tuple[str, float]], int | None]:
-    """The best of a block, and where the next begins, if there may be one."""
+    """The best of a block, and where the next block begins, if there may be one."""
     last = rows[-1][0] if len(rows) == size else None
     return query.best(query.read([row[1:] for row in rows])), last
 
@@ -441,7 +393,7 @@ def _id(key: Sequence[str]) -> str:
 
 
 def _key(kind: Kind, one: str) -> tuple[str, ...] | None:
-    """The key that an id stands for; `None` if it stands for none."""
+    """The key of a row, from the id of an entry or a message; `None` for any other text."""
     if kind == "entry":
         return (one,)
     try:

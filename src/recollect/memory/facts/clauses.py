@@ -242,6 +242,8 @@ def _agreeing(match: re.Match[str]) -> str:
     return f"The user {_AGREEING.get(verb, verb)}"
 
 
+# --- facts of an entry ---
+
 _CJK = re.compile("[\u4e00-\u9fff]")
 _SENTENCE = re.compile(r"(?<=[.!;])\s+(?=(?:The )?[Uu]ser(?:['’]s)?\b|They\b)|(?<=[。！；])(?=用户)")
 _WHO = re.compile(r"^(?P<user>(?:The )?[Uu]ser), who (?P<one>[^,]+), (?P<other>.+)$")

@@ -82,6 +82,9 @@ _WORDS = (
 _AND_OTHERS = "用户等人"
 
 
+# --- rewriting to the third person ---
+
+
 def is_first_person(sentence: str) -> bool:
     """Whether the speaker speaks of themselves."""
     return bool(_FIRST.search(sentence))
@@ -112,6 +115,8 @@ def quote(sentence: str) -> str:
     inner = sentence.replace("“", "‘").replace("”", "’")
     return f"用户说：“{inner}”"
 
+
+# --- dates ---
 
 Found = tuple[date, Precision, str] | tuple[date, Precision, str, date] | None
 """The first day, its precision, the date in words, and optionally the last day."""

@@ -61,6 +61,8 @@ def _findable(meaning: Meaning) -> frozenset[str]:
     return meaning.words | meaning.numbers or frozenset(map(str, meaning.dates))
 
 
+# --- decisions ---
+
 ENDS = "ends"
 """The key in `data` for a slot that has no value any more."""
 _WORK = ("job", "employer")

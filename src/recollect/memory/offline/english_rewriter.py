@@ -63,6 +63,8 @@ def third_person(verb: str) -> str:
     return verb + ("es" if _HISSING.search(plain) else "s")
 
 
+# --- sentences ---
+
 USER = "the user"
 
 _CONTRACTED = (

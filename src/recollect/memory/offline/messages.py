@@ -28,9 +28,11 @@ from .statements import (
     statements_of,
 )
 
+# --- answers to questions ---
+
 _LONGEST_QUESTION = 120
 _LONGEST_ANSWER = 60
-_LAST = 2000  # characters of the assistant's message, in which its last question stands
+_LAST = 2000  # characters at the end of the assistant's message that are searched for a question
 _ASKS_FOR_A_NAME_OR_NUMBER = re.compile(
     r"\b(?:what|which|where|who|when|how (?:long|many|much|old|often))\b|什么|哪|谁|几|多[少大久长]",
     re.IGNORECASE,
@@ -95,6 +97,8 @@ def _whole(question: Question, answer: str) -> str:
             return sentence.format(answer.rstrip(".!。！"))
     return answer
 
+
+# --- candidates of a message ---
 
 _SHORT = 60  # characters
 _VERY_SHORT = {False: 20, True: 9}  # characters, and Chinese ones
@@ -244,6 +248,8 @@ def _picture(caption: str, message: Message, said_on: date) -> Candidate:
     data = {"said_on": said_on.isoformat()}
     return Candidate("event", text, (message.message_id,), _CONFIDENCE_QUOTED, data=data)
 
+
+# --- corrections ---
 
 _LOOKED_AT = 500  # characters: a correction comes soon
 _SORRY = r"(?:(?:actually|no|sorry|oops|wait|correction|scratch that|i misspoke)[,.!:;]? )"

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from ..texts.synonyms import MONTH_NAMES
 
+# --- numbers written as words ---
+
 UNITS = [
     "zero",
     "one",
@@ -62,6 +64,8 @@ def chinese_number_of(word: str) -> int:
         return _DIGITS.get(word[-1], 1)
     return 10 * _DIGITS.get(tens[-1:], 1) + _DIGITS.get(units[:1], 0)
 
+
+# --- moments ---
 
 Precision = Literal["day", "weekend", "week", "month", "season", "year"]
 
@@ -152,6 +156,8 @@ def monday_of(day: date) -> date:
     """The first day of the week of a day."""
     return day - timedelta(days=day.weekday())
 
+
+# --- resolution of phrases ---
 
 Tense = Literal["past", "future"]
 _REMEMBERED = 2048  # resolved phrases in the cache

@@ -145,6 +145,8 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
     return number > 0 and place < spans[number - 1][1]
 
 
+# --- quoted speech ---
+
 _HIDDEN = "\ue000"  # masks a character that must not be read
 _SAYING = r"\b(?:says?|said|saying|told \w+|wrote|writes|asked|replied|answered|like|goes)[,:]? "
 _QUOTED = re.compile(

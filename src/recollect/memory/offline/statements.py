@@ -181,6 +181,8 @@ def statement_of(sentence: str, place: int, said_on: date, whole: str | None = N
     )
 
 
+# --- the text of an entry ---
+
 LONGEST = 200
 """The approximate number of characters of an entry."""
 

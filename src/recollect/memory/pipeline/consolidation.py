@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache
 
-from ..database.entries import Changes, NewEntry, Support, telling_terms
+from ..database.entries import Changes, NewEntry, Support, distinctive_terms
 from ..entry import Entry
 from ..facts.clauses import facts_of, slot_in
 from ..facts.stances import contradict, stance_of
@@ -89,7 +89,7 @@ class _Consolidation:
         self._said: list[str] = []
         # Cached for this consolidation only: texts must not stay in memory for longer.
         self._meaning_of = cache(meaning_of)
-        self._terms_of = cache(lambda text: frozenset(telling_terms(text)))
+        self._terms_of = cache(lambda text: frozenset(distinctive_terms(text)))
 
     def add(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
         """Add the changes of one candidate: a new entry, support for a known one, or nothing."""
@@ -253,6 +253,9 @@ def _new_entry(
     )
 
 
+# --- facts that remain of a superseded entry ---
+
+
 def remaining_facts(text: str, successor: str) -> list[str]:
     """The facts of a text that its successor does not replace; empty if the text states one fact."""
     facts = facts_of(text)
@@ -278,8 +281,11 @@ def _is_about_the_same(one: str, other: str) -> bool:
 
 def _nearest(facts: list[str], text: str) -> str:
     """The fact that shares most words with a text; the first one if none shares any."""
-    words = set(telling_terms(text))
-    return max(facts, key=lambda fact: len(words & set(telling_terms(fact))))
+    words = set(distinctive_terms(text))
+    return max(facts, key=lambda fact: len(words & set(distinctive_terms(fact))))
+
+
+# --- candidates that state several facts ---
 
 
 def split_facts(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

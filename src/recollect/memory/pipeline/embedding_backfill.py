@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..database.vectors import Kept, Pending, Vectors, model_of
+from ..database.vectors import NewVector, Pending, Vectors, model_of
 from ..search.documents import Vectors as Matrix
 from ..search.embedders import Embedder, EmbeddingError
 from ..search.embedders.protocol import validate_vectors
@@ -126,7 +126,7 @@ class EmbeddingBackfill:
         count = 0
         corrupt = [each for each in pending if each.is_corrupt]
         if corrupt:  # they are marked as having no vector, so they are not read again
-            await self._vectors.keep(model_of(self._embedder), [Kept(each, None) for each in corrupt])
+            await self._vectors.store(model_of(self._embedder), [NewVector(each, None) for each in corrupt])
             self.unusable += len(corrupt)
         usable = [each for each in pending if not each.is_corrupt]
         for batch in _batches(usable, self._most_characters):
@@ -156,7 +156,7 @@ class EmbeddingBackfill:
             vectors = await self._call([one.text])
         except EmbeddingError as error:
             _log.warning("text cannot be embedded: memory %s (%s)", one.memory_id, error)
-            await self._vectors.keep(model_of(self._embedder), [Kept(one, None)])
+            await self._vectors.store(model_of(self._embedder), [NewVector(one, None)])
             self.unusable += 1
             return 0
         return await self._keep([one], vectors)
@@ -165,11 +165,11 @@ class EmbeddingBackfill:
         """Store vectors; returns how many were written. A zero vector has no direction and counts as none."""
         usable = np.linalg.norm(vectors.astype(np.float64), axis=1) > 0
         kept = [
-            Kept(each, vector if has_length else None)
+            NewVector(each, vector if has_length else None)
             for each, vector, has_length in zip(batch, vectors, usable, strict=True)
         ]
         self.unusable += int((~usable).sum())
-        written = await self._vectors.keep(model_of(self._embedder), kept)
+        written = await self._vectors.store(model_of(self._embedder), kept)
         return written - int((~usable).sum())
 
     async def _call(self, texts: list[str]) -> Matrix:

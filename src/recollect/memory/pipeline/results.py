@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...sql.columns import StoredTime, time_from_column
-from ..database.runs import KeptStage
-from ..times import tell_time
+from ..database.runs import StageRecord
+from ..times import format_time
 from .stages import Stage, Usage
 
 _LEFT_OUT = ("sentences_left_out", "messages_left_out", "messages_shortened")
 _LONGEST_TEXT = 20_000  # characters: a conversation may go on for years, with many runs
 
 
-def pipeline_result(stages: Mapping[Stage, KeptStage], messages: int) -> dict[str, Any]:
+def pipeline_result(stages: Mapping[Stage, StageRecord], messages: int) -> dict[str, Any]:
     """The result of a run: its three stages, over `messages` messages."""
     update, mind = stages["update"], stages["mind"]
     updated = bool(update.result["profile_updated"])
@@ -38,7 +38,7 @@ def pipeline_result(stages: Mapping[Stage, KeptStage], messages: int) -> dict[st
     }
 
 
-def describe_left_out(stages: Iterable[KeptStage]) -> str | None:
+def describe_left_out(stages: Iterable[StageRecord]) -> str | None:
     """A sentence on what the stages of a run did not read; `None` if they read everything."""
     count = max((count_left_out(stage) for stage in stages), default=0)
     if not count:
@@ -46,7 +46,7 @@ def describe_left_out(stages: Iterable[KeptStage]) -> str | None:
     return f"{count} sentences or messages were not read whole: there were too many"
 
 
-def count_left_out(stage: KeptStage) -> int:
+def count_left_out(stage: StageRecord) -> int:
     """The number of sentences or messages that a stage did not read in full."""
     data = stage.result.get("data", {}) if isinstance(stage.result, dict) else {}
     counts = [data.get(name, 0) for name in _LEFT_OUT]
@@ -81,10 +81,10 @@ def _with(result: dict[str, Any], text: str, is_updated: bool, length: int) -> d
     }
 
 
-def _metadata(stage: KeptStage, name: str, time: str) -> dict[str, Any]:
+def _metadata(stage: StageRecord, name: str, time: str) -> dict[str, Any]:
     usage = Usage(stage.prompt_tokens, stage.completion_tokens)
     return {"stage": name, time: _format(stage.finished_at), "llm_usage": usage.to_dict()}
 
 
 def _format(column: StoredTime) -> str:
-    return tell_time(time_from_column(column))
+    return format_time(time_from_column(column))

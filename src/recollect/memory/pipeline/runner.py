@@ -25,7 +25,7 @@ from ...sql.scripts import Script
 from ..database import entries, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
-from ..database.runs import Failure, KeptStage, Task
+from ..database.runs import Failure, StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
 from .consolidation import apply_changes, consolidate, split_facts
@@ -95,7 +95,7 @@ class Runner:
         If the caller is cancelled while the claim is written, the run is released again.
         """
         queue, seconds = self._database.queue, self._options.lease_seconds
-        take = partial(runs.take, queue, self.tenant, lease, seconds, column_now())
+        take = partial(runs.claim, queue, self.tenant, lease, seconds, column_now())
         claim = asyncio.ensure_future(self._database.write(take))
         cancelled = await wait_until_done(claim)
         if cancelled is None:
@@ -210,7 +210,7 @@ class _Execution:
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
-        self._finished: dict[Stage, KeptStage] = {cast(Stage, kept.stage): kept for kept in task.finished}
+        self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
     async def run_stages(self) -> None:
         """Execute the stages that are not finished, in order."""
@@ -291,7 +291,7 @@ class _Execution:
         self, answer: Answer[Any], result: Any, changes: Changes | None = None, is_last: bool = False
     ) -> None:
         """Store the stage and its changes in one transaction, and the end of the run with the last stage."""
-        kept = KeptStage(
+        kept = StageRecord(
             self.stage,
             self._extractor.model,
             column_now(),
@@ -307,10 +307,10 @@ class _Execution:
         finally:
             await self._meter.spent(self._task.run.tenant, kept.prompt_tokens + kept.completion_tokens)
 
-    def _stage_script(self, kept: KeptStage, changes: Changes, is_last: bool) -> Script[None]:
+    def _stage_script(self, kept: StageRecord, changes: Changes, is_last: bool) -> Script[None]:
         task, run, queue, now = self._task, self._task.run, self._database.queue, kept.finished_at
         yield from runs.extend(queue, task, self._lease_seconds)
-        if not (yield from runs.keep_stage(task, kept)):
+        if not (yield from runs.store_stage(task, kept)):
             return  # an earlier try has committed, and its connection was lost before the confirmation
         changes = yield from self._still_possible(changes)
         yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
@@ -327,7 +327,7 @@ class _Execution:
         wanted = {support.content_id for support in changes.supported} | depends
         if not wanted:
             return changes
-        is_live = yield from runs.still_there(self._database.queue, self._task, wanted)
+        is_live = yield from runs.existing_entries(self._database.queue, self._task, wanted)
         added = [
             entry for entry in changes.added if entry.remains_of is None or is_live.get(entry.remains_of)
         ]

@@ -41,12 +41,12 @@ class RunScheduler:
 
 def create_runs_if_due(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
     """Create the runs of a due conversation; `False` if another worker has, or a new message came."""
-    return (yield from _lock_and_create(database, owner, now, database.quiet.hold_if_due))
+    return (yield from _lock_and_create(database, owner, now, database.quiet.lock_if_due))
 
 
 def close(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
     """Close a conversation and create the runs of its remaining messages; `False` if it no longer exists."""
-    exists = yield from _lock_and_create(database, owner, now, database.quiet.hold)
+    exists = yield from _lock_and_create(database, owner, now, database.quiet.lock)
     if exists:
         yield Statement(quiet_period.CLOSE, (owner.conversation_id, now))
     return exists
@@ -54,12 +54,12 @@ def close(database: MemoryDatabase, owner: Due, now: str) -> Script[bool]:
 
 def _lock_and_create(database: MemoryDatabase, owner: Due, now: str, hold: str) -> Script[bool]:
     enqueue, memory_id = database.queue.enqueue, owner.memory_id
-    if not (yield from removal.hold_queue(database.removal, enqueue, owner.tenant, memory_id)):
+    if not (yield from removal.lock_queue(database.removal, enqueue, owner.tenant, memory_id)):
         return False
     rows = yield Statement(hold, (owner.conversation_id, owner.tenant))
     if rows and rows[0][0] is not None:
         yield from create_runs(database, owner, rows[0][0], now)
-    yield Statement(database.queue.forget_if_done, (owner.memory_id,))
+    yield Statement(database.queue.dequeue_if_done, (owner.memory_id,))
     return bool(rows)
 
 

@@ -1,1 +1,1 @@
-"""Rights over the data: what is known and why, to take it along, and to have it erased."""
+"""The rights of users over their data: why an entry is known, export, import and erasure."""

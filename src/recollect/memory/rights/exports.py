@@ -1,4 +1,4 @@
-"""Everything about a user, record by record."""
+"""The export of a user's data, record by record."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -24,16 +24,16 @@ from ..database.access import MemoryDatabase
 from ..database.corruption import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
 from ..entry import CONTENT_TYPES, check_type
-from ..times import tell_time
-from .ownership import Belongings, Whose, find_belongings
+from ..times import format_time
+from .ownership import DataOwner, UserData, find_user_data
 from .personal_data import SessionTables
-from .records import select, to_records, to_whole_record, told_columns
+from .records import exported_columns, select, to_records, to_whole_record
 
 FORMAT = "recollect.user/1"
 KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "summaries")
 
-_AT_ONCE = 200  # rows of a page
-_EVERYTHING = 2**62
+_PAGE_SIZE = 200  # rows
+_LAST_INDEX = 2**62
 _FIRST_TIME = time_to_column(datetime.min.replace(tzinfo=UTC))
 _MEMORY = f"{select(MEMORIES)} WHERE memory_id = ?1"
 _TEXTS = (
@@ -49,15 +49,15 @@ _SUMMARIES = f"SELECT {', '.join(COLUMNS)} FROM {SUMMARIES} WHERE conversation_i
 
 @dataclass(frozen=True)
 class Record:
-    """One thing of an export, by the list that it stands in."""
+    """One object of an export, and the list it belongs to."""
 
     kind: str
     data: dict[str, Any]
 
 
-async def export_records(database: MemoryDatabase, whose: Whose) -> AsyncIterator[Record]:
-    """All that a user has, a page at a time."""
-    found = await database.write(lambda: find_belongings(database.dialect, whose))
+async def export_records(database: MemoryDatabase, whose: DataOwner) -> AsyncIterator[Record]:
+    """All data of a user. A page at a time is read."""
+    found = await database.write(lambda: find_user_data(database.dialect, whose))
     for memory_id in found.memory_ids:
         async for record in _export_memory(database, memory_id):
             yield record
@@ -70,7 +70,7 @@ async def export_records(database: MemoryDatabase, whose: Whose) -> AsyncIterato
 
 async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncIterator[Record]:
     rows = await database.fetch(_MEMORY, (memory_id,), list[Row])
-    if not rows:  # it was erased meanwhile
+    if not rows:  # erased meanwhile
         return
     texts = await database.fetch(_TEXTS, (memory_id,), list[Row])
     yield Record("memories", _memory(to_whole_record(MEMORIES, rows[0]), texts))
@@ -100,19 +100,19 @@ async def _pages(
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The rows of a memory, in the order of a column."""
     query = f"{select(table)} WHERE memory_id = ?1 AND {order} > ?2 ORDER BY {order} LIMIT ?3"
-    # Decoded by `fetch`, which does so in a thread where there are many rows.
-    decode = partial(page_from, partial(to_records, table), itemgetter(told_columns(table).index(order)))
+    # `fetch` decodes many rows in a thread.
+    decode = partial(page_from, partial(to_records, table), itemgetter(exported_columns(table).index(order)))
     last: Any = -1
     while last is not None:
-        page = await database.fetch(query, (memory_id, last, _AT_ONCE), decode)
+        page = await database.fetch(query, (memory_id, last, _PAGE_SIZE), decode)
         last = page.edge
         yield page.found
 
 
-async def _beneath(
+async def _children(
     database: MemoryDatabase, table: Table, column: str, order: str, parents: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a table that belong to others, by the ids of those."""
+    """The rows of a child table, by the ids of their parents."""
     ids = database.dialect.each.format("?1")
     query = f"{select(table)} WHERE {column} IN {ids} ORDER BY {order}"
     given = json.dumps([parent[column] for parent in parents])
@@ -123,13 +123,13 @@ async def _beneath(
 
 
 async def _with_evidence(database: MemoryDatabase, page: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    cited = await _beneath(database, EVIDENCE, "content_id", "content_id, source, place", page)
+    cited = await _children(database, EVIDENCE, "content_id", "content_id, source, place", page)
     return [{**entry, "evidence": cited.get(entry["content_id"], [])} for entry in page]
 
 
 async def _with_stages(database: MemoryDatabase, page: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    stages = await _beneath(database, STAGES, "run_id", "run_id, finished_at, stage", page)
-    failures = await _beneath(database, FAILURES, "run_id", "run_id, attempt", page)
+    stages = await _children(database, STAGES, "run_id", "run_id, finished_at, stage", page)
+    failures = await _children(database, FAILURES, "run_id", "run_id, attempt", page)
     return [
         {**run, "stages": stages.get(run["run_id"], []), "failures": failures.get(run["run_id"], [])}
         for run in page
@@ -138,25 +138,25 @@ async def _with_stages(database: MemoryDatabase, page: Sequence[Mapping[str, Any
 
 async def _conversations(database: MemoryDatabase, memory_id: str) -> AsyncIterator[dict[str, Any]]:
     edge = (_FIRST_TIME, "")
-    while rows := await database.fetch(_CONVERSATIONS, (memory_id, *edge, _AT_ONCE), list[Row]):
+    while rows := await database.fetch(_CONVERSATIONS, (memory_id, *edge, _PAGE_SIZE), list[Row]):
         for row in rows:
             yield await _with_messages(database, to_whole_record(CONVERSATIONS, row))
-        last = dict(zip(told_columns(CONVERSATIONS), rows[-1], strict=True))
+        last = dict(zip(exported_columns(CONVERSATIONS), rows[-1], strict=True))
         edge = (last["created_at"], last["conversation_id"])
 
 
 async def _with_messages(database: MemoryDatabase, conversation: dict[str, Any]) -> dict[str, Any]:
-    key = (conversation["conversation_id"], 0, _EVERYTHING)
-    # Told while the rows are decoded: that is done in a thread where there are many.
-    return {**conversation, **await database.fetch(conversations.READ_MESSAGES, key, _told_messages)}
+    key = (conversation["conversation_id"], 0, _LAST_INDEX)
+    # Rendered by the decoder: `fetch` runs it in a thread where there are many rows.
+    return {**conversation, **await database.fetch(conversations.READ_MESSAGES, key, _messages_from)}
 
 
-def _told_messages(rows: list[Row]) -> dict[str, Any]:
-    said = conversations.messages_from(rows)
+def _messages_from(rows: list[Row]) -> dict[str, Any]:
+    messages = conversations.messages_from(rows)
     return {
-        "turn_count": len(said),
-        "summary": summarize(len(said), said),
-        "conversation_data": {"messages": [message.to_dict() for message in said]},
+        "turn_count": len(messages),
+        "summary": summarize(len(messages), messages),
+        "conversation_data": {"messages": [message.to_dict() for message in messages]},
     }
 
 
@@ -165,9 +165,11 @@ def _told_messages(rows: list[Row]) -> dict[str, Any]:
 
 async def _session(database: MemoryDatabase, tables: SessionTables, session_id: str) -> dict[str, Any]:
     about = (
-        "SELECT held.created_at, held.updated_at, owner.user_id, owner.agent_id, owner.title, owner.data"
-        f' FROM "{tables.sessions}" held LEFT JOIN "{tables.metadata}" owner'
-        " ON owner.session_id = held.session_id WHERE held.session_id = ?1"
+        "SELECT session.created_at, session.updated_at,"
+        " owner.user_id, owner.agent_id, owner.title, owner.data"
+        f' FROM "{tables.sessions}" session LEFT JOIN "{tables.metadata}" owner'
+        " ON owner.session_id = session.session_id"
+        " WHERE session.session_id = ?1"
     )
     rows = await database.fetch(about, (session_id,), list[Row])
     created, updated, user_id, agent_id, title, data = rows[0] if rows else (None,) * 6
@@ -184,34 +186,32 @@ async def _session(database: MemoryDatabase, tables: SessionTables, session_id: 
 
 
 async def _items(database: MemoryDatabase, tables: SessionTables, session_id: str) -> list[Any]:
-    if tables.messages is None:
-        return []
     query = f'SELECT message_data FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id'
     return await database.fetch(query, (session_id,), _items_from)
 
 
 def _items_from(rows: list[Row]) -> list[Any]:
-    """The items; one that is corrupt is told as the text that is stored."""
+    """The items. A corrupt item is exported as its stored text."""
     return [stored if (item := decode_item(stored)) is None else item for (stored,) in rows]
 
 
 def _utc(stored: object) -> str | None:
-    """A time of a session, which others may have stored in their own way."""
+    """A time of a session. The SDK and other programs store it in various formats."""
     if stored is None:
         return None
     try:
         time = stored if isinstance(stored, datetime) else datetime.fromisoformat(str(stored))
     except ValueError:
         return str(stored)
-    return tell_time(time.replace(tzinfo=UTC))
+    return format_time(time.replace(tzinfo=UTC))
 
 
-async def _export_logs(database: MemoryDatabase, found: Belongings) -> AsyncIterator[Record]:
-    for key in found.keys:
-        if found.places.has_events:
+async def _export_logs(database: MemoryDatabase, found: UserData) -> AsyncIterator[Record]:
+    for key in found.log_ids:
+        if found.tables.has_events:
             async for event in _events(database, key):
                 yield Record("events", _as_json(event))
-        if found.places.has_summaries:
+        if found.tables.has_summaries:
             for summary in await database.fetch(_SUMMARIES, (key,), _summaries_from):
                 yield Record("summaries", _as_json(summary))
 
@@ -225,7 +225,7 @@ async def _events(database: MemoryDatabase, key: str) -> AsyncIterator[Conversat
     decode = partial(page_from, partial(_events_from, place), itemgetter(place))
     last: Any = -1
     while last is not None:
-        page = await database.fetch(events.READ_EVENTS, (key, last, _AT_ONCE), decode)
+        page = await database.fetch(events.READ_EVENTS, (key, last, _PAGE_SIZE), decode)
         for event in page.found:
             yield event
         last = page.edge
@@ -236,11 +236,10 @@ def _events_from(place: int, rows: list[Row]) -> list[ConversationEvent]:
 
 
 def _as_json(value: ConversationEvent | ConversationSummary) -> dict[str, Any]:
-    told = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {name: _json_value(each) for name, each in told.items()}
+    return {field.name: _json_value(getattr(value, field.name)) for field in fields(value)}
 
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
-        return tell_time(value)
+        return format_time(value)
     return list(value) if isinstance(value, tuple) else value

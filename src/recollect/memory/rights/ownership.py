@@ -1,11 +1,15 @@
-"""Whose data it is: the memories, sessions and logs of one user, and of no other.
+"""Which memories, sessions, events and summaries belong to a user, and to no other.
 
-Sessions name their owner in their metadata. A session that names none is a user's if their conversations,
-and nobody else's, say that they were held in it. Events and summaries stand under the id of a session or of a
-conversation, and are of whoever has that session. Where there is none they name no tenant, and are the
-default one's: there they are of whoever has the conversation, unless another's was held in such a session.
-Under an id that was made here, and which so nobody can have chosen to get at what is another's, they and
-sessions that name no tenant are of whoever has the conversation, whatever their tenant.
+Rules of ownership:
+
+1. A session belongs to the user, agent and tenant that its metadata name.
+2. A session whose metadata name no user belongs to a user if the user's conversations refer to it, and no
+   other user's do. Without a tenant in its metadata it belongs to the default tenant.
+3. Events and summaries have the id of a session or of a conversation, and name no owner. If there is a
+   session of that id, they belong to its owner. Otherwise they belong to the default tenant, to the user
+   whose conversation has or refers to the id, unless a conversation of another user does so too.
+4. An id that Recollect made (a UUID) cannot have been chosen to get at the data of others. Sessions without a
+   tenant, events and summaries under such an id belong to the user of the conversation, in any tenant.
 """
 
 import json
@@ -19,12 +23,19 @@ from ..database.conversations import ConversationRow
 from ..database.dialect import Dialect
 from ..database.memories import owner_key, user_key
 from ..database.schema import CONVERSATIONS, MEMORIES
-from .personal_data import DEFAULT_TENANT, Places, SessionTables, find_places, named_tenant, tenant_of
+from .personal_data import (
+    DEFAULT_TENANT,
+    PersonalTables,
+    SessionTables,
+    find_personal_tables,
+    named_tenant,
+    tenant_of,
+)
 
 
 @dataclass(frozen=True)
-class Whose:
-    """A user of a tenant, with all agents or with one."""
+class DataOwner:
+    """A user of a tenant, with one agent or, without `agent_id`, with all agents."""
 
     tenant: str
     user_id: str
@@ -32,153 +43,161 @@ class Whose:
 
 
 @dataclass(frozen=True)
-class Belongings:
-    """What a user has."""
+class UserData:
+    """Where the data of a user is."""
 
-    places: Places
+    tables: PersonalTables
     memory_ids: tuple[str, ...]
     sessions: tuple[tuple[SessionTables, tuple[str, ...]], ...]
-    keys: tuple[str, ...]
-    """The ids under which their events and summaries stand."""
+    log_ids: tuple[str, ...]
+    """The ids of the user's events and summaries."""
 
 
 class SessionOwner(NamedTuple):
-    """A session, and what its metadata say."""
+    """A session, and the owner that its metadata name."""
 
     session_id: str
     user_id: str | None
     agent_id: str | None
     data: str | None
 
-    def is_of(self, whose: Whose) -> bool:
-        """Whether it names this user, and the agent if there is one."""
+    def names(self, owner: DataOwner) -> bool:
+        """Whether its metadata name this user and tenant, and the agent if one is given (rule 1)."""
         return (
-            self.user_id == whose.user_id
-            and whose.agent_id in (None, self.agent_id)
-            and tenant_of(self.data) == whose.tenant
+            self.user_id == owner.user_id
+            and owner.agent_id in (None, self.agent_id)
+            and tenant_of(self.data) == owner.tenant
         )
 
-    def is_of_nobody(self, whose: Whose, made: Set[str]) -> bool:
-        """Whether it names no user, and is not another tenant's; `made` are ids that were made here."""
-        tenant = named_tenant(self.data) if self.session_id in made else tenant_of(self.data)
-        return self.user_id is None and tenant in (None, whose.tenant)
+    def may_belong_to(self, owner: DataOwner, made_here: Set[str]) -> bool:
+        """Whether its metadata name no user and no other tenant (rules 2 and 4)."""
+        tenant = named_tenant(self.data) if self.session_id in made_here else tenant_of(self.data)
+        return self.user_id is None and tenant in (None, owner.tenant)
 
 
-class Named(NamedTuple):
-    """The ids that conversations name."""
+class ConversationIds(NamedTuple):
+    """The ids that conversations have or refer to."""
 
     conversations: frozenset[str]
     sessions: frozenset[str]
-    made: frozenset[str]
-    """Those of conversations that were made here, and what their provider has them under."""
+    made_here: frozenset[str]
+    """The ids of conversations that Recollect made, and the provider's ids of these conversations."""
 
     @property
     def all(self) -> frozenset[str]:
-        """Every id under which something of theirs may stand."""
-        return self.conversations | self.sessions | self.made
+        """Every id that their sessions, events and summaries may have."""
+        return self.conversations | self.sessions | self.made_here
 
 
-class Held(NamedTuple):
-    """The sessions that conversations have, by their tables, and the ids of events and summaries."""
+class SessionData(NamedTuple):
+    """Sessions by their tables, and the ids of events and summaries."""
 
     sessions: tuple[tuple[SessionTables, tuple[str, ...]], ...]
-    keys: tuple[str, ...]
+    log_ids: tuple[str, ...]
 
 
-def find_belongings(dialect: Dialect, whose: Whose) -> Script[Belongings]:
-    """What a user has."""
-    places = yield from find_places(dialect)
-    memory_ids = yield from memories_of(whose)
-    named = yield from _named_by(dialect, memory_ids)
-    held = yield from _find_held(dialect, places, whose, memory_ids, named, has_all=True)
-    return Belongings(places, memory_ids, *held)
+def find_user_data(dialect: Dialect, owner: DataOwner) -> Script[UserData]:
+    """Find all data of a user."""
+    tables = yield from find_personal_tables(dialect)
+    memory_ids = yield from memories_of(owner)
+    ids = yield from _conversation_ids(dialect, memory_ids)
+    found = yield from _find_session_data(dialect, tables, owner, memory_ids, ids, with_named=True)
+    return UserData(tables, memory_ids, *found)
 
 
-def find_of_conversation(dialect: Dialect, places: Places, tenant: str, row: ConversationRow) -> Script[Held]:
-    """The sessions, events and summaries that a conversation has under its own ids, if they are its."""
-    named = _named([(row.conversation_id, row.conversation_id, row.provider_conversation_id)])
-    whose = Whose(tenant, row.user_id)
-    return (yield from _find_held(dialect, places, whose, [row.memory_id], named, has_all=False))
+def find_conversation_data(
+    dialect: Dialect, tables: PersonalTables, tenant: str, row: ConversationRow
+) -> Script[SessionData]:
+    """Find the sessions, events and summaries under the ids of one conversation, if they belong to it."""
+    ids = _ids_from([(row.conversation_id, row.conversation_id, row.provider_conversation_id)])
+    owner = DataOwner(tenant, row.user_id)
+    return (yield from _find_session_data(dialect, tables, owner, [row.memory_id], ids, with_named=False))
 
 
-def _find_held(
+def _find_session_data(
     dialect: Dialect,
-    places: Places,
-    whose: Whose,
+    tables: PersonalTables,
+    owner: DataOwner,
     memory_ids: Sequence[str],
-    named: Named,
-    has_all: bool,
-) -> Script[Held]:
-    """What stands under the ids that conversations name; with `has_all` also what names the user itself."""
-    candidates = named.all - (yield from _named_by_others(dialect, memory_ids, named))
+    ids: ConversationIds,
+    with_named: bool,
+) -> Script[SessionData]:
+    """Find the data under the ids of conversations; `with_named` adds the sessions that name the user."""
+    candidates = ids.all - (yield from _ids_of_others(dialect, memory_ids, ids))
     owned: list[tuple[SessionTables, tuple[str, ...]]] = []
     rows: list[SessionOwner] = []
-    for tables in places.sessions:
-        found = yield from _sessions_in(dialect, tables, candidates)
-        if has_all:
-            found += yield from _owned_sessions(tables, whose)
-        owned.append((tables, tuple(sorted(_mine(whose, candidates, named.made, found)))))
+    for pair in tables.sessions:
+        found = yield from _sessions_by_id(dialect, pair, candidates)
+        if with_named:
+            found += yield from _sessions_by_user(pair, owner)
+        owned.append((pair, tuple(sorted(_owned(owner, candidates, ids.made_here, found)))))
         rows += found
-    return Held(tuple(owned), tuple(sorted(_logs_of(whose, candidates, named.made, rows))))
+    return SessionData(tuple(owned), tuple(sorted(_log_ids(owner, candidates, ids.made_here, rows))))
 
 
-def _logs_of(whose: Whose, candidates: Set[str], made: Set[str], rows: Sequence[SessionOwner]) -> set[str]:
-    """The ids under which a user's events and summaries stand, given the sessions that may be theirs."""
-    mine = _mine(whose, candidates, made, rows)
-    others = {row.session_id for row in rows if not _mine(whose, candidates, made, [row])}
-    unowned = candidates if whose.tenant == DEFAULT_TENANT else candidates & made
-    return (mine | unowned) - others
+def _log_ids(
+    owner: DataOwner, candidates: Set[str], made_here: Set[str], rows: Sequence[SessionOwner]
+) -> set[str]:
+    """The ids of the user's events and summaries (rules 3 and 4), given the sessions of these ids."""
+    mine = _owned(owner, candidates, made_here, rows)
+    others = {row.session_id for row in rows if not _owned(owner, candidates, made_here, [row])}
+    without_session = candidates if owner.tenant == DEFAULT_TENANT else candidates & made_here
+    return (mine | without_session) - others
 
 
-def _mine(whose: Whose, candidates: Set[str], made: Set[str], rows: Iterable[SessionOwner]) -> set[str]:
-    """The sessions that name the user, or that nobody is named by and their conversations name."""
+def _owned(
+    owner: DataOwner, candidates: Set[str], made_here: Set[str], rows: Iterable[SessionOwner]
+) -> set[str]:
+    """The sessions that name the user, and those without a user that the user's conversations refer to."""
     return {
         row.session_id
         for row in rows
-        if row.is_of(whose) or (row.session_id in candidates and row.is_of_nobody(whose, made))
+        if row.names(owner) or (row.session_id in candidates and row.may_belong_to(owner, made_here))
     }
 
 
-def memories_of(whose: Whose) -> Script[tuple[str, ...]]:
+def memories_of(owner: DataOwner) -> Script[tuple[str, ...]]:
     """The ids of the memories of a user."""
-    column, key = "user_key", user_key(whose.tenant, whose.user_id)
-    if whose.agent_id is not None:
-        column, key = "owner_key", owner_key(whose.tenant, whose.agent_id, whose.user_id)
+    column, key = "user_key", user_key(owner.tenant, owner.user_id)
+    if owner.agent_id is not None:
+        column, key = "owner_key", owner_key(owner.tenant, owner.agent_id, owner.user_id)
     select = f"SELECT memory_id FROM {MEMORIES.name} WHERE {column} = ?1 ORDER BY memory_id"
     rows = yield Statement(select, (key,))
     return tuple(memory_id for (memory_id,) in rows)
 
 
-def _named_by(dialect: Dialect, memory_ids: Sequence[str]) -> Script[Named]:
+def _conversation_ids(dialect: Dialect, memory_ids: Sequence[str]) -> Script[ConversationIds]:
     ids = dialect.each.format("?1")
     rows = yield Statement(
         "SELECT conversation_id, session_id, provider_conversation_id"
         f" FROM {CONVERSATIONS.name} WHERE memory_id IN {ids}",
         (json.dumps(list(memory_ids)),),
     )
-    return _named(rows)
+    return _ids_from(rows)
 
 
-def _named(rows: Sequence[Row]) -> Named:
-    """The ids of conversations, of their sessions, and those that nobody can have chosen."""
+def _ids_from(rows: Sequence[Row]) -> ConversationIds:
+    """The ids in rows of conversation id, session id, and the provider's id."""
     provided = {row[2] for row in rows if row[2] is not None}
-    made = {each for row in rows if _is_made(row[0]) for each in (row[0], row[2]) if each is not None}
+    made_here = {each for row in rows if _is_uuid(row[0]) for each in (row[0], row[2]) if each is not None}
     sessions = {row[1] for row in rows} | provided
-    return Named(frozenset(row[0] for row in rows), frozenset(sessions), frozenset(made))
+    return ConversationIds(frozenset(row[0] for row in rows), frozenset(sessions), frozenset(made_here))
 
 
-def _is_made(identifier: str) -> bool:
-    """Whether an id is a UUID, as those are that are made here."""
+def _is_uuid(identifier: str) -> bool:
+    """Whether an id is a UUID, as the ids are that Recollect makes."""
     try:
         return str(UUID(identifier)) == identifier
     except ValueError:
         return False
 
 
-def _named_by_others(dialect: Dialect, memory_ids: Sequence[str], named: Named) -> Script[frozenset[str]]:
-    """The ids that conversations of others have, or name as their session."""
+def _ids_of_others(
+    dialect: Dialect, memory_ids: Sequence[str], ids: ConversationIds
+) -> Script[frozenset[str]]:
+    """The ids among these that conversations of other users have or refer to."""
     wanted, mine = dialect.each.format("?1"), dialect.each.format("?2")
-    parameters = (json.dumps(sorted(named.all)), json.dumps(list(memory_ids)))
+    parameters = (json.dumps(sorted(ids.all)), json.dumps(list(memory_ids)))
     found: set[str] = set()
     for column in ("session_id", "conversation_id", "provider_conversation_id"):
         rows = yield Statement(
@@ -192,20 +211,22 @@ def _named_by_others(dialect: Dialect, memory_ids: Sequence[str], named: Named) 
 
 def _select(tables: SessionTables) -> str:
     return (
-        "SELECT held.session_id, owner.user_id, owner.agent_id, owner.data"
-        f' FROM "{tables.sessions}" held LEFT JOIN "{tables.metadata}" owner'
-        " ON owner.session_id = held.session_id WHERE"
+        "SELECT session.session_id, owner.user_id, owner.agent_id, owner.data"
+        f' FROM "{tables.sessions}" session LEFT JOIN "{tables.metadata}" owner'
+        " ON owner.session_id = session.session_id WHERE"
     )
 
 
-def _owned_sessions(tables: SessionTables, whose: Whose) -> Script[list[SessionOwner]]:
-    """The sessions that name the user."""
-    rows = yield Statement(f"{_select(tables)} owner.user_id = ?1", (whose.user_id,))
+def _sessions_by_user(tables: SessionTables, owner: DataOwner) -> Script[list[SessionOwner]]:
+    """The sessions that name the user, in any tenant and with any agent."""
+    rows = yield Statement(f"{_select(tables)} owner.user_id = ?1", (owner.user_id,))
     return [SessionOwner(*row) for row in rows]
 
 
-def _sessions_in(dialect: Dialect, tables: SessionTables, named: Iterable[str]) -> Script[list[SessionOwner]]:
-    """The sessions that have some ids."""
-    ids = dialect.each.format("?1")
-    rows = yield Statement(f"{_select(tables)} held.session_id IN {ids}", (json.dumps(sorted(named)),))
+def _sessions_by_id(
+    dialect: Dialect, tables: SessionTables, ids: Iterable[str]
+) -> Script[list[SessionOwner]]:
+    rows = yield Statement(
+        f"{_select(tables)} session.session_id IN {dialect.each.format('?1')}", (json.dumps(sorted(ids)),)
+    )
     return [SessionOwner(*row) for row in rows]

@@ -1,127 +1,177 @@
-"""The tables that hold a user's data beside those of memory, as far as a database has them."""
+"""The tables that hold a user's data, as the descriptions of the tables say.
+
+Erasing a user deletes rows in three ways. Rows of `MEMORY_TABLES` go with their memory, and rows of other
+schemas that refer to a conversation go with that: the foreign keys cascade. Rows of `LOG_TABLES` are deleted
+by the id in `conversation_id`. Sessions may be in tables of any name: each pair is found by its foreign
+key, and `Tables` says which tables belong to it. A test checks that each table of each schema is erased in
+one of these ways, or is listed as holding nothing personal.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ...sessions.events.schema import EVENTS
-from ...sessions.events.schema import HEADS as EVENT_HEADS
+from ...sessions.events.schema import EVENTS_TABLE
+from ...sessions.events.schema import HEADS_TABLE as EVENT_HEADS
+from ...sessions.sql.tables import Tables, tables_named
+from ...sql.description import Table
 from ...sql.scripts import Row, Script, Statement
-from ...strategies.summaries.schema import HEADS as SUMMARY_HEADS
-from ...strategies.summaries.schema import SUMMARIES
+from ...strategies.summaries.schema import HEADS_TABLE as SUMMARY_HEADS
+from ...strategies.summaries.schema import SUMMARIES_TABLE
 from ..database.access import MemoryDatabase
 from ..database.corruption import UNREADABLE, stored_object
 from ..database.dialect import POSTGRESQL, Dialect
-from ..database.schema import CONVERSATIONS, TABLES
+from ..database.schema import CONVERSATIONS, MEMORIES, TABLES
 
-_NO_TENANT = "\0"  # which no tenant can be called
+_NO_TENANT = "\0"  # no tenant can have this name
 DEFAULT_TENANT = "default"
-_PREFIX, _SUFFIX = "recollect_", "_metadata"
 _NAMES_IN_SQLITE = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _NAMES_IN_POSTGRESQL = (
     "SELECT CAST(relname AS VARCHAR) FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
     " AND pg_table_is_visible(oid)"
 )
-# Tables with those that they refer to, whether they hold items, and the column that refers.
-_CHILDREN_IN_SQLITE = (
-    'SELECT held.name, parent."table", EXISTS (SELECT 1 FROM pragma_table_info(held.name)'
+# Foreign keys: the table, the table it refers to, whether it holds session items, and the column.
+_REFERENCES_IN_SQLITE = (
+    'SELECT child.name, parent."table", EXISTS (SELECT 1 FROM pragma_table_info(child.name)'
     " WHERE name = 'message_data'), parent.\"from\""
-    " FROM sqlite_master held, pragma_foreign_key_list(held.name) parent"
-    " WHERE held.type = 'table'"
+    " FROM sqlite_master child, pragma_foreign_key_list(child.name) parent"
+    " WHERE child.type = 'table'"
 )
-_CHILDREN_IN_POSTGRESQL = (
-    "SELECT CAST(held.relname AS VARCHAR), CAST(parent.relname AS VARCHAR),"
-    " EXISTS (SELECT 1 FROM pg_attribute item WHERE item.attrelid = held.oid AND item.attname ="
-    " 'message_data'), CAST((SELECT named.attname FROM pg_attribute named WHERE named.attrelid = held.oid"
+_REFERENCES_IN_POSTGRESQL = (
+    "SELECT CAST(child.relname AS VARCHAR), CAST(parent.relname AS VARCHAR),"
+    " EXISTS (SELECT 1 FROM pg_attribute item WHERE item.attrelid = child.oid AND item.attname ="
+    " 'message_data'), CAST((SELECT named.attname FROM pg_attribute named WHERE named.attrelid = child.oid"
     " AND named.attnum = rule.conkey[1]) AS VARCHAR) FROM pg_constraint rule"
-    " JOIN pg_class held ON held.oid = rule.conrelid JOIN pg_class parent ON parent.oid = rule.confrelid"
-    " WHERE rule.contype = 'f' AND NOT held.relispartition AND pg_table_is_visible(held.oid)"
+    " JOIN pg_class child ON child.oid = rule.conrelid JOIN pg_class parent ON parent.oid = rule.confrelid"
+    " WHERE rule.contype = 'f' AND NOT child.relispartition AND pg_table_is_visible(child.oid)"
 )
+_VACUUM_SQLITE = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def dependents(root: str, tables: Iterable[Table]) -> tuple[Table, ...]:
+    """The tables whose rows are deleted with a row of `root`, by foreign keys that cascade."""
+    found: dict[str, Table] = {}
+    waiting = list(tables)
+    while new := [each for each in waiting if _parents(each) & {root, *found}]:
+        found |= {each.name: each for each in new}
+        waiting = [each for each in waiting if each.name not in found]
+    return tuple(found.values())
+
+
+def _parents(table: Table) -> set[str]:
+    return {column.parent.partition(".")[0] for column in table.columns if column.parent}
+
+
+MEMORY_TABLES = (MEMORIES, *dependents(MEMORIES.name, TABLES))
+"""The tables of long-term memory whose rows go with a memory."""
+EVENT_TABLES = (EVENT_HEADS, EVENTS_TABLE)
+SUMMARY_TABLES = (SUMMARY_HEADS, SUMMARIES_TABLE)
+LOG_TABLES = (*EVENT_TABLES, *SUMMARY_TABLES)
+"""The tables whose rows are deleted by `conversation_id`, each head before its rows."""
 
 
 @dataclass(frozen=True)
 class SessionTables:
-    """A pair of tables with sessions, and those of ours beside it whose rows do not go by themselves."""
+    """A pair of tables with sessions and their items, and the tables of Recollect for them."""
 
     sessions: str
-    messages: str | None
+    messages: str
     metadata: str
+    notes: str | None
     leases: str | None
-    others: tuple[str, ...] = ()
-    """Tables whose rows go with those of sessions."""
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Every table of these sessions."""
-        named = (self.sessions, self.messages, self.metadata, self.leases, *self.others)
-        return tuple(dict.fromkeys(name for name in named if name is not None))
-
-
-def hold_sessions(dialect: Dialect, tables: SessionTables, ids: Sequence[str]) -> Script[None]:
-    """Have nobody change sessions until the transaction ends: as for everybody, before their items."""
-    mine = f"session_id IN {dialect.each.format('?1')}"
-    held = f'SELECT 1 FROM "{tables.sessions}" WHERE {mine} ORDER BY session_id{dialect.lock}'
-    yield Statement(held, (json.dumps(list(ids)),))
+    """Its rows do not go with those of sessions: a lease may exist before its session."""
+    all: tuple[str, ...]
+    """Every table of these sessions that the database has."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where data of users may be."""
+class PersonalTables:
+    """The tables outside of long-term memory that may hold data of users."""
 
     sessions: tuple[SessionTables, ...]
     has_events: bool
     has_summaries: bool
-    beside: tuple[tuple[str, str], ...] = ()
-    """Tables of others whose rows go with those of conversations, each with the column that names them."""
+    referring: tuple[tuple[str, str], ...] = ()
+    """Tables of other schemas that refer to conversations, each with the column that does."""
+
+    @property
+    def names(self) -> list[str]:
+        """All tables to vacuum after an erasure, with those of long-term memory."""
+        names = [table.name for table in MEMORY_TABLES]
+        names += [table.name for table in EVENT_TABLES if self.has_events]
+        names += [table.name for table in SUMMARY_TABLES if self.has_summaries]
+        names += [name for name, _ in self.referring]
+        return names + [name for tables in self.sessions for name in tables.all]
 
 
-def find_places(dialect: Dialect) -> Script[Places]:
-    """Look into the catalog of the database: sessions may have tables of any name, or none."""
-    names, children = _NAMES_IN_SQLITE, _CHILDREN_IN_SQLITE
+def find_personal_tables(dialect: Dialect) -> Script[PersonalTables]:
+    """Read from the catalog of the database which tables there are."""
+    names, references = _NAMES_IN_SQLITE, _REFERENCES_IN_SQLITE
     if dialect is POSTGRESQL:
-        names, children = _NAMES_IN_POSTGRESQL, _CHILDREN_IN_POSTGRESQL
-    found = yield Statement(names)
-    tables = {name for (name,) in found}
-    related = yield Statement(children)
-    owned = [name for name in sorted(tables) if f"{_PREFIX}{name}{_SUFFIX}" in tables]
-    return Places(
-        tuple(_session_tables(name, tables, related) for name in owned),
-        EVENTS in tables,
-        SUMMARIES in tables,
-        _beside_conversations(related),
+        names, references = _NAMES_IN_POSTGRESQL, _REFERENCES_IN_POSTGRESQL
+    existing = {name for (name,) in (yield Statement(names))}
+    related = yield Statement(references)
+    pairs = sorted({(parent, child) for child, parent, holds_items, _ in related if holds_items})
+    found = (_session_tables(sessions, messages, existing) for sessions, messages in pairs)
+    return PersonalTables(
+        tuple(tables for tables in found if tables is not None),
+        EVENTS_TABLE.name in existing,
+        SUMMARIES_TABLE.name in existing,
+        _referring_to_conversations(related),
     )
 
 
-def _beside_conversations(related: Sequence[Row]) -> tuple[tuple[str, str], ...]:
+def _referring_to_conversations(related: Sequence[Row]) -> tuple[tuple[str, str], ...]:
     ours = {table.name for table in TABLES}
-    beside = {
-        (held, column)
-        for held, parent, _, column in related
-        if parent == CONVERSATIONS.name and held not in ours
+    found = {
+        (child, column)
+        for child, parent, _, column in related
+        if parent == CONVERSATIONS.name and child not in ours
     }
-    return tuple(sorted(beside))
+    return tuple(sorted(found))
 
 
-def _session_tables(sessions: str, tables: set[str], related: Sequence[Row]) -> SessionTables:
-    leases = f"{_PREFIX}{sessions}_leases"
-    children = {held: holds_items for held, parent, holds_items, _ in related if parent == sessions}
+def _session_tables(sessions: str, messages: str, existing: set[str]) -> SessionTables | None:
+    """The tables of a pair; `None` if it has no table of metadata, and so is not of Recollect."""
+    try:
+        # Advanced sessions have tables under fixed names or under names of their own.
+        variants = [
+            tables_named(sessions, messages, advanced=True, one_pair=fixed) for fixed in (True, False)
+        ]
+    except ValueError:
+        return None
+    named = variants[0]
+    if named.metadata not in existing:
+        return None
     return SessionTables(
         sessions,
-        next((name for name, holds_items in children.items() if holds_items), None),
-        f"{_PREFIX}{sessions}{_SUFFIX}",
-        leases if leases in tables else None,
-        tuple(sorted(children)),
+        messages,
+        named.metadata,
+        named.notes if named.notes in existing else None,
+        named.leases if named.leases in existing else None,
+        tuple(sorted({name for each in variants for name in _names_in(each)} & existing)),
     )
+
+
+def _names_in(tables: Tables) -> set[str]:
+    return {name for name in vars(tables).values() if isinstance(name, str)}
+
+
+def lock_sessions(dialect: Dialect, tables: SessionTables, ids: Sequence[str]) -> Script[None]:
+    """Keep sessions from being changed until the transaction ends. Lock order: sessions, then their items."""
+    mine = f"session_id IN {dialect.each.format('?1')}"
+    select = f'SELECT 1 FROM "{tables.sessions}" WHERE {mine} ORDER BY session_id{dialect.lock}'
+    yield Statement(select, (json.dumps(list(ids)),))
 
 
 def tenant_of(data: str | None) -> str:
-    """The tenant that a session's metadata name in `data`; sessions that name none are the default's."""
+    """The tenant in the `data` of a session's metadata; a session that names none is the default tenant's."""
     return named_tenant(data) or DEFAULT_TENANT
 
 
 def named_tenant(data: str | None) -> str | None:
-    """The tenant that a session's metadata name in `data`, if they do; nobody's if they are corrupt."""
+    """The tenant in the `data` of a session's metadata, if any. Corrupt data belongs to no tenant."""
     try:
         named = stored_object(data).get("tenant") if data else None
     except UNREADABLE:
@@ -129,36 +179,28 @@ def named_tenant(data: str | None) -> str | None:
     return named if isinstance(named, str) else None
 
 
-_OF_SQLITE = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+# --- the files of a database ---
 
 
 @runtime_checkable
 class Vacuums(Protocol):
-    """An engine that has a way of its own to write its file anew."""
+    """An engine that rewrites its file in a way of its own."""
 
     async def vacuum(self) -> None:
-        """Write the file anew, so that nothing of what was deleted is left in it or in its log."""
+        """Rewrite the file, so that no deleted content is left in it or in its log."""
         ...
 
 
 async def vacuum(database: MemoryDatabase, full: bool) -> None:
-    """Have a database let go of what was deleted, in the tables of memory and of sessions."""
+    """Remove deleted content from the files of a database, in all tables that hold data of users."""
     engine = await database.prepared()
     if isinstance(engine, Vacuums):
         await engine.vacuum()
         return
-    statements = list(_OF_SQLITE)
+    statements = list(_VACUUM_SQLITE)
     if database.dialect is POSTGRESQL:
-        places = await database.write(lambda: find_places(database.dialect))
+        tables = await database.write(lambda: find_personal_tables(database.dialect))
         options = "FULL, ANALYZE" if full else "ANALYZE"
-        statements = [f'VACUUM ({options}) "{name}"' for name in _tables_in(places)]
-    for statement in statements:  # each by itself: none may stand in a transaction
+        statements = [f'VACUUM ({options}) "{name}"' for name in tables.names]
+    for statement in statements:  # one at a time: VACUUM cannot run in a transaction
         await database.fetch(statement, (), list)
-
-
-def _tables_in(places: Places) -> list[str]:
-    """The tables that may have held data of users."""
-    names = [table.name for table in TABLES]
-    names += [EVENTS, EVENT_HEADS] if places.has_events else []
-    names += [SUMMARIES, SUMMARY_HEADS] if places.has_summaries else []
-    return names + [name for tables in places.sessions for name in tables.all]

@@ -1,7 +1,12 @@
-"""Finding many texts in many others, word for word, however often they were escaped on the way.
+"""Stored results of runs that quote erased texts: finding and deleting them.
 
-A text is known by the hash of its last characters. Of what is looked through, the hashes of as many
-characters at every place are made at once: so to look for a thousand texts takes hardly longer than for one.
+Stages, failures and conversations store model responses, which may quote what a user said. A scan of all of
+them can be slow, so it runs before the transaction, page by page. Within the transaction only the results
+that were stored since are scanned.
+
+The search finds many texts at once, word for word, also where JSON has escaped them several times. A text is
+known by the hash of its last characters. All hashes of the searched text are computed at once, so a search
+for a thousand texts takes hardly longer than one for a single text.
 """
 
 import asyncio
@@ -24,22 +29,22 @@ from ..database.schema import CONVERSATIONS, FAILURES, RUNS, STAGES
 if TYPE_CHECKING:
     from ..database.access import MemoryDatabase
 
-_SHORTEST = 8  # bytes: what is shorter stands in many an answer by chance
-_WIDTHS = (8, 16, 32)  # characters that are hashed: as many of a text as it has
+_SHORTEST = 8  # bytes: shorter texts occur in many responses by chance
+_WIDTHS = (8, 16, 32)  # characters that are hashed: the widest that fits into the text
 _BASE = 0x9E3779B97F4A7C15
 _MARKED_BITS = 16
 _UNMARKED = np.uint64(64 - _MARKED_BITS)
-# JSON within JSON has as many backslashes as it likes.
+# JSON within JSON has any number of backslashes.
 _ESCAPED = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|U(00[01][0-9a-fA-F]{5})|x([0-9a-fA-F]{2})|([nrtbf]))?")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-_HALVES = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """A text without escapes: the same for all that differ in those, in spaces and in case alone."""
+    """A text without escapes, case and extra spaces: texts that differ only in these become equal."""
     if "\\" in text:
         text = _ESCAPED.sub(_meant, text)
-    if not text.isascii() and _HALVES.search(text):
+    if not text.isascii() and _SURROGATES.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return " ".join(text.casefold().split())
 
@@ -53,7 +58,7 @@ def _meant(escaped: re.Match[str]) -> str:
 
 
 class Quotes:
-    """Texts that are looked for, made ready to be looked for often."""
+    """Texts to search for, prepared for many searches."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         wanted = {each for each in map(plain, texts) if len(each.encode("utf-8", "replace")) >= _SHORTEST}
@@ -67,11 +72,11 @@ class Quotes:
     def __bool__(self) -> bool:
         return bool(self._short or self._by_end)
 
-    def stand_in(self, *columns: str) -> bool:
-        """Whether any of the texts stands in any of these columns."""
-        return any(self._stand_in(plain(text_from_column(column))) for column in columns)
+    def occur_in(self, *columns: str) -> bool:
+        """Whether any of the texts occurs in any of these columns."""
+        return any(self._occur_in(plain(text_from_column(column))) for column in columns)
 
-    def _stand_in(self, said: str) -> bool:
+    def _occur_in(self, said: str) -> bool:
         if any(text in said for text in self._short):
             return True
         return any(
@@ -84,10 +89,10 @@ class Quotes:
 
 
 def _hashes(text: str) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-    """The hashes of so many characters from every place on, for each width that the text has."""
+    """The hashes of the characters from each place on, for each width that fits into the text."""
     hashes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     width = 1
-    while 2 * width <= min(len(text), _WIDTHS[-1]):  # two halves make a whole
+    while 2 * width <= min(len(text), _WIDTHS[-1]):  # the hash of two halves
         hashes = hashes[:-width] * np.uint64(pow(_BASE, width, 2**64)) + hashes[width:]
         width *= 2
         if width in _WIDTHS:
@@ -95,48 +100,52 @@ def _hashes(text: str) -> Iterator[tuple[int, NDArray[np.uint64]]]:
 
 
 def _marks(hashes: Iterable[int]) -> NDArray[np.bool_]:
-    """Which first bits hashes have: what has others need not be looked up."""
+    """A filter by the first bits of hashes: a hash that is not marked need not be looked up."""
     marked = np.zeros(2**_MARKED_BITS, np.bool_)
     marked[[each >> int(_UNMARKED) for each in hashes]] = True
     return marked
 
 
-_AT_ONCE = 20  # runs or conversations of a page
+# --- stored results ---
+
+_PAGE_SIZE = 20  # runs or conversations
 _OF_MEMORY = f"run_id IN (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?1)"
-# A result changes with each run that is done, and tells no time of its own.
-_RESULT_OF = (
+# The result of a conversation has no time of its own. It changes with each run that is done.
+_VERSION = (
     "(SELECT CAST(count(*) AS VARCHAR) || ' ' || coalesce(CAST(max(finished_at) AS VARCHAR), '')"
-    f" FROM {RUNS.name} WHERE conversation_id = told.conversation_id AND status = 'done')"
+    f" FROM {RUNS.name} WHERE conversation_id = talk.conversation_id AND status = 'done')"
 )
 
 
-class Kept(NamedTuple):
-    """A kept answer: of which kind, of which run or conversation, which of those, and since when."""
+class StoredResult(NamedTuple):
+    """A stage, a failure or the result of a conversation, in the version that a scan has seen."""
 
     kind: str
     key: str
+    """The id of the run or of the conversation."""
     part: str
-    kept_at: str
+    """The stage or the attempt."""
+    version: str
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What was looked through, for which texts, and which of it quotes them."""
+class QuoteScan:
+    """The texts that were searched for, the results that were searched, and those that quote a text."""
 
     texts: frozenset[str] = field(default=frozenset(), repr=False)
-    seen: frozenset[Kept] = frozenset()
-    quoting: frozenset[Kept] = frozenset()
+    seen: frozenset[StoredResult] = frozenset()
+    quoting: frozenset[StoredResult] = frozenset()
 
 
-class AnswerQueries:
-    """The statements about kept answers, in one dialect."""
+class ResultQueries:
+    """The statements about stored results, in one dialect."""
 
     outline = (
         "SELECT 'stage', run_id, stage, CAST(finished_at AS VARCHAR)"
         f" FROM {STAGES.name} WHERE {_OF_MEMORY}"
         " UNION ALL SELECT 'failure', run_id, CAST(attempt AS VARCHAR), CAST(failed_at AS VARCHAR)"
         f" FROM {FAILURES.name} WHERE {_OF_MEMORY}"
-        f" UNION ALL SELECT 'result', conversation_id, '', {_RESULT_OF} FROM {CONVERSATIONS.name} AS told"
+        f" UNION ALL SELECT 'result', conversation_id, '', {_VERSION} FROM {CONVERSATIONS.name} AS talk"
         " WHERE memory_id = ?1 AND pipeline_result IS NOT NULL"
     )
 
@@ -151,7 +160,7 @@ class AnswerQueries:
             f" FROM {CONVERSATIONS.name} WHERE conversation_id IN {ids} AND pipeline_result IS NOT NULL",
         }
         key, part = (dialect.element.format("value", place) for place in (0, 1))
-        self.forget = {
+        self.delete = {
             "stage": f"DELETE FROM {STAGES.name} WHERE (run_id, stage) IN"
             f" (SELECT {key}, {part} FROM {ids} AS gone)",
             "failure": f"DELETE FROM {FAILURES.name} WHERE (run_id, attempt) IN"
@@ -161,66 +170,66 @@ class AnswerQueries:
         }
 
 
-async def look_for_quotes(database: "MemoryDatabase", memory_id: str, texts: Iterable[str]) -> Looked:
-    """Look through the kept answers of a memory for texts, outside of any transaction."""
-    wanted, queries = frozenset(texts), database.removal.answers
+async def scan_results(database: "MemoryDatabase", memory_id: str, texts: Iterable[str]) -> QuoteScan:
+    """Search the stored results of a memory for texts, outside of any transaction."""
+    wanted, queries = frozenset(texts), database.removal.results
     quotes = Quotes(wanted)
     if not quotes:
-        return Looked(wanted)
-    outline = await database.fetch(queries.outline, (memory_id,), _kept_from)
-    quoting: set[Kept] = set()
+        return QuoteScan(wanted)
+    outline = await database.fetch(queries.outline, (memory_id,), _results_from)
+    quoting: set[StoredResult] = set()
     for kind, page in _pages(outline):
         rows = await database.fetch(queries.contents[kind], (_keys_of(page),), list[Row])
         quoting.update(await asyncio.to_thread(_quoting, quotes, page, rows))
-    return Looked(wanted, frozenset(outline), frozenset(quoting))
+    return QuoteScan(wanted, frozenset(outline), frozenset(quoting))
 
 
-def forget_quotes(
-    queries: AnswerQueries, memory_id: str, texts: Iterable[str], looked: Looked
+def delete_quoting_results(
+    queries: ResultQueries, memory_id: str, texts: Iterable[str], scan: QuoteScan
 ) -> Script[None]:
-    """Remove the kept answers of a memory that quote texts; what was looked through is believed."""
+    """Delete the stored results of a memory that quote texts. Results that the scan has seen are not read."""
     wanted = frozenset(texts)
     quotes = Quotes(wanted)
     if not quotes:
         return
-    outline = _kept_from((yield Statement(queries.outline, (memory_id,))))
-    seen = looked.seen if wanted <= looked.texts else frozenset()
-    gone = [kept for kept in outline if kept in seen and kept in looked.quoting]
-    for kind, page in _pages([kept for kept in outline if kept not in seen]):
+    outline = _results_from((yield Statement(queries.outline, (memory_id,))))
+    seen = scan.seen if wanted <= scan.texts else frozenset()
+    gone = [result for result in outline if result in seen and result in scan.quoting]
+    for kind, page in _pages([result for result in outline if result not in seen]):
         rows = yield Statement(queries.contents[kind], (_keys_of(page),))
         gone += _quoting(quotes, page, rows)
-    for kind, forget in queries.forget.items():
-        keys = [[kept.key, kept.part] for kept in gone if kept.kind == kind]
+    for kind, delete in queries.delete.items():
+        keys = [[result.key, result.part] for result in gone if result.kind == kind]
         if keys:
-            yield Statement(forget, (json.dumps(keys),))
+            yield Statement(delete, (json.dumps(keys),))
 
 
-def _kept_from(rows: Sequence[Row]) -> list[Kept]:
-    return [Kept(*row) for row in rows]
+def _results_from(rows: Sequence[Row]) -> list[StoredResult]:
+    return [StoredResult(*row) for row in rows]
 
 
-def _pages(outline: Iterable[Kept]) -> Iterator[tuple[str, list[Kept]]]:
-    """Kept answers of one kind, with all that a run has on the same page."""
-    by_key = [list(of_key) for _, of_key in groupby(sorted(outline), key=lambda kept: (kept.kind, kept.key))]
+def _pages(outline: Iterable[StoredResult]) -> Iterator[tuple[str, list[StoredResult]]]:
+    """Pages of results of one kind. The results of one run are on the same page."""
+    by_key = [list(group) for _, group in groupby(sorted(outline), key=lambda each: (each.kind, each.key))]
     for kind, of_kind in groupby(by_key, key=lambda of_key: of_key[0].kind):
         keys = list(of_kind)
-        for start in range(0, len(keys), _AT_ONCE):
-            yield kind, [kept for of_key in keys[start : start + _AT_ONCE] for kept in of_key]
+        for start in range(0, len(keys), _PAGE_SIZE):
+            yield kind, [result for of_key in keys[start : start + _PAGE_SIZE] for result in of_key]
 
 
-def _keys_of(page: Iterable[Kept]) -> str:
-    return json.dumps(sorted({kept.key for kept in page}))
+def _keys_of(page: Iterable[StoredResult]) -> str:
+    return json.dumps(sorted({result.key for result in page}))
 
 
-def _quoting(quotes: Quotes, page: Iterable[Kept], rows: Iterable[Row]) -> list[Kept]:
-    """Those of a page whose rows quote."""
+def _quoting(quotes: Quotes, page: Iterable[StoredResult], rows: Iterable[Row]) -> list[StoredResult]:
+    """The results of a page whose rows quote a text."""
     found = {(key, part) for key, part, *columns in rows if _may_quote(quotes, columns)}
-    return [kept for kept in page if (kept.key, kept.part) in found]
+    return [result for result in page if (result.key, result.part) in found]
 
 
 def _may_quote(quotes: Quotes, columns: Iterable[Any]) -> bool:
-    """Whether columns quote. Corrupt ones may do so, and go with what is erased."""
+    """Whether columns quote a text. Corrupt columns may do so: they are deleted with the erased texts."""
     try:
-        return quotes.stand_in(*columns)
+        return quotes.occur_in(*columns)
     except UNREADABLE:
         return True

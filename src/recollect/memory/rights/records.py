@@ -1,4 +1,4 @@
-"""Rows as JSON tells them in an export, and back: times with Z, texts and objects as such, no vectors."""
+"""Rows of tables as JSON objects of an export, and back: times with Z, no vectors, no internal columns."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -12,9 +12,9 @@ from ..content_parts import attachments_to_column
 from ..database.corruption import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
 from ..entry import check_type
 from ..metadata import metadata_to_column, read_metadata
-from ..times import read_date, read_time, tell_time
+from ..times import format_time, read_date, read_time
 
-_OURS = {
+_INTERNAL = {
     "tenant",
     "owner_key",
     "user_key",
@@ -28,53 +28,53 @@ _OURS = {
 _VECTORS = {"content_vector", "vector_model", "vector_dimension"}
 _ESCAPED = {"content_text", "slot", "wording", "content", "raw_response", "error"}
 _DATES = {"valid_from", "valid_to"}
-LARGEST = 2**62  # with room for what is counted on from there
+LARGEST = 2**62  # of counters, with room to count on
 
 
-def told_columns(table: Table) -> tuple[str, ...]:
-    """The columns that are exported, in their order."""
-    return tuple(column.name for column in _told_columns(table))
+def exported_columns(table: Table) -> tuple[str, ...]:
+    """The names of the exported columns, in their order."""
+    return tuple(column.name for column in _exported_columns(table))
 
 
-def _told_columns(table: Table) -> list[Column]:
-    return [column for column in table.columns if column.name not in _OURS | _VECTORS]
+def _exported_columns(table: Table) -> list[Column]:
+    return [column for column in table.columns if column.name not in _INTERNAL | _VECTORS]
 
 
 def select(table: Table) -> str:
-    """The beginning of a query for them."""
-    return f"SELECT {', '.join(told_columns(table))} FROM {table.name}"
+    """A query for the exported columns, without its conditions."""
+    return f"SELECT {', '.join(exported_columns(table))} FROM {table.name}"
 
 
 def to_record(table: Table, row: Row) -> dict[str, Any]:
-    """A row as JSON tells it."""
-    columns = zip(_told_columns(table), row, strict=True)
-    return {column.name: _told(column, value) for column, value in columns}
+    """A row as a JSON object."""
+    columns = zip(_exported_columns(table), row, strict=True)
+    return {column.name: _to_json(column, value) for column, value in columns}
 
 
 def to_records(table: Table, rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows as JSON tells them, without corrupt ones."""
-    key = [told_columns(table).index(name) for name in table.key]
+    """Rows as JSON objects. Corrupt rows are left out."""
+    key = [exported_columns(table).index(name) for name in table.key]
     return readable(table.name, rows, partial(to_record, table), key)
 
 
 def to_whole_record(table: Table, row: Row) -> dict[str, Any]:
-    """A row that holds others as JSON tells it: a corrupt column is empty."""
-    row_id = row[told_columns(table).index(table.key[0])]
+    """The row of a memory or a conversation as a JSON object. A corrupt column is empty."""
+    row_id = row[exported_columns(table).index(table.key[0])]
     return {
-        column.name: value_or(table.name, row_id, partial(_told, column), value, _empty(column))
-        for column, value in zip(_told_columns(table), row, strict=True)
+        column.name: value_or(table.name, row_id, partial(_to_json, column), value, _empty(column))
+        for column, value in zip(_exported_columns(table), row, strict=True)
     }
 
 
 def _empty(column: Column) -> Any:
-    return tell_time(UNKNOWN_TIME) if column.kind == "time" else None
+    return format_time(UNKNOWN_TIME) if column.kind == "time" else None
 
 
-def _told(column: Column, value: Any) -> Any:
+def _to_json(column: Column, value: Any) -> Any:
     if value is None:
         return None
     if column.kind == "time":
-        return tell_time(stored_time(value))
+        return format_time(stored_time(value))
     if column.kind == "json":
         return json_from_column(value) if column.name == "attachments" else stored_object(value)
     if column.name == "content_type":
@@ -83,16 +83,19 @@ def _told(column: Column, value: Any) -> Any:
 
 
 def to_row(table: Table, record: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A row from its JSON; an `ImportFormatError` says where it is not as it should be, not what it says."""
+    """A row from its JSON object.
+
+    An `ImportFormatError` names the invalid field. It does not quote the value.
+    """
     if not isinstance(record, Mapping):
         raise ImportFormatError(f"{where} must be an object, not {type(record).__name__}")
     return {
-        column.name: _stored(column, record.get(column.name), f"{column.name} of {where}")
-        for column in _told_columns(table)
+        column.name: _to_stored(column, record.get(column.name), f"{column.name} of {where}")
+        for column in _exported_columns(table)
     }
 
 
-def _stored(column: Column, value: Any, where: str) -> Any:
+def _to_stored(column: Column, value: Any, where: str) -> Any:
     if value is None:
         if column.required:
             raise ImportFormatError(f"{where} is missing")
@@ -100,7 +103,7 @@ def _stored(column: Column, value: Any, where: str) -> Any:
     if column.name == "metadata":
         return _stored_metadata(value, where)
     if column.name == "attachments":
-        return attachments_to_column(value)  # which a message has checked
+        return attachments_to_column(value)  # checked when the message was read
     if column.kind == "json":
         return _stored_object(value, where)
     if column.kind in ("text", "time"):
@@ -121,7 +124,7 @@ def _stored_object(value: Any, where: str) -> str:
     try:
         return json_to_column(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ImportFormatError(f"{where} must be an object as JSON has it") from error
+        raise ImportFormatError(f"{where} must be a JSON object") from error
 
 
 def _stored_text(column: Column, value: Any, where: str) -> str:

@@ -20,7 +20,6 @@ from ..conversation import Message
 from .personal_data import SessionTables
 
 ERASED = "[erased]"
-_NOTES = "_notes"
 _TEXT_FIELDS = ("text", "refusal", "transcript")
 _QUOTING_FIELDS = ("annotations", "logprobs")
 _READ_EVENTS = (
@@ -117,15 +116,14 @@ def blank_items(
     The sessions must be locked. Otherwise a concurrent rewrite could write back the items it read before.
     """
     blanked: list[BlankedItem] = []
-    for session_id in session_ids if tables.messages is not None else ():
+    for session_id in session_ids:
         select = f'SELECT id, message_data FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id'
         stored = _messages_from((yield Statement(select, (session_id,))))
         copies = [Copy(each.item_id, wording_of(role_of(each.item), text_of(each.item))) for each in stored]
         for place in find_copies(message, copies, links):
             blanked += [(yield from _blank_item(tables, stored[place]))]
-        for table in tables.others:
-            if table.endswith(_NOTES):
-                yield Statement(f'DELETE FROM "{table}" WHERE session_id = ?1', (session_id,))
+        if tables.notes is not None:
+            yield Statement(f'DELETE FROM "{tables.notes}" WHERE session_id = ?1', (session_id,))
     return blanked
 
 

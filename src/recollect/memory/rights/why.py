@@ -1,4 +1,4 @@
-"""Why something is known: the messages that say so, who read it there, and what it was before."""
+"""Why an entry is known: the messages it was learned from, the run that wrote it, and its history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from ..database.access import MemoryDatabase
 from ..database.corruption import or_none, readable, stored_text, stored_time
 from ..database.schema import CONTENTS, EVIDENCE, MESSAGES, RUNS
 from ..entry import EDITED, EDITED_BY, Entry, by_succession
-from ..times import tell_time
+from ..times import format_time
 
 _QUOTES = (
     "SELECT said.conversation_id, said.message_id, said.role, said.content, said.created_at, cited.source,"
     " said.name"
-    f" FROM {EVIDENCE.name} cited JOIN {CONTENTS.name} held ON held.content_id = cited.content_id"
+    f" FROM {EVIDENCE.name} cited JOIN {CONTENTS.name} entry ON entry.content_id = cited.content_id"
     f" JOIN {MESSAGES.name} said ON said.conversation_id = cited.conversation_id"
     " AND said.message_id = cited.message_id AND said.tenant = cited.tenant"
-    # Whatever is cited, nobody reads here what others have said.
-    " AND said.memory_id = held.memory_id"
+    # Evidence may name any message: only messages of the same memory are quoted.
+    " AND said.memory_id = entry.memory_id"
     f" WHERE cited.content_id = ?1 AND cited.tenant = ?2 AND {entries.NOT_OF_EDIT}"
     " ORDER BY cited.source, cited.place"
 )
@@ -42,7 +42,7 @@ class Quote:
     created_at: datetime
     run_id: str | None
     name: str | None = field(default=None, repr=False)
-    """The participant who said it, where one is named."""
+    """The name of the participant who said it, if one is given."""
 
     @property
     def speaker(self) -> str:
@@ -50,8 +50,8 @@ class Quote:
         return self.name or self.role
 
     def to_dict(self) -> dict[str, Any]:
-        """The quote as JSON tells it."""
-        return {**vars(self), "created_at": tell_time(self.created_at)}
+        """The quote as a JSON object."""
+        return {**vars(self), "created_at": format_time(self.created_at)}
 
 
 @dataclass(frozen=True)
@@ -64,43 +64,43 @@ class Origin:
     finished_at: datetime | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The origin as JSON tells it."""
-        return {**vars(self), "finished_at": self.finished_at and tell_time(self.finished_at)}
+        """The origin as a JSON object."""
+        return {**vars(self), "finished_at": self.finished_at and format_time(self.finished_at)}
 
 
 @dataclass(frozen=True)
 class Edit:
-    """The edit by which an entry got its text: its own evidence."""
+    """The edit that wrote an entry. It is the evidence of that entry."""
 
     edited_by: str | None
-    """Who made it, as they were named; `None` where that was not recorded."""
+    """The person or API key that made the edit; `None` if it was not recorded."""
     edited_at: datetime
     content_id: str
-    """The entry that was edited: it has the messages that it was learned from."""
+    """The edited entry, which has the messages it was learned from."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The edit as JSON tells it."""
-        return {**vars(self), "edited_at": tell_time(self.edited_at)}
+        """The edit as a JSON object."""
+        return {**vars(self), "edited_at": format_time(self.edited_at)}
 
 
 @dataclass(frozen=True)
 class Why:
-    """An entry, with the reasons for it."""
+    """An entry and the reasons for it."""
 
     entry: Entry
     evidence: tuple[Quote, ...]
-    """What was said for these words; messages that were erased are not there."""
+    """The messages that support this wording, without erased ones."""
     origin: Origin | None
     """`None` where a person wrote the entry."""
     supersedes: tuple[Entry, ...]
-    """All that it took the place of, the latest first."""
+    """All entries that it replaced, the latest first."""
     superseded_by: tuple[Entry, ...]
-    """What took its place, and what took the place of that."""
+    """The entry that replaced it, the entry that replaced that one, and so on."""
     edit: Edit | None = None
-    """The edit that wrote these words; `None` where nobody edited it."""
+    """The edit that wrote this wording; `None` if it was not edited."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The reasons as JSON tells them."""
+        """The reasons as a JSON object."""
         return {
             "entry": self.entry.to_dict(),
             "evidence": [quote.to_dict() for quote in self.evidence],
@@ -112,7 +112,7 @@ class Why:
 
 
 async def explain(database: MemoryDatabase, tenant: str, content_id: str) -> Why | None:
-    """Why an entry is known; `None` if there is none."""
+    """The reasons for an entry; `None` if it does not exist."""
     found = await _entries(database, tenant, [content_id])
     if not found:
         return None
@@ -130,7 +130,7 @@ async def explain(database: MemoryDatabase, tenant: str, content_id: str) -> Why
 
 
 async def _edit(database: MemoryDatabase, tenant: str, entry: Entry) -> Edit | None:
-    """The edit that wrote an entry. One of an earlier version is known by the messages it took over."""
+    """The edit that wrote an entry. In earlier releases an edit is known by the evidence it took over."""
     if not entry.supersedes:
         return None
     is_edit = entry.data.get(EDITED) or await database.fetch(_WAS_LINKED, (entry.content_id, tenant), bool)
@@ -187,5 +187,5 @@ def _quotes_from(rows: list[Row]) -> tuple[Quote, ...]:
 
 def _quote_from(row: Row) -> Quote:
     conversation_id, message_id, role, content, at, source, name = row
-    told = (role, stored_text(content), stored_time(at))
-    return Quote(conversation_id, message_id, *told, source or None, name)
+    said = (role, stored_text(content), stored_time(at))
+    return Quote(conversation_id, message_id, *said, source or None, name)

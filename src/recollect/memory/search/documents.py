@@ -33,6 +33,8 @@ class Document:
     kind: str = "turn"
 
 
+# --- features of texts ---
+
 _SENTENCE = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _ENDS_AS_QUESTION = re.compile(r"[?？][\"'”’」』)\s.!]*$|[吗呢]\s*$")
 _NAME = re.compile(r"(?<=[a-z0-9,:;] )(?!I\b)[A-Z][\w'-]+|\"[^\"]{2,80}\"|[“《「][^”》」]{1,80}[”》」]")

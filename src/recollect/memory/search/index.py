@@ -49,6 +49,8 @@ class Column:
         return self._array[: self._count]
 
 
+# --- postings ---
+
 _NOTHING: "array[int]" = array("q")
 
 
@@ -83,6 +85,9 @@ class Postings:
                 continue
             self._rows[term] = array("q", numbers[stays].tobytes())
             self._counts[term] = array("q", counts[stays].tobytes())
+
+
+# --- layout ---
 
 
 @dataclass(frozen=True)

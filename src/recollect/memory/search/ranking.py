@@ -59,6 +59,8 @@ class Weights:
 PARTS = tuple(part.name for part in fields(Weights))
 
 
+# --- BM25 ---
+
 # Turns are short and of similar length, so repetition and length matter less than in long documents.
 _SATURATION = 0.9
 _LENGTH = 0.4
@@ -97,6 +99,8 @@ def _worth(counts: Floats | Numbers, damping: Floats, having: int, total: int) -
     worth: Floats = rarity * counts * (_SATURATION + 1) / (counts + damping)
     return worth
 
+
+# --- ranking ---
 
 Parts = Mapping[str, Floats]
 _OTHERWISE = 0.4  # of the weight of names, if the question does not ask for one

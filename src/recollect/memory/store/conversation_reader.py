@@ -17,7 +17,7 @@ from ..database.conversations import ConversationRow
 from ..database.corruption import Page, fill_page, page_from
 from ..database.pages import Edge
 from ..hits import ConversationsFound
-from ..times import tell_time
+from ..times import format_time
 from .lookup import MemoryLookup, check_owners
 
 _LAST = 2**62  # higher than the index of any message
@@ -61,7 +61,7 @@ class ConversationReader:
         Without `agent_id` and `user_id`, the page covers the whole tenant. `before` is the `position` of the
         last conversation on the previous page. That conversation may have been erased since.
         """
-        edge, most = pages.read_position(before), check_limit(limit) or 0
+        edge, most = pages.parse_position(before), check_limit(limit) or 0
         session = None if session_id is None else check_id("session_id", session_id)
         scope = self._tenant
         if check_owners(agent_id, user_id):
@@ -90,7 +90,7 @@ class ConversationReader:
         session_id: str | None = None,
         before: str | None = None,
         limit: int = 50,
-        look_through: int = pages.LOOKED_THROUGH,
+        look_through: int = pages.MAX_CONVERSATIONS,
     ) -> ConversationsFound:
         """A page of the conversations that contain some words, or belong to a user or an agent, newest first.
 
@@ -100,9 +100,9 @@ class ConversationReader:
         """
         if words is not None and len(words) > _LONGEST_WORDS:
             raise InvalidValueError(f"words must be at most {_LONGEST_WORDS:,} characters")
-        edge, most = pages.read_position(before), check_limit(limit) or 0
+        edge, most = pages.parse_position(before), check_limit(limit) or 0
         scope, key = self._scope(agent_id, user_id)
-        wanted = pages.Wanted(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
+        wanted = pages.ConversationSearch(scope, key, edge, agent_id, session_id, words, max(look_through, 1))
         is_id = words is not None and _is_generated_id(words)
         named = await self._find_by_id(words, wanted) if words is not None and is_id else None
         if named is not None:
@@ -111,9 +111,9 @@ class ConversationReader:
         rows = await self._database.fetch(sql, parameters, list[Row])
         shown = rows[:most]
         if shown and len(rows) > most:
-            position: str | None = pages.tell_position(ConversationRow(*shown[-1]))
+            position: str | None = pages.format_position(ConversationRow(*shown[-1]))
         else:
-            position = await self._database.fetch(*pages.last_looked_at(wanted), pages.position_from)
+            position = await self._database.fetch(*pages.last_scanned(wanted), pages.position_from)
         return ConversationsFound(await self._outlines(conversations.rows_from(shown)), position)
 
     async def list_messages(
@@ -156,7 +156,7 @@ class ConversationReader:
             return "user", memories.user_key(self._tenant, user)
         return "owner", memories.owner_key(self._tenant, agent, user)
 
-    async def _find_by_id(self, words: str, wanted: pages.Wanted) -> ConversationRow | None:
+    async def _find_by_id(self, words: str, wanted: pages.ConversationSearch) -> ConversationRow | None:
         """The conversation whose id is `words`, if it matches the other conditions."""
         row = await self._conversation(check_id("words", words))
         if row is None:
@@ -192,9 +192,9 @@ def _outline(row: ConversationRow, count: int, words: str | None) -> dict[str, A
         **fields,
         "turn_count": count,
         "summary": summarize_words(count, words),
-        "updated_at": tell_time(row.changed),
-        "closed_at": row.closed and tell_time(row.closed),
-        "position": pages.tell_position(row),
+        "updated_at": format_time(row.changed),
+        "closed_at": row.closed and format_time(row.closed),
+        "position": pages.format_position(row),
     }
 
 

@@ -194,7 +194,7 @@ def _record(
 ) -> Script[tuple[str, bool]]:
     """The id of the memory, and whether the conversation is new."""
     memory = yield from _memory_of(database, tenant, conversation, now)
-    yield from runs.hold_queue(database.queue, tenant, memory)
+    yield from runs.lock_queue(database.queue, tenant, memory)
     is_new = yield from conversations.add(tenant, conversation, memory, now)
     if is_new:
         spans = spans_of(conversation.messages)
@@ -239,11 +239,11 @@ def _append(
     if owner is None:
         raise ConflictError(_NO_CONVERSATION)
     if learn_after is None and not (
-        yield from removal.hold_queue(database.removal, database.queue.enqueue, owner.tenant, owner.memory_id)
+        yield from removal.lock_queue(database.removal, database.queue.enqueue, owner.tenant, owner.memory_id)
     ):
         raise ConflictError(_NO_CONVERSATION)
-    yield from quiet_period.hold_memory(owner)
-    known = yield from conversations.already_there(database.messages_by_id, owner.conversation_id, messages)
+    yield from quiet_period.lock_memory(owner)
+    known = yield from conversations.find_existing(database.messages_by_id, owner.conversation_id, messages)
     if known:
         return known
     placed, waiting = yield from quiet_period.append(

@@ -16,14 +16,14 @@ from ...sql.columns import check_id, time_to_column
 from ...sql.scripts import MakeScript, Row
 from ..database import conversations
 from ..database.access import MemoryDatabase, column_now
-from ..database.removal import OvertakenError
+from ..database.removal import ConcurrentChangeError
 from ..rights import erasure
-from ..rights.erasure import Erased, ErasedPart
+from ..rights.erasure import ErasureRequest, ErasureResult
 from ..rights.exports import FORMAT, KINDS, export_records
-from ..rights.imports import read_export, write_export
-from ..rights.ownership import Whose
+from ..rights.imports import parse_export, write_export
+from ..rights.ownership import DataOwner
 from ..rights.personal_data import vacuum
-from ..rights.receipt import Receipt, check_receipt_key, kept_key, subject_of
+from ..rights.receipt import Receipt, check_receipt_key, receipt_key, subject_of
 from ..rights.why import Why, explain
 from ..search.embedders import CachedEmbedder, Embedder
 from ..texts import terms
@@ -101,7 +101,7 @@ class DataRights:
         Nothing is learned again. Either all of it is written or nothing. An `ImportFormatError` says what is
         wrong with the export. A `ConflictError` means that some of it is stored already.
         """
-        reading = read_export(exported, self._tenant, column_now())
+        reading = parse_export(exported, self._tenant, column_now())
         counts = await self._database.write(partial(write_export, self._database, reading))
         self._on_work()
         return counts
@@ -124,7 +124,7 @@ class DataRights:
         """Erase a conversation and everything that was learned from it."""
         _check_key(key)
         return await self._erase_whole(
-            ErasedPart(self._tenant, check_id("conversation_id", conversation_id)), key
+            ErasureRequest(self._tenant, check_id("conversation_id", conversation_id)), key
         )
 
     async def erase_conversations_before(self, time: datetime | str, *, limit: int = 100) -> int:
@@ -139,7 +139,9 @@ class DataRights:
         edge = time_to_column(until)
         page = (self._tenant, edge, check_limit(limit))
         found = await self._database.fetch(conversations.INACTIVE, page, list[Row])
-        parts = [ErasedPart(self._tenant, conversation_id, unless_since=edge) for (conversation_id,) in found]
+        parts = [
+            ErasureRequest(self._tenant, conversation_id, unless_since=edge) for (conversation_id,) in found
+        ]
         receipts = [await self._erase_whole(part, None) for part in parts]
         return sum(receipt.counts.get("conversations", 0) for receipt in receipts)
 
@@ -149,8 +151,8 @@ class DataRights:
         """Erase a message and everything that was learned from it. Entries superseded by those come back."""
         _check_key(key)
         check_id("conversation_id", conversation_id)
-        part = ErasedPart(self._tenant, conversation_id, check_id("message_id", message_id))
-        looked = await erasure.look_ahead(self._database, part)
+        part = ErasureRequest(self._tenant, conversation_id, check_id("message_id", message_id))
+        looked = await erasure.scan_for_quotes(self._database, part)
         erase = partial(erasure.erase_message, self._database, part, column_now(), looked)
         return await self._erase(erase, key)
 
@@ -169,22 +171,22 @@ class DataRights:
         """
         await vacuum(self._database, full)
 
-    async def _erase_whole(self, part: ErasedPart, key: bytes | str | None) -> Receipt:
-        looked = await erasure.look_ahead(self._database, part)
+    async def _erase_whole(self, part: ErasureRequest, key: bytes | str | None) -> Receipt:
+        looked = await erasure.scan_for_quotes(self._database, part)
         erase = partial(erasure.erase_conversation, self._database, part, column_now(), looked)
         return await self._erase(erase, key)
 
-    async def _erase(self, erase: MakeScript[Erased], key: bytes | str | None) -> Receipt:
+    async def _erase(self, erase: MakeScript[ErasureResult], key: bytes | str | None) -> Receipt:
         erased = await self._write(erase)
         self._on_work()  # the erasure may have interrupted a run, which is then due again
         return await self._receipt(erased, key)
 
-    async def _write(self, erase: MakeScript[Erased]) -> Erased:
+    async def _write(self, erase: MakeScript[ErasureResult]) -> ErasureResult:
         """Run an erasure, again after a random pause for as long as a concurrent writer overtakes it."""
         for attempt in range(1, _TRIES):
             try:
                 return await self._database.write(erase)
-            except OvertakenError:
+            except ConcurrentChangeError:
                 await asyncio.sleep(random.uniform(0, min(0.002 * attempt, _LONGEST_PAUSE)))
         return await self._database.write(erase)
 
@@ -194,9 +196,9 @@ class DataRights:
         return subject_of(check_id("user_id", user_id), key or await self._receipt_key())
 
     async def _receipt_key(self) -> str:
-        return await self._database.write(partial(kept_key, self._tenant))
+        return await self._database.write(partial(receipt_key, self._tenant))
 
-    async def _receipt(self, erased: Erased, key: bytes | str | None) -> Receipt:
+    async def _receipt(self, erased: ErasureResult, key: bytes | str | None) -> Receipt:
         """Clear the caches of this process of the erased texts, then write the receipt."""
         for memory_id in erased.memory_ids:
             self._corpora.forget(memory_id)
@@ -213,9 +215,9 @@ class DataRights:
             count += 1
         return count
 
-    def _whose(self, user_id: str, agent_id: str | None) -> Whose:
+    def _whose(self, user_id: str, agent_id: str | None) -> DataOwner:
         check_id("user_id", user_id)
-        return Whose(self._tenant, user_id, None if agent_id is None else check_id("agent_id", agent_id))
+        return DataOwner(self._tenant, user_id, None if agent_id is None else check_id("agent_id", agent_id))
 
 
 def _check_key(key: bytes | str | None) -> None:

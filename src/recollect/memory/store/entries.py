@@ -18,7 +18,7 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.corruption import Page, fill_page, page_from
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
-from ..database.removal import forget_quotes, remove_with_precursors
+from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..metadata import read_metadata
 from ..texts.similarity import say_the_same
@@ -247,7 +247,7 @@ def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry
     """Add an entry unless a stored one says the same, which is then returned."""
     memory_id = yield from memories.find_or_make(memory)
     # The lock on the memory makes a concurrent writer of the same text wait, and then find this entry.
-    yield Statement(memories.HOLD, (memory_id, memory.tenant))
+    yield Statement(memories.LOCK, (memory_id, memory.tenant))
     for known in (yield from database.related_within(memory_id, new.text)):
         if known.content_type == new.content_type and say_the_same(known.text, new.text):
             return known
@@ -257,8 +257,8 @@ def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry
 
 def _is_stored(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
     """Whether this entry is stored already. A different entry under its id, in any tenant, is a conflict."""
-    yield Statement(memories.HOLD, (memory_id, tenant))  # a concurrent writer of the same entry waits here
-    rows = yield Statement(entries.READ_WHOEVERS, (new.content_id,))
+    yield Statement(memories.LOCK, (memory_id, tenant))  # a concurrent writer of the same entry waits here
+    rows = yield Statement(entries.READ_IN_ANY_TENANT, (new.content_id,))
     if not rows:
         return False
     known = [
@@ -300,7 +300,7 @@ def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) ->
         return 0
     yield from memories.advance(memory_id, now, 0)
     texts = yield from remove_with_precursors(database.removal, memory_id, [content_id])
-    yield from forget_quotes(database.removal, memory_id, texts)
+    yield from delete_quoting_results(database.removal, memory_id, texts)
     return len(texts)
 
 
@@ -317,7 +317,7 @@ def _lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
     rows = yield Statement(entries.MEMORY_OF, (content_id, tenant))
     if not rows:
         return None
-    yield Statement(memories.HOLD, (rows[0][0], tenant))
+    yield Statement(memories.LOCK, (rows[0][0], tenant))
     return str(rows[0][0])
 
 

@@ -14,7 +14,7 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.pages import entry_counts_from
-from ..database.removal import forget_quotes, remove_with_precursors
+from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry
 from ..memory import Memory, MemoryOutline, UserOutline
 from .entries import NO_TIME, EntryRepository
@@ -138,14 +138,14 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
     made = MemoryRow.new(tenant, memory.agent_id, memory.user_id, now, memory.memory_id)
     made = made._replace(created_at=time_to_column(memory.created_at), version=memory.version)
     memory_id = yield from memories.find_or_make(made)
-    rows = yield Statement(memories.HOLD, (memory_id, tenant))
+    rows = yield Statement(memories.LOCK, (memory_id, tenant))
     if (memory_id, MemoryRow(*rows[0]).version) != (memory.memory_id, memory.version):
         raise ConflictError("the memory has been changed since it was read, or has another memory_id")
     stored = yield Statement(entries.READ_LIVE, (memory_id, -1, NO_TIME, NO_LIMIT))
     known = [entry for _, entry in entries.entries_from(stored)]
     missing, surplus = _differences(memory, known)
     texts = yield from remove_with_precursors(database.removal, memory_id, surplus)
-    yield from forget_quotes(database.removal, memory_id, texts)
+    yield from delete_quoting_results(database.removal, memory_id, texts)
     changes = Changes(tuple(missing))
     if surplus and not changes:
         yield from memories.advance(memory_id, now, 0)

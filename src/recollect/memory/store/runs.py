@@ -28,7 +28,7 @@ from ..database.corruption import (
 from ..database.memories import MemoryRow
 from ..database.pages import Edge
 from ..database.run_queries import STATUSES, by_run, spent_by_day
-from ..database.runs import KeptStage, RunRow
+from ..database.runs import RunRow, StageRecord
 from ..database.schema import FAILURES, RUNS
 from ..pipeline.embedding_backfill import EmbeddingBackfill
 from ..pipeline.results import count_left_out
@@ -90,7 +90,7 @@ class RunRepository:
     ) -> list[Run]:
         """A page of runs, newest first; `before` is the `position` of the last run on the previous page."""
         _check_status(status)
-        edge, most = pages.read_position(before), check_limit(limit) or 0
+        edge, most = pages.parse_position(before), check_limit(limit) or 0
         whose = () if conversation_id is None else (check_id("conversation_id", conversation_id),)
 
         async def fetch(edge: Edge | None, limit: int) -> Page[Run, Edge | None]:
@@ -254,7 +254,7 @@ def _reopen(database: MemoryDatabase, tenant: str, run_id: str) -> Script[bool]:
     """Make a failed run due again. Lock order: the queue row first, as in every transaction."""
     memory_id = yield from runs.memory_of_failed(tenant, run_id)
     if memory_id is None or not (
-        yield from removal.hold_queue(database.removal, database.queue.enqueue, tenant, memory_id)
+        yield from removal.lock_queue(database.removal, database.queue.enqueue, tenant, memory_id)
     ):
         return False
     return (yield from runs.reopen(database.queue, tenant, run_id, memory_id))
@@ -301,7 +301,7 @@ def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:
     return tuple(map(_stage_from, kept))
 
 
-def _stage_from(kept: KeptStage) -> RunStage:
+def _stage_from(kept: StageRecord) -> RunStage:
     finished = time_from_column(kept.finished_at)
     tokens = (kept.prompt_tokens, kept.completion_tokens)
     return RunStage(kept.stage, kept.model, finished, *tokens, count_left_out(kept))

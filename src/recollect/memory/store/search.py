@@ -22,7 +22,7 @@ from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
 from ..search import Corpus, Document, Hit, rank
 from ..search.embedders import Embedder
 from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
-from ..times import now, read_bound, read_time, tell_day
+from ..times import format_date, now, read_bound, read_time
 from .corpus_cache import CachedCorpus, CorpusCache
 from .lookup import MemoryLookup
 
@@ -246,4 +246,4 @@ def _within(since: datetime | str | None, until: datetime | str | None) -> Calla
 
 def _quoted(message: Message) -> str:
     """A message as a line of the recall block, with its speaker and date."""
-    return f'{tell_day(message.created_at)}, {message.speaker}: "{message.content}"'
+    return f'{format_date(message.created_at)}, {message.speaker}: "{message.content}"'

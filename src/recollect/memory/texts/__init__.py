@@ -1,1 +1,1 @@
-"""Texts: their terms, and whether two of them say the same."""
+"""Texts: the terms of a text, and whether two texts state the same."""

@@ -1,7 +1,7 @@
-"""Which part words play in a text: who does it, to whom, from where to where, how many, and what is not so.
+"""The roles of words in a text: subject, the words after each preposition, counted words, negated words.
 
-"Rome" and "Oslo" are in both "flew from Rome to Oslo" and "flew from Oslo to Rome", and these say different
-things. Two texts are compared by the parts that the words play which both of them have.
+"flew from Rome to Oslo" and "flew from Oslo to Rome" have the same words, but state different things. Two
+texts are compared by the roles of the words that both have.
 """
 
 import re
@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?|[,;.!?]")
 _CJK = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _DIRECTIONS = "from to than over before after by for with into onto against"
 _DIRECTED = frozenset(_DIRECTIONS.split())
-"""Prepositions that give the words after them a part; others only end one."""
+"""Prepositions that give a role to the words after them. Other prepositions only end a phrase."""
 _MARKS = _DIRECTED | {"without", "instead", "at", "in", "on", "of"}
 _LINKS = frozenset({"and", "or", "&", "nor"})
 _CLAUSE = frozenset({",", ";", ".", "!", "?", "but", "because", "while", "although"})
@@ -41,23 +41,23 @@ _TIMES = frozenset(_TIME_WORDS.split())
 
 @dataclass(frozen=True)
 class Roles:
-    """The parts that the words of a text play."""
+    """The roles of the words of a text."""
 
     subject: frozenset[str] = frozenset()
-    """Who does it; empty where that is not sure."""
+    """The subject; empty if it is not certain."""
     marked: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Words by the preposition before them."""
+    """Words, by the preposition before them."""
     counted: Mapping[str, str] = field(default_factory=dict)
-    """Numbers by the word that they count."""
+    """Numbers, by the word that they count."""
     denied: frozenset[str] = frozenset()
-    """Words that a negation stands before."""
+    """Words after a negation."""
     words: frozenset[str] = frozenset()
     order: tuple[str, ...] = ()
-    """Chinese characters in their order, where it says who does what."""
+    """Pairs of Chinese characters in their order, if the order says who does what."""
 
 
 def roles_of(text: str) -> Roles:
-    """The parts that the words of a text play, in English or Chinese."""
+    """The roles of the words of an English or Chinese text."""
     if _CJK.search(text):
         return _chinese_roles(text)
     tokens = [token.lower().replace("’", "'") for token in _TOKEN.findall(text)]
@@ -74,7 +74,7 @@ def roles_of(text: str) -> Roles:
 
 
 def play_other_roles(a: Roles, b: Roles) -> bool:
-    """Whether words that both texts have play another part in one than in the other."""
+    """Whether a word that both texts have has different roles in them."""
     return (
         _other_subject(a, b)
         or _other_marks(a, b)
@@ -95,7 +95,7 @@ def _other_subject(a: Roles, b: Roles) -> bool:
 
 
 def _other_marks(a: Roles, b: Roles) -> bool:
-    """Whether the same preposition stands before other words, and each text has the words of the other."""
+    """Whether a preposition precedes different words, and each text has the words of the other."""
     return any(
         not words & b.marked[mark] and words & b.words and b.marked[mark] & a.words
         for mark, words in a.marked.items()
@@ -112,7 +112,7 @@ def _other_denials(a: Roles, b: Roles) -> bool:
 
 
 def _word_of(token: str) -> str | None:
-    """A word as it is compared; `None` for one that says nothing by itself."""
+    """The stem or synonym that is compared; `None` for words without a meaning of their own."""
     if token in ("user", "user's"):
         return _USER
     word = stem(token)

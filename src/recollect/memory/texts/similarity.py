@@ -1,8 +1,7 @@
-"""Whether two texts say the same, decided from their words: no model, and careful where a word changes all.
+"""Whether two texts state the same, decided from their words, without a model.
 
-Two texts are held to say the same if nearly all of their words are the same or mean the same, and nothing
-is different that matters: a negation, a number, a date, a name, who it is about, who does what to whom,
-wished or done.
+Two texts state the same if nearly all of their words are equal or synonyms, and no important word differs: a
+negation, a number, a date, a name, the person it is about, the roles of the words, a wish or a fact.
 """
 
 import re
@@ -28,10 +27,10 @@ from .synonyms import (
 )
 from .terms import stem, terms
 
-_CONTAINED = 0.75  # share of the words in common where one text only leaves some out
-_DIFFERENT = 0.85  # the same where each has a word that the other has not
-_TELLING = 3  # words that say something for certain
-_LONGEST = 4000  # characters that are looked at
+_CONTAINED = 0.75  # least share of common words if one text only leaves words out
+_DIFFERENT = 0.85  # least share of common words if each has words that the other lacks
+_ENOUGH_WORDS = 3  # in a text that another can contain
+_LONGEST = 4000  # characters that are compared
 _SAID_ON = re.compile(r"\s?[(（](?:said on|说于)[^()（）]{0,40}[)）]")
 _MONTH = "|".join(MONTHS)
 _DATES = re.compile(
@@ -56,7 +55,7 @@ _NEGATED = re.compile(r"\b(?:" + "|".join(NEGATIONS) + r")\b|n['’]t\b", re.IGN
 
 @dataclass(frozen=True)
 class Meaning:
-    """What of a text is compared."""
+    """The parts of a text that are compared."""
 
     words: frozenset[str]
     order: tuple[str, ...]
@@ -66,31 +65,31 @@ class Meaning:
     is_negated: bool
     tense: int
     text: str = field(repr=False, compare=False)
-    """The text without its dates, for comparisons that few pairs of texts come to."""
+    """The text without its dates, for the later comparisons, which few pairs reach."""
 
     @cached_property
     def roles(self) -> Roles:
-        """Which part each word plays."""
+        """The roles of the words."""
         return roles_of(self.text)
 
     @cached_property
     def concerns_health(self) -> bool:
-        """Whether it names an illness, a medicine or a danger."""
+        """Whether it mentions an illness, a medicine or a danger."""
         return concerns_health(self.text)
 
 
 def say_the_same(a: str, b: str) -> bool:
-    """Whether two texts say the same, also in other words; on another date, it is not the same."""
+    """Whether two texts state the same, also in other words. Texts with different dates do not."""
     return a == b or mean_the_same(meaning_of(a), meaning_of(b))
 
 
 def gist_of(text: str) -> str:
-    """A text without the note of when it was said: what it is searched by."""
+    """A text without the note of when it was said. This is embedded and searched."""
     return _SAID_ON.sub("", text)
 
 
 def meaning_of(text: str) -> Meaning:
-    """What of a text is compared: for a text that is held against many others."""
+    """Prepare a text for many comparisons."""
     plain = _SAID_ON.sub("", unicodedata.normalize("NFKC", text[:_LONGEST]))
     dates = frozenset(_dates_of(plain))
     if dates:
@@ -112,7 +111,7 @@ def meaning_of(text: str) -> Meaning:
 
 
 def mean_the_same(a: Meaning, b: Meaning) -> bool:
-    """Whether two meanings are the same, or nearly."""
+    """Whether two meanings are equal, or nearly so."""
     if (a.numbers, a.dates, a.is_negated) != (b.numbers, b.dates, b.is_negated) or a.tense * b.tense < 0:
         return False
     if not a.words or not b.words:
@@ -130,9 +129,9 @@ def mean_the_same(a: Meaning, b: Meaning) -> bool:
 
 
 def says_more(longer: Meaning, shorter: Meaning) -> bool:
-    """Whether all that the shorter one says is in the longer one, which may also know the date."""
+    """Whether the longer text states all that the shorter one states. It may add a date."""
     return (
-        len(shorter.words) >= _TELLING
+        len(shorter.words) >= _ENOUGH_WORDS
         and shorter.words <= longer.words
         and len(longer.words) <= 2 * len(shorter.words)
         and shorter.numbers <= longer.numbers
@@ -147,7 +146,7 @@ def says_more(longer: Meaning, shorter: Meaning) -> bool:
 def _words_of(found: Iterable[str]) -> Iterator[str]:
     for term in found:
         word = SAME.get(term, term)
-        # Numbers and negations are compared by themselves.
+        # Numbers and negations are compared separately.
         is_apart = term in NUMBERS or term[0].isdigit() or term in NEGATIONS or term.endswith("n't")
         if not is_apart and word not in LIGHT and term not in LIGHT:
             yield word
@@ -177,13 +176,13 @@ def _dates_of(text: str) -> Iterator[tuple[int, ...]]:
 
 
 def _tense_of(text: str) -> int:
-    """-1 for a state that is over, 1 for one that lasts, 0 where the words do not tell."""
+    """-1 for a past state, 1 for a present state, 0 if the words do not say."""
     said = set(text.lower().split())
     return bool(said & PRESENT_STATES and not said & PAST_STATES) - bool(said & PAST_STATES)
 
 
 def _in_the_same_order(a: Meaning, b: Meaning) -> bool:
-    """Tea rather than coffee is not coffee rather than tea."""
+    """Whether common words have the same order: tea over coffee is not coffee over tea."""
     if not a.order or not b.order:
         return True
     both = a.words & b.words

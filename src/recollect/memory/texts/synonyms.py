@@ -1,6 +1,6 @@
-"""Words that decide whether two texts say the same: those that do not matter, those that do, and synonyms.
+"""Word lists for the comparison of texts: words that do not matter, words that do, and synonyms.
 
-The words stand as people write them; what is compared with them are stems.
+The lists hold words as people write them. Stems are compared.
 """
 
 from .terms import stem
@@ -37,7 +37,7 @@ LIGHT = _stems(
     " recently super truly basically literally kind sort thing things stuff there's"
     " it's that's he's she's s 用户"
 )
-"""Words that may differ while the texts say the same."""
+"""Words that may differ between texts that state the same."""
 
 MATTERS = _stems(
     "mother mom mum father dad parent sister brother son daughter child kid wife husband partner girlfriend"
@@ -46,12 +46,12 @@ MATTERS = _stems(
     " started begin finish almost nearly before after former ex first second third new old left right morning"
     " evening afternoon night hate dislike without only"
 )
-"""Words that never differ while the texts say the same: who, in which order, whether wished or done."""
+"""Words that never differ between texts that state the same: persons, order, wishes."""
 
 NEGATIONS = ("not", "never", "no longer", "no", "none", "nothing", "nobody", "neither", "without", "cannot")
 
 ORDERED = _stems("prefer than rather instead before after from over")
-"""Words with which the order of the others matters."""
+"""Words that make the order of the other words matter."""
 
 PAST_STATES = frozenset({"was", "were", "lived", "worked", "had", "owned", "used", "loved", "liked"})
 PRESENT_STATES = frozenset({"is", "are", "lives", "works", "has", "owns", "loves", "likes"})
@@ -109,10 +109,10 @@ _GROUPS = (
     "allergy allergic",
 )
 SAME = {stem(word): stem(group.split()[0]) for group in _GROUPS for word in group.split()}
-"""A word of which each of several stands for the same."""
+"""The stem that represents each of several synonyms."""
 
 CJK_LIGHT = frozenset("了的很也都就在吧啊呢呀哦嘛地得着过是有真太挺蛮说我们他她它个这那些正儿")
-"""Characters that may differ while the texts say the same."""
+"""Characters that may differ between texts that state the same."""
 
 CJK_SAME = (
     ("用户", ""),
@@ -134,4 +134,4 @@ CJK_SAME = (
     ("任职于", "工作"),
     ("上班", "工作"),
 )
-"""Words and what they are read as, in this order."""
+"""Words and their replacements, in the order of replacement."""

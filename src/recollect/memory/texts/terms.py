@@ -1,7 +1,7 @@
-"""The terms of a text: stems of words, and pairs of neighbouring characters where words are not set apart.
+"""The terms of a text: stems of words, and pairs of characters in languages without spaces.
 
-English words are reduced to their stems, so that "moved" is found by "moving". Chinese, Japanese and Korean
-text is cut into every two neighbouring characters, so that any two characters of it are found.
+English words are reduced to their stems: "moved" is found by "moving". Chinese, Japanese and Korean text is
+cut into all pairs of neighbouring characters.
 """
 
 import re
@@ -14,9 +14,9 @@ import snowballstemmer
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W\\d_{_CJK}]+)?")
 _IS_CJK = re.compile(f"[{_CJK}]")
-_LONGEST = 64  # characters of a word; nothing in any language is longer
+_LONGEST = 64  # characters of a word
 _stemmer = snowballstemmer.stemmer("english")
-_stemming = threading.Lock()  # a stemmer keeps the word it works on in itself
+_stemming = threading.Lock()  # a stemmer stores its current word: it is not thread-safe
 
 
 def terms(text: str) -> list[str]:
@@ -37,12 +37,12 @@ def pairs(word: str) -> list[str]:
 
 
 def characters(text: str) -> list[str]:
-    """The single characters of what `terms` cuts into pairs, for a question that has but one."""
+    """The single characters that `terms` cuts into pairs, for a query of one character."""
     return _IS_CJK.findall(unicodedata.normalize("NFKC", text))
 
 
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
-    """The stem of an English word; others stay as they are, or nearly."""
+    """The stem of an English word. Words of other languages stay as they are, or nearly so."""
     with _stemming:
         return str(_stemmer.stemWord(word.replace("’", "'").removesuffix("'s")))

@@ -1,1 +1,1 @@
-"""Agents on the OpenAI Agents SDK, with sessions and memory of ours."""
+"""The chat provider on the OpenAI Agents SDK."""

@@ -56,7 +56,7 @@ class ActiveTurn:
     chat: ChatSession | None = None
     """Set once the session is open."""
     run: AgentRun | None = None
-    """Set once the model is asked."""
+    """Set once the run has started."""
     is_metered: bool = False
     """Whether the token meter has counted this attempt."""
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from ...memory.conversation import ConversationSettings, Message
 from ...memory.hits import Recalled, TurnSearch
-from ...memory.times import tell_day
+from ...memory.times import format_date
 from ...strategies.configuration import resolve_memory_injection, resolve_memory_strategy
 from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.summaries.injection import render_memory
@@ -120,4 +120,4 @@ def chat_context(turn: ChatTurn, user_message_id: str) -> ChatContext:
 
 def _quote(message: Message) -> str:
     """A message with its date and role."""
-    return f'{tell_day(message.created_at)}, {message.role}: "{message.content}"'
+    return f'{format_date(message.created_at)}, {message.role}: "{message.content}"'

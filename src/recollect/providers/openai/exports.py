@@ -2,7 +2,7 @@
 
 from ...extras import require_extra
 
-require_extra("agents", "agents", "the provider of agents")
+require_extra("agents", "agents", "the chat provider")
 
 from .context import build_memory_strategy_config, prepare_run_context  # noqa: E402
 from .provider import OpenAIAgentProvider, build_openai_provider  # noqa: E402

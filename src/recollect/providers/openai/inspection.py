@@ -11,7 +11,7 @@ from ...items import Item
 from ...items.shapes import PLACEHOLDER_IDS
 from ...memory.conversation import Conversation
 from ...memory.run import Days, Spent, SpentBy
-from ...memory.times import tell_time
+from ...memory.times import format_time
 from ...sessions.advanced.scripts import MAIN
 from ...sessions.advanced.usage import COUNTS
 from ...sessions.events import ConversationEvent
@@ -244,5 +244,5 @@ def _describe_branch(
 
 def _created_at(conversation: Conversation, name: str, stored: str | None) -> str:
     if name == MAIN or stored is None:
-        return tell_time(conversation.created_at)
-    return tell_time(datetime.fromisoformat(stored).replace(tzinfo=UTC))
+        return format_time(conversation.created_at)
+    return format_time(datetime.fromisoformat(stored).replace(tzinfo=UTC))

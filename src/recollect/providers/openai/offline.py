@@ -13,16 +13,16 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 from openai.types import responses
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails, ResponseUsage
 
-from ...integrations.openai_agents.run_texts import words_of_user
+from ...integrations.openai_agents.run_texts import user_text
 from ...memory.entry import Entry
 from ...memory.hits import MemoryHit, Recalled, TurnHit
-from ...memory.times import tell_day
+from ...memory.times import format_date
 
 _MOST_ENTRIES = 5
 _MOST_TURNS = 3
 _LONGEST = 300  # characters of a quotation
-# What a hit must share with the question: nearness in meaning is measured among all that is there, so that
-# something is always nearest, whatever was asked.
+# The scores of which a hit needs at least one: the vector score is relative to all entries, so the nearest
+# entry has a high one even if it has nothing to do with the question.
 _GROUNDS = ("text", "date", "phrase")
 _CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _OTHER_CJK = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
@@ -45,16 +45,16 @@ class _Language:
     is_chinese: bool = False
 
     def day(self, time: datetime) -> str:
-        """A day as it is written."""
-        return f"{time.year}年{time.month}月{time.day}日" if self.is_chinese else tell_day(time)
+        """A day in this language."""
+        return f"{time.year}年{time.month}月{time.day}日" if self.is_chinese else format_date(time)
 
-    def date(self, told: str) -> str:
-        """A day, a month or a year as it is written."""
-        if len(told) == 10:
-            return self.day(datetime.fromisoformat(told))
+    def date(self, iso: str) -> str:
+        """A day, a month or a year in this language."""
+        if len(iso) == 10:
+            return self.day(datetime.fromisoformat(iso))
         if self.is_chinese:
-            return f"{told[:4]}年" + (f"{int(told[5:])}月" if len(told) == 7 else "")
-        return f"{date.fromisoformat(told + '-01'):%B %Y}" if len(told) == 7 else told
+            return f"{iso[:4]}年" + (f"{int(iso[5:])}月" if len(iso) == 7 else "")
+        return f"{date.fromisoformat(iso + '-01'):%B %Y}" if len(iso) == 7 else iso
 
 
 _ENGLISH = _Language(
@@ -85,7 +85,7 @@ class Quoted(NamedTuple):
 
 
 def quoted_in_answer(question: str, recalled: Recalled) -> Quoted:
-    """Those of the recalled hits that the answer to a question quotes."""
+    """The recalled hits that the answer to a question quotes."""
     asks_for_all = _ASKS_FOR_ALL.search(question) is not None
     known = [hit for hit in recalled.entries if asks_for_all or _is_grounded(hit)]
     said = [hit for hit in recalled.turns if _is_worth_quoting(hit, question)]
@@ -93,7 +93,7 @@ def quoted_in_answer(question: str, recalled: Recalled) -> Quoted:
 
 
 def answer_from(question: str, recalled: Recalled | None) -> str:
-    """The answer to a question: what it is that answers, and quotations, or that there are none."""
+    """The answer to a question: a notice that no model answers, and the quotations, if there are any."""
     language = _language_of(question)
     if recalled is None:
         return f"{language.notice}\n\n{language.no_question}"
@@ -114,7 +114,7 @@ def _is_grounded(hit: MemoryHit | TurnHit) -> bool:
 
 
 def _is_worth_quoting(hit: TurnHit, question: str) -> bool:
-    """Not the question itself, and not what was quoted here before."""
+    """Whether a hit is neither the question itself nor an earlier answer of the offline agent."""
     content = hit.message.content
     is_repetition = content.strip() == question.strip() or content.startswith(_NOTICES)
     return _is_grounded(hit) and not is_repetition
@@ -127,16 +127,16 @@ def _block(title: str, quotations: list[str]) -> list[str]:
 def _known(entry: Entry, language: _Language) -> str:
     said = language.day(entry.said_at or entry.learned_at)
     when = said if entry.valid_from is None else language.date(entry.valid_from)
-    return f"> {_in_a_line(entry.text)} ({when})"
+    return f"> {_on_one_line(entry.text)} ({when})"
 
 
 def _said(hit: TurnHit, language: _Language) -> str:
     speaker = language.speakers[hit.message.role]
-    return f'> {language.day(hit.message.created_at)}, {speaker}: "{_in_a_line(hit.message.content)}"'
+    return f'> {language.day(hit.message.created_at)}, {speaker}: "{_on_one_line(hit.message.content)}"'
 
 
-def _in_a_line(text: str) -> str:
-    """A text that cannot leave its quotation."""
+def _on_one_line(text: str) -> str:
+    """A text on one line, so that it cannot end its quotation."""
     line = " ".join(_UNFIT.sub(" ", text).split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()} …"
 
@@ -144,15 +144,15 @@ def _in_a_line(text: str) -> str:
 Recall: TypeAlias = Callable[[str], Awaitable[Recalled]]
 
 NAME = "offline"
-"""What stands where a model's name is told."""
+"""The name in place of a model's name."""
 _PIECE = 24  # characters in one event of a stream
 
 
 class OfflineModel(Model):
-    """Answers from memory alone, and says so: no model is asked, and nothing is made up.
+    """Answers with quotations from memory, and says so. It needs no model and invents nothing.
 
-    It is made for one run with a `recall` that finds what one user's memory holds about a question. It calls
-    no tools, hands over to nobody, and costs nothing.
+    Each run has its own, with a `recall` that searches the memory of one user. It calls no tools, hands over
+    to no other agent, and costs nothing.
     """
 
     def __init__(self, recall: Recall) -> None:
@@ -167,7 +167,7 @@ class OfflineModel(Model):
     ) -> ModelResponse:
         """The whole answer."""
         message = _message(await self._answer(input))
-        return ModelResponse(output=[message], usage=Usage(), response_id=_made_id())
+        return ModelResponse(output=[message], usage=Usage(), response_id=_new_response_id())
 
     async def stream_response(
         self,
@@ -176,25 +176,25 @@ class OfflineModel(Model):
         *_: Any,
         **__: Any,
     ) -> AsyncIterator[Any]:
-        """The answer, piece by piece, in the events of the Responses API."""
+        """The answer in pieces, as events of the Responses API."""
         text = await self._answer(input)
         for event in _events(text):
             yield event
 
-    async def _answer(self, asked: Any) -> str:
-        question = words_of_user(asked)
+    async def _answer(self, given: Any) -> str:
+        question = user_text(given)
         return answer_from(question, await self._recall(question) if question.strip() else None)
 
 
-# --- in the terms of the Responses API ---
+# --- the Responses API ---
 
 
-def _made_id() -> str:
+def _new_response_id() -> str:
     return f"resp_{NAME}_{uuid.uuid4().hex}"
 
 
 def _message(text: str) -> responses.ResponseOutputMessage:
-    # The SDK knows by this id that no provider has the message under any.
+    # By this id the SDK knows that the message has no id at a provider.
     return responses.ResponseOutputMessage(
         id=FAKE_RESPONSES_ID, type="message", role="assistant", status="completed", content=[_part(text)]
     )
@@ -213,7 +213,7 @@ def _response(output: list[Any], status: Any) -> responses.Response:
         output_tokens_details=OutputTokensDetails(reasoning_tokens=0),
     )
     return responses.Response(
-        id=_made_id(),
+        id=_new_response_id(),
         created_at=time.time(),
         model=NAME,
         object="response",

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 Api = Literal["auto", "responses", "chat_completions"]
 _APIS: tuple[Api, ...] = ("auto", "responses", "chat_completions")
-_NO_KEY = "none"  # for endpoints that ask for none; the client will not go without
+_NO_KEY = "none"  # the client needs a key even for endpoints that need none
 _WORKFLOW = "recollect chat"
 
 
 @dataclass(frozen=True)
 class ModelEndpoint:
-    """Where models are asked: OpenAI, or another that speaks one of its APIs, by `base_url`.
+    """The endpoint of the models: OpenAI, or a compatible one at `base_url`.
 
-    `api` says which: `auto` is Responses at OpenAI, and Chat Completions, which more speak, elsewhere. What
-    is not given is taken from `OPENAI_BASE_URL` and `OPENAI_API_KEY`.
+    `api` chooses the API: `auto` is Responses at OpenAI, and Chat Completions elsewhere, since more endpoints
+    support it. Missing values come from `OPENAI_BASE_URL` and `OPENAI_API_KEY`.
     """
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 120.0
-    """Seconds that one request may take."""
+    """The time limit of one request in seconds."""
     max_retries: int = 2
     api: Api = "auto"
 
@@ -38,33 +38,36 @@ class ModelEndpoint:
         if self.api not in _APIS:
             raise ValueError(f"api must be one of {', '.join(_APIS)}")
         if not self.timeout > 0:
-            raise ValueError(f"timeout must be positive, and it is {self.timeout}")
+            raise ValueError(f"timeout must be positive, not {self.timeout}")
         if self.max_retries < 0:
-            raise ValueError(f"max_retries must not be negative, and it is {self.max_retries}")
+            raise ValueError(f"max_retries must be 0 or more, not {self.max_retries}")
 
     @property
     def url(self) -> str | None:
-        """The endpoint that is asked; `None` for OpenAI's own."""
+        """The URL of the endpoint; `None` for OpenAI's own."""
         return self.base_url or os.environ.get("OPENAI_BASE_URL") or None
 
     @property
     def is_openai(self) -> bool:
-        """Whether it is OpenAI's own endpoint."""
+        """Whether this is OpenAI's own endpoint."""
         host = "api.openai.com" if self.url is None else urlsplit(self.url).hostname or ""
         return host == "openai.com" or host.endswith(".openai.com")
 
     @property
     def uses_responses(self) -> bool:
-        """Whether the Responses API is used, and not Chat Completions."""
+        """Whether runs use the Responses API and not Chat Completions."""
         return self.is_openai if self.api == "auto" else self.api == "responses"
 
 
 def make_client(endpoint: ModelEndpoint, http_client: Any = None) -> "AsyncOpenAI":
-    """A client for the endpoint, which whoever asked for it closes, with what it asks over HTTP with."""
+    """A client for the endpoint. The caller closes it, and with it the `http_client`.
+
+    Raises a `ModelRefusedError` if no API key is configured.
+    """
     openai = require_extra("openai", "openai", "a model")
     key = endpoint.api_key or os.environ.get("OPENAI_API_KEY") or (None if endpoint.is_openai else _NO_KEY)
     if key is None:
-        raise ModelRefusedError("there is no key for the model: set chat.api_key or OPENAI_API_KEY")
+        raise ModelRefusedError("no API key for the model: set chat.api_key or OPENAI_API_KEY")
     client: AsyncOpenAI = openai.AsyncOpenAI(
         base_url=endpoint.url,
         api_key=key,
@@ -76,7 +79,7 @@ def make_client(endpoint: ModelEndpoint, http_client: Any = None) -> "AsyncOpenA
 
 
 def make_model_provider(client: "AsyncOpenAI", endpoint: ModelEndpoint) -> "ModelProvider":
-    """What gives the SDK a model by its name, through this client and no other."""
+    """The provider from which the SDK gets models by name. All of them use this client."""
     agents = require_extra("agents", "agents", "a model")
     provider: ModelProvider = agents.OpenAIProvider(
         openai_client=client,
@@ -96,22 +99,22 @@ def make_run_config(
 ) -> "RunConfig":
     """The SDK's configuration of a run.
 
-    The SDK sends its traces to OpenAI, whoever's model is asked: they are off unless `traced`, and then they
-    hold no contents; `group_id` and `trace_metadata` are sent as they are. A tool that a model makes up is
-    told to it as an error, and does not end the run.
+    Tracing is off unless `traced`, since the SDK sends traces to OpenAI even if the model is at another
+    endpoint. Traces hold no contents, but `group_id` and `trace_metadata` are sent as they are. If a model
+    calls a tool that does not exist, it gets an error, and the run goes on.
     """
     agents = require_extra("agents", "agents", "a run")
     given: dict[str, Any] = {} if model_provider is None else {"model_provider": model_provider}
     config: RunConfig = agents.RunConfig(
         **given,
-        # Else an endpoint that streams Chat Completions would not say what a run cost.
+        # Without this, an endpoint that streams Chat Completions reports no usage.
         model_settings=agents.ModelSettings(include_usage=True),
         tracing_disabled=not traced,
         trace_include_sensitive_data=False,
         workflow_name=workflow_name,
         group_id=group_id if traced else None,
         trace_metadata=dict(trace_metadata or {}) if traced else None,
-        session_settings=None,  # a limit here would read past the strategy of a session
+        session_settings=None,  # a limit here would bypass the strategy of the session
         tool_not_found_behavior="return_error_to_model",
     )
     return config
@@ -119,36 +122,36 @@ def make_run_config(
 
 @dataclass(frozen=True)
 class ChatOptions:
-    """Which model answers, where it is asked, and how long a turn waits for the one before."""
+    """The options of chats: the model, its endpoint, and the time limits of turns."""
 
     model: str | None = None
-    """For agents that name none; without one they are answered from memory alone."""
+    """The model of agents that name none. Without it, they answer from memory alone."""
     endpoint: ModelEndpoint = field(default_factory=ModelEndpoint)
     timeout_seconds: float | None = 120.0
-    """How long a turn may take, all that it asks of models and tools together."""
+    """The time limit of a turn, for all requests to models and tools together."""
     lock_seconds: float = 30.0
-    """How long a turn waits for another of the same conversation."""
+    """How long a turn waits for another turn of the same conversation."""
     lease_seconds: float = 30.0
-    """After which the conversation of a process that died is free again."""
+    """The lease of the lock on a conversation. It expires after this time if its process dies."""
     quiet_seconds: float | None = 300.0
-    """Of quiet, after which a conversation is learned from; `None`: at once."""
+    """How long a conversation is quiet before a run learns from it; `None`: it learns at once."""
     provider_conversations: bool = False
-    """Whether conversations get an id at the provider (`conv_*`) when they are first chatted in."""
+    """Whether the first turn of a conversation creates it at the provider too (`conv_*`)."""
     injection_tokens: int = 1000
-    """How many tokens of what is remembered go into the instructions."""
+    """The size limit of the memories in the instructions, in tokens."""
 
 
 def read_options(settings: Any, quiet_seconds: float | None = None) -> ChatOptions:
-    """The options that an object says by attributes of the same names, such as settings of the service."""
+    """The options from an object with attributes of the same names, such as the settings of a service."""
     if isinstance(settings, ChatOptions):
         return settings
     defaults = ChatOptions()
-    told = {
+    given = {
         name: getattr(settings, name, getattr(defaults, name))
         for name in ("model", "timeout_seconds", "lock_seconds", "provider_conversations")
     }
     quiet = defaults.quiet_seconds if quiet_seconds is None else quiet_seconds
-    return ChatOptions(endpoint=_endpoint(settings), quiet_seconds=quiet, **told)
+    return ChatOptions(endpoint=_endpoint(settings), quiet_seconds=quiet, **given)
 
 
 def _endpoint(settings: Any) -> ModelEndpoint:

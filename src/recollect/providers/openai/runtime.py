@@ -197,7 +197,8 @@ class EventReader:
     def read(self, event: Any) -> ChatEvent | None:
         """The event of the turn; `None` for an event of the SDK that has no counterpart."""
         if event.type == "raw_response_event":
-            return _delta_of(event.data)
+            is_text = event.data.type == "response.output_text.delta" and event.data.delta
+            return ChatEvent("text.delta", {"text": event.data.delta}) if is_text else None
         if event.type == "agent_updated_stream_event":
             return self._changed(event.new_agent.name)
         return self._tool_event(event)
@@ -217,12 +218,6 @@ class EventReader:
             return ChatEvent("tool.called", asdict(call))
         named = ToolCall(call.call_id, self._names.get(call.call_id, call.name))
         return ChatEvent("tool.output", asdict(named))
-
-
-def _delta_of(data: Any) -> ChatEvent | None:
-    if data.type != "response.output_text.delta" or not data.delta:
-        return None
-    return ChatEvent("text.delta", {"text": data.delta})
 
 
 def started_event(turn_id: str, conversation_id: str, agent: str, model: str) -> ChatEvent:

@@ -221,7 +221,7 @@ class OpenAISQLAlchemySessionStore:
         """Run one turn at a time on a conversation, in all processes that use its database.
 
         Raises a `ConversationBusyError` if another turn holds the lock for longer than `timeout` seconds. The
-        lock goes by our own id of the conversation, whatever the id of its session.
+        lock uses our own id of the conversation, also if its session has another id.
         """
         async with self.open(conversation_id) as session:
             lock = run_lock(session, timeout=timeout, lease=lease)

@@ -3,7 +3,6 @@
 import logging
 from dataclasses import replace
 
-from ...cancellation import finish_ignoring_cancellation
 from ...errors import ConflictError, StorageError
 from ...memory.conversation import Conversation, Message
 from ...memory.times import now
@@ -100,7 +99,7 @@ async def _is_newest(turn: ChatTurn, index: int) -> bool:
 class TurnFinisher:
     """Ends active turns. A turn is done once its answer is in the conversation, even if a later step fails.
 
-    Both methods run to their end even if the turn is cancelled meanwhile.
+    The caller lets both methods finish even if the turn is cancelled meanwhile.
     """
 
     def __init__(self, parts: Parts, history: TurnHistory) -> None:
@@ -109,16 +108,6 @@ class TurnFinisher:
 
     async def complete(self, active: ActiveTurn, run: AgentRun) -> ChatReply:
         """Store the answer, and return the reply."""
-        return await finish_ignoring_cancellation(self._complete(active, run))
-
-    async def fail(self, active: ActiveTurn, code: str) -> ChatReply | None:
-        """Record that there is no answer, and restore the session to its state before the run.
-
-        If the answer turns out to be stored, the turn is done, and this returns its reply.
-        """
-        return await finish_ignoring_cancellation(self._fail(active, code))
-
-    async def _complete(self, active: ActiveTurn, run: AgentRun) -> ChatReply:
         active.record = replace(
             active.record_with_usage,
             agent=run.last_agent,
@@ -148,16 +137,11 @@ class TurnFinisher:
         except StorageError as error:
             logger.warning("turn %s: answer not linked (%s)", record.turn_id, type(error).__name__)
 
-    async def _record_done(self, active: ActiveTurn, done: TurnRecord) -> None:
-        """Record the end of a turn. If the database fails, the next turn finds the answer and records it."""
-        try:
-            if not await self._parts.turns.change(done):
-                raise TurnLostError
-        except StorageError as error:
-            _log_unrecorded(done, error)
-        await self._store_events(active, done, is_done=True)
+    async def fail(self, active: ActiveTurn, code: str) -> ChatReply | None:
+        """Record that there is no answer, and restore the session to its state before the run.
 
-    async def _fail(self, active: ActiveTurn, code: str) -> ChatReply | None:
+        If the answer turns out to be stored, the turn is done, and this returns its reply.
+        """
         try:
             await self._meter(active)
             ended = await self._record_failed(active, code)
@@ -169,6 +153,15 @@ class TurnFinisher:
         if ended.status != "done" or active.run is None:
             return None
         return reply_from(ended, active.run.text)
+
+    async def _record_done(self, active: ActiveTurn, done: TurnRecord) -> None:
+        """Record the end of a turn. If the database fails, the next turn finds the answer and records it."""
+        try:
+            if not await self._parts.turns.change(done):
+                raise TurnLostError
+        except StorageError as error:
+            _log_unrecorded(done, error)
+        await self._store_events(active, done, is_done=True)
 
     async def _record_failed(self, active: ActiveTurn, code: str) -> TurnRecord:
         record = active.record_with_usage

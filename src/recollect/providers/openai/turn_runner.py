@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from typing import TypeAlias
 
+from ...cancellation import finish_ignoring_cancellation
 from ...errors import ConflictError
 from ...items import ModelUsage
 from ...memory.conversation import ConversationSettings, Message
@@ -114,15 +115,15 @@ class TurnRunner:
         try:
             async with asyncio.timeout(self._parts.options.timeout_seconds):
                 run = await self._run_agent(active, emit, afterwards)
-            return await self._finisher.complete(active, run)
+            return await finish_ignoring_cancellation(self._finisher.complete(active, run))
         except asyncio.CancelledError:
-            reply = await self._finisher.fail(active, "interrupted")
+            reply = await finish_ignoring_cancellation(self._finisher.fail(active, "interrupted"))
             if reply is None:
                 raise
         except Exception as error:
             code = "interrupted" if isinstance(error, ConflictError) else failure_code(error)
             log_failure(record.turn_id, code, error)
-            reply = await self._finisher.fail(active, code)
+            reply = await finish_ignoring_cancellation(self._finisher.fail(active, code))
             if reply is None and active.run is None and _is_refusal(error):
                 raise
             if reply is None:

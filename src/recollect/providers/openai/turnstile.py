@@ -1,4 +1,8 @@
-"""Fair use of the event loop by many turns at once."""
+"""Fair use of the event loop by many turns at once.
+
+The SDK reads a stream without a pause while data is available. If two hundred answers arrive at once, each is
+read for some twenty milliseconds before the event loop runs anything else.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -7,13 +11,14 @@ from typing import Any
 
 import httpx2
 
-_AT_ONCE = 0.005  # seconds
+_BURST = 0.005  # seconds
 
 
 class Turnstile:
-    """Lets through whoever comes, until they together have been at work for a moment.
+    """Lets callers pass until they have worked for five milliseconds together.
 
-    Then, in the order in which they came, one at each turn of the event loop. Nobody is sent away.
+    After that they pass in the order of their arrival, one in each cycle of the event loop. No caller is
+    refused.
     """
 
     def __init__(self) -> None:
@@ -21,8 +26,8 @@ class Turnstile:
         self._since = 0.0
 
     async def __call__(self) -> None:
-        """Go on at once, or when others have had their turn."""
-        if not self._passing.locked() and monotonic() - self._since < _AT_ONCE:
+        """Return at once, or after the event loop has run other tasks."""
+        if not self._passing.locked() and monotonic() - self._since < _BURST:
             return
         async with self._passing:
             await asyncio.sleep(0)
@@ -34,7 +39,7 @@ _EVENTS = "text/event-stream"
 
 
 class PacedStream(httpx2.AsyncByteStream):
-    """The events that a server sends, each of which passes the turnstile."""
+    """A stream of server-sent events, each of which passes the turnstile."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, turnstile: Turnstile) -> None:
         self._stream = stream
@@ -42,17 +47,17 @@ class PacedStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
-            for piece in pieces_of(chunk):
+            for event in split_events(chunk):
                 await self._turnstile()
-                yield piece
+                yield event
 
     async def aclose(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         await self._stream.aclose()
 
 
-def pieces_of(chunk: bytes) -> Iterator[bytes]:
-    """What has arrived, cut after each event; together it is the same."""
+def split_events(chunk: bytes) -> Iterator[bytes]:
+    """The chunk, split after each event; joined, the pieces are the chunk again."""
     start = 0
     while start < len(chunk):
         end = chunk.find(_EVENT_END, start)
@@ -62,7 +67,7 @@ def pieces_of(chunk: bytes) -> Iterator[bytes]:
 
 
 def paced_http_client(turnstile: Turnstile) -> Any:
-    """What the openai package asks over HTTP with, as it comes, but for the pace of streams."""
+    """The default HTTP client of the openai package, with streams that pass the turnstile."""
     from openai import DefaultAsyncHttpxClient
 
     async def pace(response: httpx2.Response) -> None:

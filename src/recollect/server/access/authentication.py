@@ -26,7 +26,7 @@ class Caller:
 
 
 async def authenticate(keys: KeyStore, authorization: str | None) -> Caller:
-    """The caller with this `Authorization` header. A missing or invalid key is a problem.
+    """The caller with this `Authorization` header. Raises a `Problem` if the key is missing or invalid.
 
     Until the first key is created, every request has the scope admin. An unknown key of our format is refused
     even then: its sender expects a service that knows the key.

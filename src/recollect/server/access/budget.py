@@ -1,6 +1,6 @@
 """Budgets: how many model tokens a tenant may use per UTC day.
 
-A chat turn reserves an estimate before it runs and settles with the true figure when it ends. A turn is
+A chat turn reserves an estimate before it runs and settles with the actual number when it ends. A turn is
 allowed while the tokens used and reserved are below the limit: one turn alone is refused only when the limit
 is reached, and turns in parallel exceed it no further than turns in sequence do, if the estimate holds.
 """
@@ -82,7 +82,7 @@ class ReservationRules:
     """How many tokens are reserved for a turn, and how long the reservation lasts."""
 
     tokens_per_turn: Callable[[str], int] = lambda _: 2000
-    """The estimate for a tenant of which no turn has ended in this process."""
+    """The estimate for a tenant before its first turn in this process has ended."""
     lease_seconds: float = 300.0
     """Longer than any turn: a reservation older than this belongs to a dead process."""
 
@@ -130,7 +130,7 @@ class Budget:
             self._used.put((tenant, day), await self._ledger.add(tenant, tokens, day=day))
 
     async def reserve(self, tenant: str, *, at_least: int = 0) -> "Reservation":
-        """Reserve the estimated tokens of a chat turn. If too few are left today, that is a problem.
+        """Reserve the estimated tokens of a chat turn. Raises a `Problem` if too few are left today.
 
         Settle or release the reservation. Otherwise it expires with its lease.
         """

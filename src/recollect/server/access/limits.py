@@ -91,7 +91,7 @@ class SlotLimits:
 class Slots:
     """Counts requests in progress and refuses those beyond the limits.
 
-    A tenant and a key may use only a share of the total, so that none of them can use it up alone. Without
+    A tenant and a key may use only a share of the total, so that neither can use it up alone. Without
     keys there is one caller, and no share.
     """
 
@@ -103,7 +103,7 @@ class Slots:
 
     @contextmanager
     def hold(self, caller: Caller) -> Iterator[None]:
-        """Hold a slot while the block runs. If none is free, that is a problem."""
+        """Hold a slot while the block runs. Raises a `Problem` if none is free."""
         self._check(caller)
         self._change(caller, 1)
         try:

@@ -46,7 +46,7 @@ AUDIT_LOG = Table(
         *_texts("request_id", required=False),
     ),
     key=("tenant", "entry_id"),
-    by_key=True,
+    without_rowid=True,
 )
 
 IDEMPOTENCY_KEYS = Table(
@@ -74,7 +74,7 @@ TOKEN_RESERVATIONS = Table(
         Column("expires_at", "real"),
     ),
     key=("tenant", "reservation_id"),
-    by_key=True,
+    without_rowid=True,
 )
 
 _FIRST_TABLES = (API_KEYS, AUDIT_LOG, IDEMPOTENCY_KEYS, TENANT_TOKENS)

@@ -10,7 +10,7 @@ from fastapi import Query, Response
 
 from ...items import ModelUsage
 from ...memory.run import Days, Spent, SpentBy
-from ...memory.times import now, tell_time
+from ...memory.times import format_time, now
 from ..access.audit import AuditEntry
 from ..dependencies import Admin, Reader, ReadStore, ServiceDep, make_router
 from ..schemas import access as schemas
@@ -41,7 +41,7 @@ async def list_audit(
 
 def _serialize_entry(entry: AuditEntry) -> dict[str, Any]:
     fields = {name: getattr(entry, name) for name in schemas.AuditEntryPayload.model_fields}
-    return {**fields, "at": tell_time(entry.at)}
+    return {**fields, "at": format_time(entry.at)}
 
 
 _AUDIT_PAGES: Pages[AuditEntry] = Pages("audit", lambda entry: entry.entry_id, _serialize_entry)
@@ -50,7 +50,7 @@ _AUDIT_PAGES: Pages[AuditEntry] = Pages("audit", lambda entry: entry.entry_id, _
 @router.get(
     "/v1/whoami",
     operation_id="access.whoami",
-    summary="Read who you are",
+    summary="Read the caller of a key",
     response_model=schemas.Whoami,
     responses=problems("read"),
 )

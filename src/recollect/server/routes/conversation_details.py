@@ -10,7 +10,7 @@ from ...errors import ConflictError
 from ...memory.conversation import ConversationSettings
 from ...memory.run import Run
 from ...memory.store import MemoryStore
-from ...memory.times import tell_time
+from ...memory.times import format_time
 from ...sessions.events import ConversationEvent
 from ..dependencies import ReadStore, ServiceDep, WriteStore, make_router
 from ..problems import translate_input_errors
@@ -72,7 +72,7 @@ def _position_before(query: schemas.EventQuery) -> int | None:
 
 def _serialize_event(event: ConversationEvent) -> dict[str, Any]:
     fields = {name: getattr(event, name) for name in schemas.EventPayload.model_fields}
-    times = {name: tell_time(fields[name]) for name in ("created_at", "ingested_at")}
+    times = {name: format_time(fields[name]) for name in ("created_at", "ingested_at")}
     return {**fields, **times}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ...memory.conversation import Conversation
-from ...memory.times import tell_time
+from ...memory.times import format_time
 from ..cursors import make_cursor
 from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
@@ -89,7 +89,7 @@ def _serialize_saved(saved: Conversation) -> dict[str, Any]:
     return {
         "conversation_id": saved.conversation_id,
         "session_id": saved.session_id,
-        "created_at": tell_time(saved.created_at),
+        "created_at": format_time(saved.created_at),
     }
 
 
@@ -241,7 +241,7 @@ async def close_conversation(
 @router.post(
     "/v1/conversations/search",
     operation_id="conversations.search",
-    summary="Search what was said",
+    summary="Search messages",
     response_model=ConversationSearchResponse,
     responses=problems("send"),
     openapi_extra={"x-audited": False},

@@ -68,7 +68,7 @@ async def append_messages(
 
 
 async def _check_open(store: WriteStore, conversation_id: str) -> str:
-    """The user of a conversation. A missing or closed conversation is a problem."""
+    """The user of an open conversation. Raises a `Problem` if it is missing or closed."""
     with translate_input_errors():
         outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
     if outline["closed_at"] is not None:

@@ -73,7 +73,7 @@ CREATED: dict[int | str, dict[str, Any]] = {
 
 
 def require_found(value: T | None, kind: str) -> T:
-    """The value, or a `not_found` problem. Data of another tenant gives the same problem as missing data."""
+    """The value. Raises `not_found` if there is none, also for data of another tenant."""
     if value is None:
         raise Problem("not_found", f"There is no {kind} with this id.")
     return value
@@ -89,9 +89,7 @@ async def find_conversation(store: MemoryStore, conversation_id: str) -> Convers
 def require_admin_without_owner(caller: Caller, *owner: str | None) -> None:
     """Refuse a list that is not limited to one owner, unless the caller's key has the scope admin."""
     if None in owner and not caller.allows("admin"):
-        raise Problem(
-            "forbidden", "A list without this filter needs a key with the scope admin. Filter by owner."
-        )
+        raise Problem("forbidden", "Listing data of several users needs a key with the scope admin.")
 
 
 def receipt_response(receipt: Receipt, kind: str) -> Response:

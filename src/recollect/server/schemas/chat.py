@@ -192,7 +192,7 @@ class TurnFailed(ResponseBody):
         {
             "turn_id": examples.TURN_ID,
             "code": "model_failed",
-            "detail": "the model cannot be reached, or takes too long; asking again later may help",
+            "detail": "the model did not respond in time or cannot be reached; try again later",
         }
     )
 

@@ -1,1 +1,1 @@
-"""What a running service tells of itself: logs, metrics and spans, never contents."""
+"""Telemetry of a running service: logs, metrics and spans. None of them contains contents."""

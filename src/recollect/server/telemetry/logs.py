@@ -1,7 +1,7 @@
-"""Structured logs, each line with the request it belongs to; what users say is in none of them.
+"""Structured logs. Each line has the id of its request; none contains contents.
 
-Our own messages are made of ids, counts and fixed words. What other packages would say may quote contents or
-secrets, so they are named with the place in their code, and their words are left out. An exception is told by
+Our own messages consist of ids, counts and fixed phrases. Messages of other packages may quote contents or
+secrets, so they are replaced by the name of the package and the place in its code. An exception is logged as
 its type and the place where it was raised.
 """
 

@@ -1,4 +1,4 @@
-"""A session on SQL whose history has branches: which there are, which is current, and what each shows."""
+"""A SQL session whose history has branches: list, create, switch, compare and delete them."""
 
 import logging
 from dataclasses import dataclass
@@ -14,25 +14,25 @@ from ..protocol import Items
 from .scripts import MAIN, BranchScripts, unknown
 
 _LONGEST_NAME = 255
-_LAST_TURN = 2**31 - 2  # that a column holds, with one more after it
+_LAST_TURN = 2**31 - 2  # the largest turn number, with room for one more in the column
 _END = 2**62  # a position after all others
 
 
 @dataclass(frozen=True)
 class BranchDiff:
-    """Two branches: what they share from the start, and what each has after that."""
+    """The comparison of two branches: their common start, and the items that only one of them has."""
 
     first: str
     second: str
     common_items: int
     common_turns: int
-    """How many whole turns they share; they part in the one after."""
+    """The number of complete turns that both share."""
     only_in_first: list[Item]
     only_in_second: list[Item]
 
 
 class BranchingSession(BranchScripts):
-    """What a session with branches does otherwise than a plain one, and the branches themselves."""
+    """The methods of a session with branches."""
 
     keeps_abilities = True
 
@@ -48,9 +48,9 @@ class BranchingSession(BranchScripts):
         *,
         at_turn: int | None = None,
     ) -> Items:
-        """The items of a branch, by default the current one, oldest first; with a limit the newest of them.
+        """Return the items of a branch, by default the current one, oldest first, or only the newest ones.
 
-        `at_turn` gives them as they were at the end of that turn.
+        With `at_turn`, the items as of the end of that turn.
         """
         limit = self._effective_limit(limit)
         if limit == 0:
@@ -62,45 +62,46 @@ class BranchingSession(BranchScripts):
         return await self._read(self._branch_queries.history_before, (*scope, end), limit)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:  # noqa: ARG002
-        """Remove the newest item of the current branch and return it, `None` if there is none.
+        """Remove and return the newest item of the current branch, or return `None`.
 
-        Other branches that show it keep it.
+        Other branches that contain it keep it.
         """
         return await super().pop_item()
 
     async def clear_session(self, *, all_branches: bool = True, wrapper: Any = None) -> None:  # noqa: ARG002
         """Remove everything: all branches, usage, metadata, and the session itself.
 
-        With `all_branches=False` it does the same as `clear_branch`.
+        With `all_branches=False`, same as `clear_branch`.
         """
         await self._write(self._clear if all_branches else partial(self._clear_branch, None))
 
     # --- branches ---
 
     async def current_branch(self) -> str:
-        """The branch that is read and written: the same in every process."""
+        """Return the branch that is read and written. It is the same in every process."""
         self._check_open()
         _, branch = await self._scope()
         return str(branch)
 
     async def create_branch_from_turn(self, turn_number: int, branch_name: str | None = None) -> str:
-        """Make a branch of everything before a user turn of the current one, and make it current."""
+        """Create a branch with all items before a user turn of the current branch, and make it current."""
         check_turn(turn_number, least=1)
         _check_name(branch_name)
         branch = await self._write(partial(self._branch_off, turn_number, branch_name))
-        self._logger.debug("made branch %r from turn %d", branch, turn_number)
+        self._logger.debug("created branch %r from turn %d", branch, turn_number)
         return branch
 
     async def switch_to_branch(self, branch_id: str) -> None:
-        """Make a branch current, for everyone who uses the session."""
+        """Make a branch current, for all users of the session."""
         check_branch(branch_id)
         await self._write(partial(self._switch, branch_id))
         self._logger.debug("switched to branch %r", branch_id)
 
     async def delete_branch(self, branch_id: str, force: bool = False) -> None:
-        """Delete a branch and the items that no other branch shows.
+        """Delete a branch and the items that no other branch contains.
 
-        The main branch stays. The current one is deleted only with `force`; then the main branch is current.
+        The main branch cannot be deleted. The current branch is deleted only with `force`; `main` is current
+        then.
         """
         if branch_id == MAIN:
             raise InvalidValueError("the main branch cannot be deleted")
@@ -111,20 +112,20 @@ class BranchingSession(BranchScripts):
     async def clear_branch(self, branch_id: str | None = None) -> None:
         """Remove the items and the usage of one branch, by default the current one; the branch stays.
 
-        Other branches keep the items that they show.
+        Other branches keep their items.
         """
         if branch_id is not None:
             check_branch(branch_id)
         await self._write(partial(self._clear_branch, branch_id))
 
     async def list_branches(self) -> list[dict[str, Any]]:
-        """Each branch as a dict: `branch_id, message_count, user_turns, is_current, created_at`."""
+        """Return each branch as a dict: `branch_id, message_count, user_turns, is_current, created_at`."""
         self._check_open()
         scope = await self._scope()
         return await self._engine.fetch(self._branch_queries.list, scope[:1], _branches_of)
 
     async def diff_branches(self, first: str, second: str | None = None) -> BranchDiff:
-        """What two branches share, and what each has after that; by default against the current one."""
+        """Compare two branches. The second is by default the current branch."""
         self._check_open()
         check_branch(first)
         other = (await self._scope(second))[1]
@@ -140,7 +141,7 @@ class BranchingSession(BranchScripts):
         return BranchDiff(first, other, common, turns - (parts_within and turns > 0), *rest)
 
     async def _positions(self, branch: str) -> list[Row]:
-        """Where the items of a branch stand, and in which turns."""
+        """Return the position and the turn of each item of a branch."""
         scope = (self.session_id, branch)
         if branch != MAIN and not await self._engine.fetch(self._branch_queries.exists, scope, list[Row]):
             raise unknown(branch)
@@ -161,7 +162,7 @@ class BranchingSession(BranchScripts):
         return self.session_id, current if branch is None else branch
 
     async def _end_of_turn(self, scope: tuple[Any, ...], turn: int) -> int:
-        """The position before which all items up to the end of a turn stand."""
+        """Return the first position after the end of a turn."""
         check_turn(turn, least=0)
         later = await self._engine.fetch(self._branch_queries.start_of_later, (*scope, turn), list[Row])
         if later:
@@ -172,25 +173,25 @@ class BranchingSession(BranchScripts):
 
 
 def check_branch(branch: object) -> None:
-    """Refuse what no branch can be named, before a database stumbles over it."""
+    """Raise for a value that cannot be a branch name, before the database is called."""
     if not isinstance(branch, str):
         raise unknown(branch)
     check_text("branch_id", branch)
 
 
 def check_turn(turn: object, least: int) -> None:
-    """Refuse what cannot be the number of a turn."""
+    """Raise `InvalidValueError` for a value that cannot be a turn number."""
     if not isinstance(turn, int) or isinstance(turn, bool) or not least <= turn <= _LAST_TURN:
-        raise InvalidValueError(f"a turn is a number from {least} on, not {turn!r}")
+        raise InvalidValueError(f"a turn number must be at least {least}, not {turn!r}")
 
 
 def _check_name(name: object) -> None:
     if name is None:
         return
     if not isinstance(name, str) or not name.strip():
-        raise InvalidValueError(f"a branch needs a name, not {name!r}")
+        raise InvalidValueError(f"branch_name must be a non-empty string, not {name!r}")
     if len(check_text("branch_name", name)) > _LONGEST_NAME:
-        raise InvalidValueError(f"a branch's name has at most {_LONGEST_NAME} characters")
+        raise InvalidValueError(f"branch_name must have at most {_LONGEST_NAME} characters")
 
 
 _EMPTY_MAIN = {"branch_id": MAIN, "message_count": 0, "user_turns": 0, "created_at": None}
@@ -215,5 +216,5 @@ def _branches_of(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def as_text(time_stored: Any) -> str | None:
-    """A stored time as SQLite writes it, whatever the database."""
+    """Format a stored time as SQLite does, for every database."""
     return time_stored if time_stored is None or isinstance(time_stored, str) else f"{time_stored:%F %T}"

@@ -1,7 +1,7 @@
-"""The SQL of branches and usage, in the words that SQLite and PostgreSQL share.
+"""The SQL of branches and usage, in the syntax that SQLite and PostgreSQL share.
 
-A branch is its rows in `message_structure`: which items it shows, in the order of their ids. Branches share
-items; an item goes when no branch shows it any more. The first parameter is the session, the second a branch.
+A branch is its rows in `message_structure`: the items it contains, in the order of their ids. Branches share
+items. An item is deleted when no branch contains it. The first parameter is the session, the second a branch.
 """
 
 from functools import lru_cache
@@ -14,12 +14,12 @@ _CALLS = ", ".join(f"'{kind}'" for kind in TOOL_CALLS)
 
 
 def _same_session(table: str) -> str:
-    """A condition that no index serves: SQLite would look through the session, not up the item."""
+    """A condition that uses no index. Otherwise SQLite would scan the session to find one item."""
     return f"({table}.session_id || '') = ?1"
 
 
 class BranchQueries:
-    """The statements for the branches of one pair of tables, in the dialect of the plain ones."""
+    """The statements for the branches of one pair of tables, in the dialect of the plain statements."""
 
     def __init__(self, plain: Queries) -> None:
         tables = plain.tables
@@ -27,7 +27,7 @@ class BranchQueries:
         self._messages, self._structure = f'"{tables.messages}"', f'"{tables.structure}"'
         self._branches = f'"{tables.branches}"'
         self._of_branch = "session_id = ?1 AND branch_id = ?2"
-        # The sum makes PostgreSQL look each item up; it might go through those of all sessions for them.
+        # The sum makes PostgreSQL look up each item. Otherwise it might scan the items of all sessions.
         shown = (
             f"FROM {self._structure} s JOIN {self._messages} m"
             " ON m.session_id = s.session_id AND m.id = s.message_id + 0"
@@ -45,7 +45,7 @@ class BranchQueries:
         self._add_structure()
 
     def _add_places(self) -> None:
-        """Where a session stands: its current branch, the end of that, and what no branch shows yet."""
+        """The state of a session: its current branch, the end of that branch, and items in no branch."""
         current = (
             f"coalesce((SELECT branch_id FROM {self._branches} WHERE session_id = ?1 AND is_current = 1),"
             " 'main')"
@@ -54,8 +54,9 @@ class BranchQueries:
             f"{self._messages} WHERE session_id = ?1 AND NOT EXISTS (SELECT 1 FROM {self._structure} s"
             f" WHERE s.message_id = {self._messages}.id AND {_same_session('s')})"
         )
-        # Whoever writes without structure does so at the end, or did so before anybody wrote with it. In
-        # these words PostgreSQL cannot look for the ends of a large session among all rows of the table.
+        # Items without structure are at the end of a session, or at its start: plain sessions wrote them. The
+        # row comparison keeps PostgreSQL from searching all rows of the table for the ends of a large
+        # session.
         oldest = "(session_id, id) > (?1, 0) ORDER BY session_id, id LIMIT 1"
         newest = f"(session_id, id) < (?1, {2**62}) ORDER BY session_id DESC, id DESC LIMIT 1"
         ends = ", ".join(f"(SELECT id FROM {self._messages} WHERE {end})" for end in (oldest, newest))
@@ -67,7 +68,7 @@ class BranchQueries:
             " WHERE last.session_id = ?1 AND last.branch_id = c.branch_id)"
             f" LEFT JOIN {self._messages} m ON m.session_id = ?1 AND m.id = s.message_id"
         )
-        # The SDK's plain session takes items away from under the structure.
+        # The SDK's plain session deletes items without updating the structure.
         self.current = f"SELECT c.branch_id, {has_loose} OR (s.id IS NOT NULL AND m.id IS NULL)"
         self.place = (
             f"{self.current}, coalesce(s.message_id, 0), coalesce(s.sequence_number, 0),"
@@ -106,7 +107,7 @@ class BranchQueries:
             f"SELECT message_id FROM {structure} WHERE {self._of_branch}"
             " AND message_type = 'user' AND branch_turn_number = ?3"
         )
-        # Not simply the next number: what is removed from the middle of a history leaves a gap.
+        # Not simply the next number: removing items from the middle of a history leaves a gap.
         self.start_of_later = (
             f"SELECT message_id FROM {structure} WHERE {self._of_branch}"
             " AND message_type = 'user' AND branch_turn_number > ?3 ORDER BY branch_turn_number LIMIT 1"
@@ -128,7 +129,7 @@ class BranchQueries:
             f" SELECT session_id, message_id, CAST(?3 AS VARCHAR), {_COPIED} FROM {structure}"
             f" WHERE {self._of_branch} AND message_id < ?4 ORDER BY message_id"
         )
-        # Times are whole seconds: of two branches of one second the one whose rows are older comes first.
+        # Times are whole seconds: of two branches of the same second, the one with older rows comes first.
         self.list = (
             "SELECT branch_id, sum(items), sum(turns), max(is_current),"
             " coalesce(min(made_at), min(created_at)) AS first FROM ("
@@ -162,7 +163,7 @@ class BranchQueries:
         )
         self.positions = f"SELECT message_id, branch_turn_number FROM {structure} WHERE {self._of_branch}"
         self.positions += " ORDER BY message_id"
-        # A search for tools that the provider runs itself may leave its output alone.
+        # A tool search that the provider runs may leave an output without a call.
         unanswered = (
             "message_type = 'tool_search_output' AND NOT EXISTS (SELECT 1"
             f" FROM {structure} call WHERE call.session_id = ?1 AND call.branch_id = ?2"
@@ -180,7 +181,7 @@ class BranchQueries:
 
 
 class UsageQueries:
-    """The statements for what turns cost."""
+    """The statements for the usage of turns."""
 
     def __init__(self, plain: Queries) -> None:
         usage, runs = f'"{plain.tables.usage}"', f'"{plain.tables.runs}"'
@@ -217,5 +218,5 @@ class UsageQueries:
 
 @lru_cache(maxsize=64)
 def branch_queries_for(plain: Queries) -> tuple[BranchQueries, UsageQueries]:
-    """The statements for the tables of the plain ones, made once."""
+    """Return the cached statements for the tables of the plain statements."""
     return BranchQueries(plain), UsageQueries(plain)

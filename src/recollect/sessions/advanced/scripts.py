@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 class BranchScripts(SQLSession):
-    """What a session with branches writes otherwise than a plain one, and what it writes of branches."""
+    """The transactions of a session with branches."""
 
     @cached_property
     def _branch_queries(self) -> BranchQueries:
@@ -64,7 +64,7 @@ class BranchScripts(SQLSession):
         yield from self._add_structure(place, zip(sorted(ids), encoded, strict=True))
 
     def _add_structure(self, place: Place, rows: Iterable[tuple[int, bytes | str]]) -> Script[None]:
-        """Let a branch show items after those it has."""
+        """Append items to a branch."""
         structure, turn = [], place.last_turn
         for sequence, (row_id, stored) in enumerate(rows, start=place.last_sequence + 1):
             outline = outline_of(stored)
@@ -75,9 +75,9 @@ class BranchScripts(SQLSession):
             yield Statement(self._branch_queries.add_structure, parameters)
 
     def _adopt(self) -> Script[None]:
-        """Let the main branch show what no branch shows: items that a plain session has written.
+        """Append items that belong to no branch to the main branch: a plain session wrote them.
 
-        What the SDK's plain session has removed goes from the structure too.
+        Items that the SDK's plain session removed are removed from the structure too.
         """
         yield from self._lock(make=True)
         yield Statement(self._queries.make_session, (self.session_id,))
@@ -85,7 +85,7 @@ class BranchScripts(SQLSession):
         rows = yield Statement(self._branch_queries.loose_items, (self.session_id,))
         of_main = yield Statement(self._reads.newest, (self.session_id, MAIN, 1))
         if rows and of_main and rows[0][0] < of_main[0][0]:
-            # They belong between others, whose turns must be counted again.
+            # They belong between items of the branch: all turns must be numbered again.
             shown = yield Statement(self._reads.all, (self.session_id, MAIN))
             rows = sorted([*rows, *shown], key=lambda row: row[0])
             yield Statement(self._branch_queries.hide_items_after, (self.session_id, MAIN, 0))
@@ -109,16 +109,16 @@ class BranchScripts(SQLSession):
         yield Statement(self._branch_queries.hide_items_after, (*scope, position))
 
     def _transform(self, change: Callable[[list[Item]], list[Item]]) -> Script[None]:
-        """What the turns that stay have cost goes with them, to the numbers they have then."""
+        """Transform the history. The usage of the remaining turns moves to their new turn numbers."""
         turns: list[list[str]] = [[], []]
 
-        def noting(items: list[Item]) -> list[Item]:
+        def record_and_change(items: list[Item]) -> list[Item]:
             turns[0] = _user_turns(items)
             changed = change(items)
             turns[1] = _user_turns(changed)
             return changed
 
-        yield from super()._transform(noting)
+        yield from super()._transform(record_and_change)
         yield from self._move_usage((yield from self._scope_within()), moved_turns(*turns))
 
     def _move_usage(self, scope: tuple[Any, ...], moved: dict[int, int]) -> Script[None]:
@@ -131,7 +131,7 @@ class BranchScripts(SQLSession):
                 yield Statement(self._usage_queries.set_turn, (*scope, moved.get(turn, 0), *costs))
 
     def _revise(self, change: Callable[[list[Item]], list[Item | None]]) -> Script[None]:
-        """What the structure says of an item says it of the item as it is now."""
+        """Revise items, and update their kinds and tools in the structure."""
         yield from super()._revise(change)
         shown = yield Statement(self._branch_queries.kinds, (self.session_id,))
         known = {row_id: (kind, tool) for row_id, kind, tool in shown}
@@ -144,7 +144,7 @@ class BranchScripts(SQLSession):
             yield Statement(self._branch_queries.change_kinds, (self.session_id, json.dumps(changed)))
 
     def _count_turns_again(self) -> Script[None]:
-        """Items now seem the user's that did not, as where envelopes begin to show their structure."""
+        """Number all turns again, because items became user messages: envelopes may now show structure."""
         for (branch,) in (yield Statement(self._branch_queries.shown_branches, (self.session_id,))):
             rows = yield Statement(self._reads.all, (self.session_id, branch))
             yield Statement(self._branch_queries.hide_items_after, (self.session_id, branch, 0))
@@ -153,7 +153,7 @@ class BranchScripts(SQLSession):
     # --- usage ---
 
     def _count(self, run: RunProgress) -> Script[None]:
-        """Add the cost of a run since it was last counted to the current turn, if there is a turn."""
+        """Add the cost of a run since it was last counted to the current turn, if there is one."""
         if not (yield from self._lock()):
             return
         place = yield from self._place()
@@ -171,13 +171,13 @@ class BranchScripts(SQLSession):
             yield from self._remember_run(run.state_id(first_item), run.usage)
 
     def _turn_start(self, place: Place) -> Script[int]:
-        """The id of the first item of the current turn; 0 before the first turn."""
+        """Return the id of the first item of the current turn, or 0 before the first turn."""
         scope = (self.session_id, place.branch, place.last_turn)
         rows = yield Statement(self._branch_queries.turn_start, scope)
         return rows[0][0] if rows else 0
 
     def _counted(self, run_ids: Iterable[str]) -> Script[TurnUsage | None]:
-        """The usage that was counted under the first of these names that is known."""
+        """Return the usage that was stored for the first known id of these."""
         for run_id in run_ids:
             rows = yield Statement(self._usage_queries.run, (self.session_id, run_id))
             if rows:
@@ -267,12 +267,12 @@ def unknown(branch: object) -> ValueError:
 
 
 def _user_turns(items: list[Item]) -> list[str]:
-    """What each user turn is known by."""
+    """Return a text that identifies each user turn."""
     return [repr(item) for item in items if is_user_message(item)]
 
 
 def moved_turns(before: list[str], after: list[str]) -> dict[int, int]:
-    """For each turn that is still there, in order, the number it has now; turns count from 1."""
+    """Return the new number of each remaining turn, in order. Turns count from 1."""
     moved, start = {}, 0
     for number, turn in enumerate(after, start=1):
         found = next((old for old in range(start, len(before)) if before[old] == turn), None)

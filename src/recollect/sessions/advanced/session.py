@@ -1,4 +1,4 @@
-"""A session with branches that also tells what its turns were about, and what they cost."""
+"""A session with branches, queries about its turns and tools, and the usage of its runs."""
 
 import logging
 from collections import defaultdict
@@ -17,7 +17,7 @@ from .usage import COUNTS, RunProgress, TurnUsage, mark_run, store_or_log
 
 
 class AdvancedSession(BranchingSession):
-    """What the advanced sessions of all databases share."""
+    """The base class of the advanced sessions of all databases."""
 
     keeps_abilities = True
 
@@ -40,9 +40,9 @@ class AdvancedSession(BranchingSession):
         at_turn: int | None = None,
         wrapper: Any = None,
     ) -> Items:
-        """The items of a branch, by default the current one, oldest first; with a limit the newest of them.
+        """Return the items of a branch, by default the current one, oldest first, or only the newest ones.
 
-        `at_turn` gives them as they were at the end of that turn. The Runner passes its context as `wrapper`.
+        With `at_turn`, the items as of the end of that turn. The Runner passes its context as `wrapper`.
         """
         await self.begin_run(wrapper)
         return await super().get_items(limit, branch_id, at_turn=at_turn)
@@ -53,9 +53,9 @@ class AdvancedSession(BranchingSession):
             mark_run(wrapper)
 
     async def add_items(self, items: Items, *, wrapper: Any = None) -> None:
-        """Append a batch to the current branch, whole or not at all.
+        """Append a batch to the current branch: all of its items or none.
 
-        The Runner passes its context as `wrapper`, for the option to store usage with the items.
+        The Runner passes its context as `wrapper`, for the option `store_usage`.
         """
         if not self._counts(wrapper) or not items:
             return await super().add_items(items)
@@ -77,21 +77,21 @@ class AdvancedSession(BranchingSession):
     # --- turns and tools ---
 
     async def read_turns(self, branch_id: str | None = None) -> list[UserTurn]:
-        """The user turns of a branch, by default the current one."""
+        """Return the user turns of a branch, by default the current one."""
         self._check_open()
         scope = await self._scope(branch_id)
         return await self._engine.fetch(self._branch_queries.user_turns, scope, _turns_of)
 
     async def get_conversation_turns(self, branch_id: str | None = None) -> list[dict[str, Any]]:
-        """Each user turn as a dict: `turn, content` (shortened), `full_content, timestamp, can_branch`."""
+        """Return user turns as dicts: `turn, content` (short), `full_content, timestamp, can_branch`."""
         return describe_turns(await self.read_turns(branch_id))
 
     async def find_turns_by_content(
         self, search_term: str, branch_id: str | None = None
     ) -> list[dict[str, Any]]:
-        """The user turns that contain a text, whatever its case, as dicts."""
+        """Return the user turns that contain a text, ignoring case, as dicts."""
         self._check_open()
-        matching_turns([], search_term)  # a bad one is refused before anything is read
+        matching_turns([], search_term)  # raises for an invalid search term before anything is read
         return await self._engine.fetch(
             self._branch_queries.user_turns_like,
             (*await self._scope(branch_id), pattern_for(search_term)),
@@ -99,7 +99,7 @@ class AdvancedSession(BranchingSession):
         )
 
     async def create_branch_from_content(self, search_term: str, branch_name: str | None = None) -> str:
-        """Make a branch from the first user turn that contains a text, and make it current."""
+        """Create a branch from the first user turn that contains a text, and make it current."""
         turns = await self.find_turns_by_content(search_term)
         if not turns:
             raise ValueError("no user turn contains that text")
@@ -108,13 +108,13 @@ class AdvancedSession(BranchingSession):
     async def get_conversation_by_turns(
         self, branch_id: str | None = None
     ) -> dict[int, list[dict[str, str | None]]]:
-        """For each turn the `type` and `tool_name` of its items, in order."""
+        """Return the `type` and `tool_name` of the items of each turn, in order."""
         self._check_open()
         scope = await self._scope(branch_id)
         return await self._engine.fetch(self._branch_queries.outlines, scope, _by_turns)
 
     async def get_tool_usage(self, branch_id: str | None = None) -> list[tuple[str, int, int]]:
-        """How often each tool was called in each turn: `(tool_name, count, turn)`."""
+        """Return how often each tool was called in each turn: `(tool_name, count, turn)`."""
         self._check_open()
         scope = await self._scope(branch_id)
         return await self._engine.fetch(self._branch_queries.tool_usage, scope, _tuples_of)
@@ -124,16 +124,16 @@ class AdvancedSession(BranchingSession):
     async def store_run_usage(self, result: Any) -> None:
         """Add the cost of a run to the current turn of the current branch. The same run counts once.
 
-        As in the Agents SDK a failure is logged and not raised. `count_run` raises it.
+        As in the Agents SDK, a failure is logged and not raised. `count_run` raises it.
         """
         await store_or_log(self.count_run, result, self._logger)
 
     async def count_run(self, result: Any) -> None:
-        """As `store_run_usage`, and raise `ValueError` for a result without usage, or the storage error."""
+        """As `store_run_usage`, but raise `ValueError` for a result without usage, and storage errors."""
         await self._write(partial(self._count, RunProgress.of_result(result)))
 
     async def get_session_usage(self, branch_id: str | None = None) -> dict[str, int] | None:
-        """Totals of a branch, or of all: `COUNTS` and `total_turns`; `None` where nothing was stored."""
+        """Return the totals of a branch, or of all: `COUNTS`, `total_turns`; `None` if nothing was stored."""
         self._check_open()
         if branch_id is not None:
             check_branch(branch_id)
@@ -145,7 +145,7 @@ class AdvancedSession(BranchingSession):
     async def get_turn_usage(
         self, user_turn_number: int | None = None, branch_id: str | None = None
     ) -> list[dict[str, Any]] | dict[str, Any]:
-        """What one turn of a branch cost, empty if nothing was stored; without a number all, as a list."""
+        """Return the usage of one turn (empty if none was stored), or of all turns as a list."""
         self._check_open()
         scope = await self._scope(branch_id)
         if user_turn_number is None:
@@ -172,7 +172,7 @@ class AdvancedSession(BranchingSession):
             yield from self._write_guard()
 
     def _counting(self, wrapper: Any, append: MakeScript[T]) -> Script[T]:
-        """Append, and count the cost of the run so far."""
+        """Append items, and add the cost of the run so far."""
         appended = yield from append()
         yield from self._count(RunProgress.of_context(wrapper))
         return appended

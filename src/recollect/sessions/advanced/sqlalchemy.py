@@ -11,7 +11,7 @@ from .session import AdvancedSession
 class AdvancedSQLAlchemySession(AdvancedSession, SQLAlchemySession):
     """A session with branches, usage and structured queries on a database server.
 
-    `store_usage` adds what a run costs to its turn while the Runner stores its items; without it, call
+    `store_usage` adds the cost of a run to its turn when the Runner stores its items. Without it, call
     `store_run_usage` after each run. `write_guard` makes a script that runs in each transaction that adds or
     pops items, and raises to refuse it. Further arguments are those of `SQLAlchemySession`.
     """

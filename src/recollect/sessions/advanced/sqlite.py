@@ -12,7 +12,7 @@ from .session import AdvancedSession
 class AdvancedSQLiteSession(AdvancedSession, SQLiteSession):
     """A session with branches, usage and structured queries, on the tables of the Agents SDK.
 
-    `store_usage` adds what a run costs to its turn while the Runner stores its items; without it, call
+    `store_usage` adds the cost of a run to its turn when the Runner stores its items. Without it, call
     `store_run_usage` after each run. `write_guard` makes a script that runs in each transaction that adds or
     pops items, and raises to refuse it. Tables that are missing are made, with or without `create_tables`.
     Further arguments are those of `SQLiteSession`.
@@ -23,7 +23,7 @@ class AdvancedSQLiteSession(AdvancedSession, SQLiteSession):
         *,
         session_id: str,
         db_path: str | Path = ":memory:",
-        create_tables: bool = False,  # noqa: ARG002 - the SDK's classes need to be told
+        create_tables: bool = False,  # noqa: ARG002 - for compatibility with the SDK
         logger: logging.Logger | None = None,
         session_settings: Any = None,
         store_usage: bool = False,

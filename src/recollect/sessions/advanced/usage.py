@@ -21,52 +21,52 @@ Details: TypeAlias = dict[str, Any] | None
 
 
 class TurnUsage(NamedTuple):
-    """Requests and tokens in the order of `COUNTS`, and the details that a provider gives, as `DETAILS`."""
+    """Requests and tokens in the order of `COUNTS`, and the provider's details in the order of `DETAILS`."""
 
     counts: list[int]
     details: list[Details]
 
     @classmethod
     def of_run(cls, context: object) -> Self:
-        """The usage that a run's context has counted; `ValueError` where there is none."""
+        """Read the usage of a run's context. Raise `ValueError` if there is none."""
         usage = getattr(context, "usage", None)
         if usage is None:
-            raise ValueError("the result holds no usage: pass the result of a run")
+            raise ValueError("the result has no usage: pass the result of a run")
         counts = [_count(getattr(usage, name, None)) for name in COUNTS]
         return cls(counts, [_fields(getattr(usage, name, None)) for name in DETAILS])
 
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> Self:
-        """From the columns of the table; details that cannot be read are left out."""
+        """Read the columns of the table. Invalid details are ignored."""
         return cls([_count(value) for value in row[:4]], [_parsed(text) for text in row[4:]])
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` has written."""
+        """Parse the output of `to_json`."""
         return cls(*json.loads(text))
 
     def to_json(self) -> str:
-        """As a text, to be compared with a later state of the same run."""
+        """Serialize it, to compare it later with a newer state of the same run."""
         return json.dumps(self)
 
     def columns(self) -> tuple[Any, ...]:
-        """As the table holds it."""
+        """Return the values of the table's columns."""
         return (*self.counts, *(None if each is None else json.dumps(each) for each in self.details))
 
     def plus(self, other: "TurnUsage") -> "TurnUsage":
-        """Both together."""
+        """Return the sum of both."""
         counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
         pairs = zip(self.details, other.details, strict=True)
         return TurnUsage(counts, [_added(mine, theirs) for mine, theirs in pairs])
 
     def since(self, earlier: "TurnUsage") -> "TurnUsage":
-        """What was added since an earlier state of the same run."""
+        """Return the difference to an earlier state of the same run."""
         counts = [max(0, now - then) for now, then in zip(self.counts, earlier.counts, strict=True)]
         pairs = zip(self.details, earlier.details, strict=True)
         return TurnUsage(counts, [_added(now, _negated(then)) for now, then in pairs])
 
     def as_dict(self) -> dict[str, Any]:
-        """By the names of the columns."""
+        """Return the values by column name."""
         return dict(zip(COUNTS + DETAILS, [*self.counts, *self.details], strict=True))
 
 
@@ -75,7 +75,7 @@ def _count(value: object) -> int:
 
 
 def _fields(details: Any) -> Details:
-    """The details as a dict: a mapping, a model of a provider's client, or the attributes of an object."""
+    """Convert details into a dict, from a mapping, a pydantic model, or the attributes of an object."""
     if details is None:
         return None
     dump = getattr(details, "model_dump", None)
@@ -95,7 +95,7 @@ def _parsed(text: Any) -> Details:
 
 
 def _added(mine: Details, theirs: Details) -> Details:
-    """Numbers added up; what is no number as the first has it."""
+    """Add the numbers. Other values are taken from the first."""
     if mine is None or theirs is None:
         return mine if theirs is None else theirs
     sums = {
@@ -125,15 +125,15 @@ class RunMark:
 
     run_id: str
     counter: object
-    """The usage object of the context. A copy of a context, as in a saved state, has another one."""
+    """The usage object of the context. The copy of a context in a saved state has another one."""
     before: TurnUsage
-    """The usage when the run was first seen. A resumed run has a past."""
+    """The usage when the run was first seen. It is not zero for a resumed run."""
 
 
 def mark_run(*holders: object) -> RunMark | None:
-    """The mark of a run, attached to the first of these objects that takes attributes; `None` if none does.
+    """Return the mark of a run. A new mark is attached to the first of these objects that accepts attributes.
 
-    The first one is the context of the run.
+    The first object is the context of the run. Returns `None` if no object accepts attributes.
     """
     context = holders[0]
     counter = getattr(context, "usage", None)
@@ -146,7 +146,7 @@ def mark_run(*holders: object) -> RunMark | None:
 
 
 def run_key(result: Any) -> tuple[str, str]:
-    """Ids for a run and for its last response. Runs that share one context differ in the second."""
+    """Return ids for a run and for its last response. Runs that share a context differ in the second."""
     mark = mark_run(result.context_wrapper, result)
     responses = getattr(result, "raw_responses", None)
     last = responses[-1] if isinstance(responses, Sequence) and responses else None
@@ -162,7 +162,7 @@ def _response_id(response: object) -> str:
 
 
 def _attach(holder: object, name: str, value: object) -> bool:
-    """Set an attribute; `False` for objects that take none, such as those with slots."""
+    """Set an attribute. Return `False` if the object accepts none, for example because of slots."""
     try:
         setattr(holder, name, value)
     except (AttributeError, TypeError):
@@ -172,11 +172,11 @@ def _attach(holder: object, name: str, value: object) -> bool:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """The cost of a run so far, and everything by which the run is recognised."""
+    """The cost of a run so far, and the data that identifies the run."""
 
     usage: TurnUsage
     run_id: str | None
-    """`None` where nothing takes a mark: such a run is known by its turn."""
+    """`None` if no object accepts a mark: such a run is identified by its turn."""
     before: TurnUsage = NOTHING
     """The part of the usage that is not counted: the cost when the run was first seen."""
     requests: tuple[tuple[int, ...], ...] = ()
@@ -188,7 +188,7 @@ class RunProgress:
 
     @classmethod
     def of_result(cls, result: Any) -> Self:
-        """The progress of a finished or interrupted run; `ValueError` where the result has no usage."""
+        """Read the progress of a finished or interrupted run. Raise `ValueError` if it has no usage."""
         context = getattr(result, "context_wrapper", None)
         usage = TurnUsage.of_run(context)
         mark = mark_run(context, result)
@@ -203,17 +203,17 @@ class RunProgress:
 
     @classmethod
     def of_context(cls, context: Any) -> Self:
-        """The progress of a run that is under way, without its cost before it was first seen."""
+        """Read the progress of a running run, without its cost before it was first seen."""
         mark = mark_run(context)
         usage = TurnUsage.of_run(context)
         return cls(usage, mark.run_id, mark.before, is_new=True) if mark else cls(usage, None)
 
     def state_id(self, turn: int) -> str:
-        """The name under which an interrupted run is found again, in the turn that starts at this item."""
+        """Return the id of an interrupted run, in the turn that starts at this item."""
         return _state_id(turn, self.requests)
 
     def earlier_state_ids(self, turn: int) -> Iterator[str]:
-        """The names under which an earlier part of this run may be found, the longest part first."""
+        """Yield the ids that earlier parts of this run may have, the longest part first."""
         if self.is_new:
             return
         for length in range(len(self.requests), 0, -1):

@@ -1,4 +1,4 @@
-"""The event log: what happened in a conversation, in sequence, whatever becomes of the session."""
+"""The event log: all events of a conversation in order. It does not change when a session is rewritten."""
 
 from .event import ConversationEvent, event_of
 from .log import EventLog

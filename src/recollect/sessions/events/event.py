@@ -23,42 +23,42 @@ from ...items import (
 )
 from ..advanced.turns import TOOL_CALLS, outline_of
 
-# Where the kinds of calls keep what they ask for, and what came of it.
-_ASKED = ("arguments", "input", "action", "actions", "operation", "code", "queries")
-_ANSWERED = ("output", "outputs", "result", "results", "tools", "approve")
-_NAMES_OF_CALLS = ("call_id", "approval_request_id", "id")
-_ATTACHED = ("image", "audio", "video", "file", "screenshot")
-_DRAWN = "image_generation_call"
+# The fields of the different tool items that contain the arguments, and the output.
+_ARGUMENT_FIELDS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
+_OUTPUT_FIELDS = ("output", "outputs", "result", "results", "tools", "approve")
+_ID_FIELDS = ("call_id", "approval_request_id", "id")
+_ATTACHMENT_KINDS = ("image", "audio", "video", "file", "screenshot")
+_IMAGE_GENERATION = "image_generation_call"
 
 
 def is_of_tool(item: Item) -> bool:
-    """Whether this is a call or an output of a tool, also of one that the provider runs itself."""
+    """Whether this is a call or an output of a tool, including tools that the provider runs."""
     return is_call(item) or is_output(item) or type_of(item) in TOOL_CALLS
 
 
-def words_of(item: Item) -> str | None:
-    """The text of a message, or of anything that is neither a thought nor of a tool."""
+def message_text_of(item: Item) -> str | None:
+    """Return the text of a message, or of any item that is neither reasoning nor of a tool."""
     return None if is_of_tool(item) or is_reasoning(item) else text_of(item) or None
 
 
-def thoughts_of(item: Item) -> str | None:
-    """The text of a reasoning item."""
+def reasoning_text_of(item: Item) -> str | None:
+    """Return the text of a reasoning item."""
     return text_of(item) or None if is_reasoning(item) else None
 
 
 def arguments_of(item: Item) -> str | None:
-    """What a tool was called with: as the item has it if that is text, else as JSON."""
+    """Return the arguments of a tool call: unchanged if they are text, else as JSON."""
     if not is_of_tool(item) or is_output(item):
         return None
-    asked = _first_of(item, _ASKED)
+    asked = _first_of(item, _ARGUMENT_FIELDS)
     return asked if asked is None or isinstance(asked, str) else _as_json(asked)
 
 
 def output_of(item: Item) -> str | None:
-    """What a tool gave back, pictures and files aside: as text if that is what it is, else as JSON."""
-    if not is_of_tool(item) or type_of(item) == _DRAWN:
+    """Return the output of a tool without images and files: as text if it is text, else as JSON."""
+    if not is_of_tool(item) or type_of(item) == _IMAGE_GENERATION:
         return None
-    answered = _first_of(item, _ANSWERED)
+    answered = _first_of(item, _OUTPUT_FIELDS)
     if answered is None or isinstance(answered, str):
         return answered
     rest = [part for part in _parts(answered) if not _is_attachment(part)]
@@ -68,16 +68,16 @@ def output_of(item: Item) -> str | None:
 
 
 def attachments_of(item: Item) -> tuple[dict[str, Any], ...]:
-    """The images, sounds and files in an item, each as it stands there."""
-    if type_of(item) == _DRAWN:
-        return ({"type": _DRAWN, "result": item["result"]},) if item.get("result") else ()
+    """Return the images, audio and files of an item, unchanged."""
+    if type_of(item) == _IMAGE_GENERATION:
+        return ({"type": _IMAGE_GENERATION, "result": item["result"]},) if item.get("result") else ()
     values = (item.get(field) for field in ("content", "output", "outputs"))
     return tuple(part for value in values for part in _parts(value) if _is_attachment(part))
 
 
 def call_id_of(item: Item) -> str | None:
-    """The id that a call and its output share; of a tool that needs no output, that of the item."""
-    given = (item.get(name) for name in _NAMES_OF_CALLS) if is_of_tool(item) else ()
+    """Return the id that a call and its output share, or the item's id for a tool without output items."""
+    given = (item.get(name) for name in _ID_FIELDS) if is_of_tool(item) else ()
     return next((name for name in given if isinstance(name, str) and name), None)
 
 
@@ -95,7 +95,7 @@ def _parts(value: object) -> list[Any]:
 
 def _is_attachment(part: object) -> bool:
     kind = part.get("type") if isinstance(part, dict) else None
-    return isinstance(kind, str) and any(word in kind for word in _ATTACHED)
+    return isinstance(kind, str) and any(word in kind for word in _ATTACHMENT_KINDS)
 
 
 def _is_text(part: object) -> bool:
@@ -105,7 +105,7 @@ def _is_text(part: object) -> bool:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the items of a batch came from, as far as the caller knows."""
+    """The origin of the items of a batch, as far as the caller knows it."""
 
     response_id: str | None = None
     agent: str | None = None
@@ -115,34 +115,34 @@ class Origin:
 
 @dataclass(frozen=True)
 class ConversationEvent:
-    """Something that happened in a conversation. What does not apply to it is `None`."""
+    """An event of a conversation. Fields that do not apply are `None`."""
 
     conversation_id: str
     sequence_number: int
-    """Its place in the conversation, from 0 and without gaps."""
+    """The number of the event in the conversation, from 0 and without gaps."""
     response_id: str | None
-    """Of the response of the model that it is part of."""
+    """The id of the model's response that contains it."""
     item_type: str
     item_name: str | None
-    """The name that the item has itself."""
+    """The `name` field of the item."""
     role: str | None
     agent: str | None
     tool_call_id: str | None
     tool_name: str | None
-    """The name of the tool that was called, also on its output."""
+    """The name of the tool, also for the output of a call."""
     model: str | None
     text: str | None = field(repr=False)
     reasoning_text: str | None = field(repr=False)
     call_arguments: str | None = field(repr=False)
     call_output: str | None = field(repr=False)
     attachments: tuple[dict[str, Any], ...] = field(repr=False)
-    """Images, sounds and files, each as the item has it."""
+    """Images, audio and files, unchanged."""
     created_at: datetime
-    """When it happened, if that was told, else when it was stored."""
+    """The time of the event if it was given, else the time of storing."""
     ingested_at: datetime
     fingerprint: str
     position: int | None
-    """Where its item stands in the session, if that has positions."""
+    """The position of the item in the session, if the session has positions."""
 
 
 def event_of(
@@ -158,7 +158,7 @@ def event_of(
     ingested_at: datetime | None = None,
     position: int | None = None,
 ) -> ConversationEvent:
-    """The event that an item is. The response and the model are kept only of what the model made."""
+    """Convert an item into an event. The response and the model are set only for items of the model."""
     ingested = ingested_at or datetime.now(UTC)
     is_models = is_from_model(item)
     name = item.get("name")
@@ -173,8 +173,8 @@ def event_of(
         tool_call_id=call_id_of(item),
         tool_name=_tool_of(item) or tool_name,
         model=model if is_models else None,
-        text=words_of(item),
-        reasoning_text=thoughts_of(item),
+        text=message_text_of(item),
+        reasoning_text=reasoning_text_of(item),
         call_arguments=arguments_of(item),
         call_output=output_of(item),
         attachments=attachments_of(item),
@@ -192,9 +192,9 @@ def events_of(
     origin: Origin,
     known_calls: Mapping[str, str],
 ) -> list[ConversationEvent]:
-    """The events of a batch, numbered from 0. An output has the name of its tool from the call.
+    """Convert a batch into events, numbered from 0. An output gets the tool name of its call.
 
-    `known_calls` are names of tools by the ids of calls that came earlier.
+    `known_calls` maps the ids of earlier calls to tool names.
     """
     now = datetime.now(UTC)
     call_of = {output: call for call, outputs in pair_calls(items).outputs_of.items() for output in outputs}
@@ -220,15 +220,15 @@ def events_of(
 
 
 def numbered(events: Sequence[ConversationEvent], first: int) -> list[ConversationEvent]:
-    """The events with the numbers that they have in the conversation."""
+    """Return the events with their sequence numbers in the conversation."""
     return [replace(event, sequence_number=first + number) for number, event in enumerate(events)]
 
 
 def has_foreign_outputs(items: Sequence[Item]) -> bool:
-    """Whether there is an output whose call came earlier than these items."""
+    """Whether there is an output whose call is not among these items."""
     return any(_tool_of(items[number]) is None for number in pair_calls(items).orphan_outputs)
 
 
 def _tool_of(item: Item) -> str | None:
-    """The name of the tool as the item itself tells it: the one that the usage of tools is counted by."""
+    """Return the tool name that the item contains, as in the counts of tool usage."""
     return outline_of(json.dumps(item)).tool if is_of_tool(item) else None

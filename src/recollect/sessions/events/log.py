@@ -24,13 +24,13 @@ from .schema import EventSchema
 T = TypeVar("T")
 
 _EVERYTHING = 2**62  # rows: no limit at all
-_LONG = 1000  # items: to take apart more than these would hold up the event loop
-_CALLS_BACK = 200  # events in which the call of an output is looked for
-_LONGEST_WAIT = 0.01  # seconds until a log that another has changed is looked at again
+_LONG = 1000  # items: more than these are processed in a thread, to keep the event loop free
+_CALLS_BACK = 200  # events that are searched for the call of an output
+_LONGEST_WAIT = 0.01  # seconds until a retry after another writer changed the log
 
 
 class _Head(NamedTuple):
-    """What is known of a conversation without reading its events."""
+    """The stored head of a conversation: its state without the events."""
 
     stamp: str | None = None
     next_sequence: int = 0
@@ -38,7 +38,7 @@ class _Head(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """What is to be done to a conversation that has not changed since its head was read."""
+    """A change to a conversation. It is applied only if the head has not changed since it was read."""
 
     head: _Head
     events: list[ConversationEvent]
@@ -47,13 +47,13 @@ class _Change(NamedTuple):
 
 
 class EventLog(SQLStore):
-    """What happened in conversations, in sequence: it stays as it was when a session is rewritten or cleared.
+    """All events of conversations in order. Rewriting or clearing a session does not change its events.
 
-    Give it a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL. Numbers start at 0 in each
-    conversation and have no gaps, however many processes add events at once.
+    Opens a path, `sqlite:///path`, `:memory:`, or the URL of a PostgreSQL database. Sequence numbers start at
+    0 in each conversation and have no gaps, also if several processes append at once.
 
-    Events are stored as plain text. To project an encrypted session, through the wrapper that decrypts it,
-    is to store its contents in the clear: then keep the log where that is allowed, or do without.
+    Events are stored as plain text. Projecting an encrypted session stores its contents unencrypted: do it
+    only where that is allowed.
     """
 
     schema = EventSchema()
@@ -69,13 +69,13 @@ class EventLog(SQLStore):
         created_at: datetime | None = None,
         positions: Sequence[int] | None = None,
     ) -> list[ConversationEvent]:
-        """Add an event for each item, all or none of them, and return them. Whatever is there stays.
+        """Append an event for each item, all or none of them, and return the events.
 
-        Who appends the same items twice has them twice: `project` is what finds out which are new.
+        Appending the same items twice stores them twice. `project` appends only new items.
         """
         check_id("conversation_id", conversation_id)
         origin = _origin(response_id, agent, model, created_at)
-        await encode_batch(items)  # one that is no item is refused here, before anything is done
+        await encode_batch(items)  # raises for an invalid item before anything is stored
         places = _checked_positions(positions, items)
         if not items:
             return []
@@ -92,11 +92,11 @@ class EventLog(SQLStore):
         model: str | None = None,
         created_at: datetime | None = None,
     ) -> list[ConversationEvent]:
-        """Add what the session has that the log has not, and return it. A second time adds nothing.
+        """Append the items of a session that the log does not have, and return their events. Idempotent.
 
-        The conversation is that of the session's id, unless another is given. Of a session with positions
-        only what was added since is read; one that was rewritten, or has no positions, is read whole and
-        compared, so that nothing old comes again.
+        `conversation_id` is by default the id of the session. If the session has positions, only new items
+        are read. A session that was rewritten, or has no positions, is read completely and compared, so that
+        no item is logged twice.
         """
         known_as = check_id(
             "conversation_id", session.session_id if conversation_id is None else conversation_id
@@ -111,26 +111,26 @@ class EventLog(SQLStore):
     async def read(
         self, conversation_id: str, after: int | None = None, limit: int | None = 100
     ) -> list[ConversationEvent]:
-        """The first `limit` events after a sequence number (`None`: from the start), in order."""
+        """Return the first `limit` events after a sequence number (`None`: from the start), in order."""
         check_id("conversation_id", conversation_id)
         last = -1 if after is None or after == -1 else check_count("after", after)
         width = _EVERYTHING if limit is None else check_limit(limit)
         return await self._fetch(queries.READ_EVENTS, (conversation_id, last, width), queries.events_from)
 
     async def count(self, conversation_id: str) -> int:
-        """How many events a conversation has."""
+        """Return the number of events of a conversation."""
         check_id("conversation_id", conversation_id)
         return await self._fetch(queries.COUNT_EVENTS, (conversation_id,), _number_of)
 
     async def delete(self, conversation_id: str) -> int:
-        """Delete all events of a conversation, and return how many there were."""
+        """Delete all events of a conversation, and return how many were deleted."""
         check_id("conversation_id", conversation_id)
         return await self._write(partial(_delete, conversation_id))
 
     async def _project_once(
         self, session: Session, conversation_id: str, origin: Origin
     ) -> list[ConversationEvent] | None:
-        """One attempt; `None` if another has changed the log meanwhile."""
+        """Try to project once. Return `None` if another writer changed the log meanwhile."""
         head = await self._head(conversation_id)
         reading = await read_session(session, head.tail)
         change = await self._change(conversation_id, head, reading, origin)
@@ -140,7 +140,7 @@ class EventLog(SQLStore):
         return None if first is None else numbered(change.events, first)
 
     async def _change(self, conversation_id: str, head: _Head, reading: Reading, origin: Origin) -> _Change:
-        """What the log lacks of what was read."""
+        """Compute the events that the log lacks."""
         places = await _in_thread_if_long(reading.items, reading.places)
         new, moved = Difference(list(range(len(places))), {})
         if reading.is_whole:
@@ -153,7 +153,7 @@ class EventLog(SQLStore):
     async def _events(
         self, conversation_id: str, items: list[Item], positions: Sequence[int | None], origin: Origin
     ) -> list[ConversationEvent]:
-        """The events of items, with the names of tools that were called earlier."""
+        """Convert items into events, with the tool names of earlier calls."""
         calls: dict[str, str] = {}
         if has_foreign_outputs(items):
             first = (await self._head(conversation_id)).next_sequence - _CALLS_BACK
@@ -170,7 +170,7 @@ class EventLog(SQLStore):
 
 
 def _append(conversation_id: str, events: list[ConversationEvent]) -> Script[int]:
-    """Add events after those that are there; returns the number of the first."""
+    """Append events, and return the sequence number of the first."""
     rows = yield Statement(queries.ADVANCE_HEAD, (conversation_id, uuid.uuid4().hex, len(events)))
     first = int(rows[0][0]) - len(events)
     yield from run_all(queries.add_events(events, first))
@@ -178,7 +178,7 @@ def _append(conversation_id: str, events: list[ConversationEvent]) -> Script[int
 
 
 def _apply(conversation_id: str, change: _Change) -> Script[int | None]:
-    """Make a change; returns the number of its first event, `None` if the log is not what it was."""
+    """Apply a change. Return the sequence number of its first event, or `None` if the head has changed."""
     tail = json.dumps(change.tail)
     values = (conversation_id, uuid.uuid4().hex, len(change.events), tail)
     if change.head.stamp is None:
@@ -194,7 +194,7 @@ def _apply(conversation_id: str, change: _Change) -> Script[int | None]:
 
 
 def _delete(conversation_id: str) -> Script[int]:
-    """The head first: whoever is about to add to it waits, and then starts anew."""
+    """Delete the head first: a concurrent writer waits for its row, and then starts a new log."""
     yield Statement(queries.DELETE_HEAD, (conversation_id,))
     rows = yield Statement(queries.DELETE_EVENTS, (conversation_id,))
     return len(rows)
@@ -234,5 +234,5 @@ def _checked_positions(positions: Sequence[int] | None, items: Items) -> Sequenc
 
 
 async def _in_thread_if_long(about: Sequence[object], work: Callable[[], T]) -> T:
-    """The outcome of some work; where it is about much, the event loop goes on meanwhile."""
+    """Run a function, in a thread if it processes many items, to keep the event loop free."""
     return await asyncio.to_thread(work) if len(about) > _LONG else work()

@@ -13,11 +13,11 @@ from ..protocol import Positioned, Session, with_ability
 
 
 def project_new_session_items(before: Sequence[Item], after: Sequence[Item]) -> list[Item]:
-    """The items of `after` that `before` has not, in their order.
+    """Return the items of `after` that are not in `before`, in order.
 
-    Items are told apart by fingerprint and counted: who said "yes" once before and has said it twice now has
-    said it once more, and the later one is new. A session that was trimmed, summarized or written anew gives
-    only what was really added.
+    Items are compared by fingerprint and counted: if "yes" occurs once before and twice after, the later one
+    is new. For a session that was trimmed, summarized or rewritten, only items that were really added are
+    returned.
     """
     known = Counter(map(fingerprint, before))
     new = []
@@ -31,33 +31,33 @@ def project_new_session_items(before: Sequence[Item], after: Sequence[Item]) -> 
 
 
 class Place(NamedTuple):
-    """Where an item stands in a session, if that has positions, and which item it is."""
+    """The position of an item in a session, if the session has positions, and its fingerprint."""
 
     position: int | None
     fingerprint: str
 
 
 class Logged(NamedTuple):
-    """A place that an event has in the log."""
+    """The place of an event that is in the log."""
 
     sequence_number: int
     place: Place
 
 
 class Difference(NamedTuple):
-    """What a session has that a log has not."""
+    """The difference between a session and the log."""
 
     new: list[int]
-    """The numbers of the items that are new."""
+    """The indexes of the new items."""
     moved: dict[int, int]
-    """Events by their sequence numbers whose items now stand at other positions."""
+    """The new positions of items that moved, by the sequence number of their event."""
 
 
 def compare(logged: Sequence[Logged], places: Sequence[Place]) -> Difference:
-    """Find each item among the events, one event for one item, and say which are new.
+    """Match each item with one event, and return the new and the moved items.
 
-    An item that stands where it stood is the same. What has vanished from its position may stand at another,
-    because the session was written anew: then the earlier event is the earlier item.
+    An item with the same position and fingerprint is the same. An item that is no longer at its position may
+    be at another one, because the session was rewritten. Equal items are then matched in order.
     """
     at_place = {event.place: event for event in logged if event.place.position is not None}
     found = {number: at_place.pop(place) for number, place in enumerate(places) if place in at_place}
@@ -79,34 +79,34 @@ def compare(logged: Sequence[Logged], places: Sequence[Place]) -> Difference:
     return Difference(new, moved)
 
 
-_EVERYTHING = 2**31 - 1  # items: an explicit limit, so that neither settings nor a strategy hide any
+_EVERYTHING = 2**31 - 1  # items: an explicit limit, so that no settings or strategy hide items
 _TAIL = 4
 
 
 class Reading(NamedTuple):
-    """Items of a session, each with its position if it has one."""
+    """Items of a session with their positions, if they have any."""
 
     items: list[Item]
     positions: list[int | None]
     is_whole: bool
-    """Whether these are all items of the session, and not only those after the end that was known."""
+    """Whether these are all items of the session, and not only those after the known tail."""
 
     def places(self) -> list[Place]:
-        """Where the items stand, and which they are."""
+        """Return the places of the items."""
         pairs = zip(self.positions, self.items, strict=True)
         return [Place(position, fingerprint(item)) for position, item in pairs]
 
 
 def tail_of(places: Sequence[Place]) -> tuple[Place, ...]:
-    """The end of a session, by which it is known again; empty where there are no positions.
+    """Return the last places of a session, which identify it later; empty if it has no positions.
 
-    It is a few items long: a session may begin again with the positions that another had.
+    These are several items, because a cleared session may reuse positions.
     """
     return tuple(place for place in places[-_TAIL:] if place.position is not None)
 
 
 async def read_session(session: Session, tail: Sequence[Place]) -> Reading:
-    """What comes after this end of the session; all there is if the session does not have it any more."""
+    """Read the items after this tail, or all items if the session no longer has the tail."""
     positioned = with_ability(session, Positioned)
     if positioned is None:
         return await _read_plainly(session)
@@ -119,7 +119,10 @@ async def read_session(session: Session, tail: Sequence[Place]) -> Reading:
 
 
 async def _read_after(positioned: Positioned, tail: Sequence[Place]) -> tuple[Reading, Reading]:
-    """The items where this end should stand, and what comes after it; without an end all, and nothing."""
+    """Read the items at the places of the tail, and the items after it.
+
+    Without a tail, all items and none.
+    """
     start = (tail[0].position or 1) - 1 if tail else 0
     rows = await positioned.read_after(start)
     items = [row.item for row in rows]

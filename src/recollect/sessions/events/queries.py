@@ -1,7 +1,7 @@
-"""The SQL of the event log, in the words that SQLite and PostgreSQL share, and its rows.
+"""The SQL of the event log, in the syntax that SQLite and PostgreSQL share, and the conversion of its rows.
 
-Whoever adds events changes the head of the conversation first. That keeps others from adding at the same
-time, so that numbers have no gaps.
+A writer updates the head of the conversation before it adds events. This locks the conversation for other
+writers, so that sequence numbers have no gaps.
 """
 
 import json
@@ -21,13 +21,13 @@ _TIMES = ("created_at", "ingested_at")
 _STORED = ", ".join(COLUMNS)
 
 READ_HEAD = f"SELECT stamp, next_sequence, tail FROM {HEADS} WHERE conversation_id = ?1"
-# Of ?3 events more, and whatever was there.
+# Adds ?3 to the number of events, without checking the stamp.
 ADVANCE_HEAD = (
     f"INSERT INTO {HEADS} (conversation_id, stamp, next_sequence, tail) VALUES (?1, ?2, ?3, '[]')"
     " ON CONFLICT (conversation_id) DO UPDATE SET stamp = excluded.stamp, tail = excluded.tail,"
     f" next_sequence = {HEADS}.next_sequence + excluded.next_sequence RETURNING next_sequence"
 )
-# The same, if nobody has changed anything since the head was read: give no row if somebody has.
+# The next two return no row if another writer has changed the head since it was read.
 MAKE_HEAD = (
     f"INSERT INTO {HEADS} (conversation_id, stamp, next_sequence, tail) VALUES (?1, ?2, ?3, ?4)"
     " ON CONFLICT (conversation_id) DO NOTHING RETURNING next_sequence"
@@ -54,7 +54,7 @@ READ_CALLS = (
 
 
 def add_events(events: Sequence[ConversationEvent], first: int) -> Iterator[Statement]:
-    """Add events of one conversation, numbered from `first` on, many in one step."""
+    """Insert events of one conversation, numbered from `first`, many per statement."""
     for start in range(0, len(events), _ROWS_AT_ONCE):
         some = events[start : start + _ROWS_AT_ONCE]
         values: list[Any] = [some[0].conversation_id]
@@ -64,7 +64,7 @@ def add_events(events: Sequence[ConversationEvent], first: int) -> Iterator[Stat
 
 
 def move_events(conversation_id: str, moved: Mapping[int, int]) -> Iterator[Statement]:
-    """Give events, by their numbers, other positions, many in one step."""
+    """Update the positions of events, many per statement."""
     moves = list(moved.items())
     for start in range(0, len(moves), _MOVES_AT_ONCE):
         some = moves[start : start + _MOVES_AT_ONCE]
@@ -91,7 +91,7 @@ def _update(count: int) -> str:
 
 
 def _to_row(event: ConversationEvent, number: int) -> list[Any]:
-    """All columns but the first, in their order."""
+    """Return all columns except the first, in order."""
     values = vars(event) | {"sequence_number": number, "attachments": _attachments_to_column(event)}
     values |= {name: time_to_column(values[name]) for name in _TIMES}
     columns = (values[name] for name in COLUMNS[1:])
@@ -103,7 +103,7 @@ def _attachments_to_column(event: ConversationEvent) -> str | None:
 
 
 def events_from(rows: list[Row]) -> list[ConversationEvent]:
-    """The events that rows hold."""
+    """Convert rows into events."""
     return [_from_row(row) for row in rows]
 
 
@@ -113,16 +113,16 @@ def _from_row(row: Row) -> ConversationEvent:
         for name, value in zip(COLUMNS, row, strict=True)
     }
     values |= {name: time_from_column(values[name]) for name in _TIMES}
-    values["conversation_id"] = row[0]  # which is never escaped
+    values["conversation_id"] = row[0]  # never escaped
     values["attachments"] = tuple(json.loads(values["attachments"] or "[]"))
     return ConversationEvent(**values)
 
 
 def logged_from(rows: list[Row]) -> list[Logged]:
-    """Where the events of a conversation stand."""
+    """Convert rows into the places of events."""
     return [Logged(number, Place(position, text_from_column(print_))) for number, position, print_ in rows]
 
 
 def calls_from(rows: list[Row]) -> dict[str, str]:
-    """Names of tools by the ids of their calls, the newest where an id was used again."""
+    """Return tool names by call id. If an id was reused, the newest call counts."""
     return {text_from_column(call_id): text_from_column(name) for call_id, name in rows}

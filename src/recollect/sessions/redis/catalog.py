@@ -1,4 +1,4 @@
-"""All sessions under a prefix: listing them, and deleting those that nobody used for long."""
+"""Lists all sessions under a prefix, and deletes idle ones."""
 
 import asyncio
 import base64
@@ -15,20 +15,20 @@ from .connections import Connections, connections_of, connections_to
 from .layout import decode_metadata, layout_of
 from .wire import Wire
 
-_FEWEST = 50  # keys to look at in a step
+_FEWEST = 50  # keys scanned per step
 _MOST = 500
 
 
 class RedisCatalog:
     """The sessions under one prefix.
 
-    Redis keeps no list of them: to find them is to walk over all keys of the database, some hundred in a
-    step, and to ask for each session. A page costs as many steps as it takes to fill it, cleaning up a walk
-    over everything.
+    Redis has no list of sessions. Finding them means scanning all keys of the database, some hundred per
+    step, and reading each session. A page needs as many steps as it takes to fill it. Deleting idle sessions
+    scans all keys.
     """
 
     def __init__(self, *, redis_client: Any, key_prefix: str = "agents:session") -> None:
-        self._closed = True  # until there is something to close
+        self._closed = True  # until the connections are acquired
         is_shared = isinstance(redis_client, Connections)
         self._connections: Connections = redis_client if is_shared else connections_of(redis_client)
         self._layout = layout_of(key_prefix, self._connections.is_cluster)
@@ -39,7 +39,7 @@ class RedisCatalog:
     def from_url(
         cls, *, url: str, redis_kwargs: Mapping[str, Any] | None = None, key_prefix: str = "agents:session"
     ) -> Self:
-        """The sessions at a URL; it shares the connections of sessions there."""
+        """Return the catalog of a URL. It shares the connections of the sessions there."""
         return cls(redis_client=connections_to(url, redis_kwargs), key_prefix=key_prefix)
 
     async def list_sessions(
@@ -49,7 +49,10 @@ class RedisCatalog:
         limit: int = 100,
         cursor: str | None = None,
     ) -> SessionPage:
-        """A page of sessions, in no order. One that comes or goes meanwhile may be listed, twice, or not."""
+        """Return a page of sessions, in no order.
+
+        Sessions created or deleted meanwhile may be missing or doubled.
+        """
         if not check_limit(limit):
             raise ValueError("limit must be at least 1")
         wire = self._connections.wire()
@@ -59,16 +62,16 @@ class RedisCatalog:
             if not keys and place is not None:
                 place, keys = await wire.scan(place, self._layout.pattern, max(limit, _FEWEST))
             for info in await self._describe(wire, keys):
-                if _is_of(info, user_id, agent_id):
+                if _matches(info, user_id, agent_id):
                     found.setdefault(info.session_id, info)
             keys = []
         sessions = list(found.values())
         return SessionPage(sessions[:limit], _encode_cursor(place, sessions[limit:]))
 
     async def delete_idle_sessions(self, seconds: float) -> int:
-        """Delete sessions not updated for so long; returns how many."""
+        """Delete the sessions that were not updated for so many seconds. Return how many."""
         if not math.isfinite(seconds) or seconds < 0:
-            raise ValueError(f"seconds must be 0 or more, and it is {seconds}")
+            raise ValueError(f"seconds must be 0 or more, not {seconds}")
         wire = self._connections.wire()
         deleted = 0
         place: bytes | None = b""
@@ -81,7 +84,7 @@ class RedisCatalog:
         return deleted
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Release the connections."""
         if not self._closed:
             self._closed = True
             self._connections.release()
@@ -95,7 +98,10 @@ class RedisCatalog:
         return [info for info in infos if info is not None]
 
     async def _info_of(self, wire: Wire, key: bytes) -> SessionInfo | None:
-        """What is known of the session of a key; `None` for a hash that is no session of this prefix."""
+        """Read the info of the session of a key.
+
+        Return `None` if the hash is not a session of this prefix.
+        """
         fields = await wire.run(lua.INFO, (key, key + b":messages"), writes=False)
         session_id, created, updated, metadata, count = fields
         name = session_id.decode(errors="replace")
@@ -110,7 +116,7 @@ class RedisCatalog:
             return False
 
     async def _delete_if_idle(self, wire: Wire, info: SessionInfo, seconds: float) -> bool:
-        """Delete a session if it is idle even now."""
+        """Delete a session if it is still idle."""
         if info.updated_at is None or (datetime.now(UTC) - info.updated_at).total_seconds() < seconds:
             return False
         keys = self._layout.keys_of(info.session_id)[:4]
@@ -128,14 +134,14 @@ class RedisCatalog:
 
 
 def _encode_cursor(place: bytes | None, left: list[SessionInfo]) -> str | None:
-    """Where to go on, and the few sessions that were found there already."""
+    """Encode the scan position and the sessions that were found beyond the page."""
     if not left:
         return None
     content = [None if place is None else place.decode(), [info.session_id for info in left]]
     return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
 
 
-def _is_of(info: SessionInfo, user_id: str | None, agent_id: str | None) -> bool:
+def _matches(info: SessionInfo, user_id: str | None, agent_id: str | None) -> bool:
     return user_id in (None, info.metadata.user_id) and agent_id in (None, info.metadata.agent_id)
 
 

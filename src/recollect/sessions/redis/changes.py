@@ -1,7 +1,8 @@
-"""Changing a history in one step: it is read, the change is decided here, and a script carries it out.
+"""Atomic changes to a history: read it, compute the change here, and let a script apply it.
 
-The script does so only if the session is still as it was when it was read; else all begins anew. So whatever
-decides may be called several times, and must not have effects of its own.
+The script applies the change only if the session has not changed since it was read. Otherwise everything is
+repeated. The functions that compute a change may therefore be called several times, and must have no side
+effects.
 """
 
 import asyncio
@@ -20,73 +21,73 @@ from .windows import Window, positions_without
 
 T = TypeVar("T")
 Attempt: TypeAlias = Callable[[], Awaitable[tuple[bool, T]]]
-"""Says whether it was carried out, and what came of it."""
+"""Returns whether the change was applied, and its result."""
 
-_PATIENCE = 30.0  # seconds to try for, while others change the history
-_LONG = 1000  # items: deciding about more than these would hold up the event loop
-_WIDER = 8  # times as many items are looked at, where those looked at are not enough
+_LONGEST_RETRY = 30.0  # seconds of retries while others change the history
+_LONG = 1000  # items: more than these are processed in a thread, to keep the event loop free
+_WIDER = 8  # factor by which a read is widened if it returned too few items
 
 
 async def transform(handle: Handle, change: Callable[[list[Item]], list[Item]]) -> None:
-    """Replace the history by what `change` makes of it, from the first item that differs."""
-    await _until_undisturbed(partial(_try_to_transform, handle, change))
+    """Replace the history by the result of `change`, from the first item that differs."""
+    await _retry_until_unchanged(partial(_try_transform, handle, change))
 
 
 async def revise_in_place(handle: Handle, change: Callable[[list[Item]], list[Item | None]]) -> None:
-    """Change entries where they stand, and take out those that go; all others keep their positions."""
-    await _until_undisturbed(partial(_try_to_revise, handle, change))
+    """Change entries in place and remove some. All other entries keep their positions."""
+    await _retry_until_unchanged(partial(_try_revise, handle, change))
 
 
 async def pop_checked(handle: Handle, accept: Callable[[Item], bool]) -> Item | None:
-    """Take the newest item off that `accept` takes, and all after it."""
-    return await _until_undisturbed(partial(_try_to_pop, handle, accept))
+    """Remove and return the newest item that `accept` accepts, and remove all entries after it."""
+    return await _retry_until_unchanged(partial(_try_pop, handle, accept))
 
 
 async def pop_entry(handle: Handle, read: Callable[[bytes, int], Awaitable[Item | None]]) -> Item | None:
-    """Take the newest entry off that `read` makes an item of, and the corrupt ones after it."""
-    return await _until_undisturbed(partial(_try_to_pop_entry, handle, read))
+    """Remove the newest entry that `read` can decode, and the corrupt entries after it. Return its item."""
+    return await _retry_until_unchanged(partial(_try_pop_entry, handle, read))
 
 
-async def _until_undisturbed(attempt: Attempt[T]) -> T:
-    deadline = time.monotonic() + _PATIENCE
+async def _retry_until_unchanged(attempt: Attempt[T]) -> T:
+    deadline = time.monotonic() + _LONGEST_RETRY
     while True:
         done, outcome = await attempt()
         if done:
             return outcome
         if time.monotonic() > deadline:
-            raise DatabaseBusyError(f"others changed the session for {_PATIENCE:g} s; nothing was written")
+            raise DatabaseBusyError(
+                f"other writers changed the session for {_LONGEST_RETRY:g} s; nothing was written"
+            )
         await asyncio.sleep(random.uniform(0, 0.01))
 
 
-async def _try_to_transform(handle: Handle, change: Callable[[list[Item]], list[Item]]) -> tuple[bool, None]:
+async def _try_transform(handle: Handle, change: Callable[[list[Item]], list[Item]]) -> tuple[bool, None]:
     state = await handle.state()
     before = await _look(handle, state)
-    same, rest = await _decide(partial(rewrite, before.items, change), before)
+    same, rest = await _compute(partial(rewrite, before.items, change), before)
     if same == len(before.items) and not rest:
         return True, None
     return await _cut(handle, state, before.indexes[same - 1] + 1 if same else 0, *rest), None
 
 
-async def _try_to_revise(
-    handle: Handle, change: Callable[[list[Item]], list[Item | None]]
-) -> tuple[bool, None]:
+async def _try_revise(handle: Handle, change: Callable[[list[Item]], list[Item | None]]) -> tuple[bool, None]:
     state = await handle.state()
     before = await _look(handle, state)
-    revision = await _decide(partial(revise, before.items, change), before)
+    revision = await _compute(partial(revise, before.items, change), before)
     if not revision.texts and not revision.removed:
         return True, None
     removed = [before.indexes[number] for number in revision.removed]
     arguments = (
-        f"{random.getrandbits(128):x}",  # names the revision, and is like nobody's entry
+        f"{random.getrandbits(128):x}",  # identifies the revision, and equals no entry
         positions_without(removed, before.length, before.positions),
-        _listed(removed),
-        _listed(before.indexes[number] for number in revision.texts),
+        _join_indexes(removed),
+        _join_indexes(before.indexes[number] for number in revision.texts),
     )
     keys = handle.keys[:2]
     return bool(await handle.write(lua.REVISE, keys, state, *arguments, *revision.texts.values())), None
 
 
-async def _try_to_pop(handle: Handle, accept: Callable[[Item], bool]) -> tuple[bool, Item | None]:
+async def _try_pop(handle: Handle, accept: Callable[[Item], bool]) -> tuple[bool, Item | None]:
     state = await handle.state()
     width = 1
     while True:
@@ -99,7 +100,7 @@ async def _try_to_pop(handle: Handle, accept: Callable[[Item], bool]) -> tuple[b
         width *= _WIDER
 
 
-async def _try_to_pop_entry(
+async def _try_pop_entry(
     handle: Handle, read: Callable[[bytes, int], Awaitable[Item | None]]
 ) -> tuple[bool, Item | None]:
     state = await handle.state()
@@ -112,23 +113,23 @@ async def _try_to_pop_entry(
 
 
 async def _look(handle: Handle, state: bytes, limit: int | None = None) -> Window:
-    """The newest items of a session that was in this state.
+    """Read the newest items of a session that was in this state.
 
-    One that is empty is not looked at: it may be filled and cleared meanwhile, and is then as it was before.
+    An empty session is not read: it may be filled and cleared meanwhile, and would then have the same state.
     """
     if is_empty(state):
         return Window([], (), 0, b"")
     return await handle.look("newest", limit=limit)
 
 
-async def _decide(decide: Callable[[], T], about: Window) -> T:
+async def _compute(decide: Callable[[], T], about: Window) -> T:
     return await asyncio.to_thread(decide) if len(about.items) > _LONG else decide()
 
 
 async def _cut(handle: Handle, state: bytes, kept: int, *rest: str) -> bool:
-    """Leave so many entries and add the rest, unless the session is not what it was."""
+    """Keep so many entries and append the rest. Return `False` if the session has changed since."""
     return bool(await handle.write(lua.REWRITE, handle.keys[:2], state, kept, *rest))
 
 
-def _listed(indexes: Iterable[int]) -> str:
+def _join_indexes(indexes: Iterable[int]) -> str:
     return ",".join(map(str, indexes))

@@ -18,14 +18,14 @@ from ...extras import require_extra
 from .wire import ClusterWire, ServerWire, Wire
 
 _CLUSTER = "+cluster"
-_MOST = 32  # connections, for each event loop and, in a cluster, for each node
-_PATIENCE = 20.0  # seconds to wait for one of them to be free
+_MOST = 32  # connections per event loop and, in a cluster, per node
+_PATIENCE = 20.0  # seconds to wait for a free connection
 _DEFAULTS = {"socket_timeout": 30.0, "socket_connect_timeout": 10.0}
 _OF_CLIENTS = ("single_connection_client", "auto_close_connection_pool")
 
 
 class Source(Protocol):
-    """Makes the connections of one event loop."""
+    """Opens the connections of one event loop."""
 
     is_cluster: bool
 
@@ -39,12 +39,12 @@ def _redis(module: str = "redis.asyncio") -> Any:
 
 
 class URLSource:
-    """Connections to where a URL points."""
+    """Connections to the server of a URL."""
 
     def __init__(self, url: str, redis_kwargs: Mapping[str, Any]) -> None:
         scheme, separator, rest = url.partition("://")
         self.is_cluster = scheme.endswith(_CLUSTER)
-        options = {**_DEFAULTS, "max_connections": _MOST, "retry": _never_again(), **redis_kwargs}
+        options = {**_DEFAULTS, "max_connections": _MOST, "retry": _no_retry(), **redis_kwargs}
         options |= _parse(f"{scheme.removesuffix(_CLUSTER)}{separator}{rest}")
         self._patience = options.pop("timeout", _PATIENCE)
         self._options = {name: value for name, value in options.items() if name not in _OF_CLIENTS}
@@ -58,16 +58,14 @@ class URLSource:
         return ServerWire(self._make_pool(), self._server, self._patience)
 
     def _check_options(self) -> None:
-        """Make what calls will make, without connecting: options that nobody knows come out here."""
+        """Create the objects that calls need, without connecting: unknown options raise here."""
         try:
             if self.is_cluster:
                 self._make_cluster()
             else:
                 self._make_pool().make_connection()
         except (TypeError, _redis("redis.exceptions").RedisClusterException) as error:
-            raise ValueError(
-                f"an option of the Redis URL or of redis_kwargs is unsuitable: {error}"
-            ) from None
+            raise ValueError(f"invalid option in the Redis URL or in redis_kwargs: {error}") from None
 
     def _make_pool(self) -> Any:
         return _redis().ConnectionPool(**self._options)
@@ -78,13 +76,13 @@ class URLSource:
         return _redis().RedisCluster(**options)
 
 
-def _never_again() -> Any:
-    """Connecting fails at once and clearly; who wants to try again wraps the session."""
+def _no_retry() -> Any:
+    """Connecting fails at once, without retries. For retries, wrap the session in a `RetryingSession`."""
     return _redis("redis.asyncio.retry").Retry(_redis("redis.backoff").NoBackoff(), 0)
 
 
 def _parse(url: str) -> dict[str, Any]:
-    """The options in a URL. What is wrong with it is said without quoting it: it may hold a password."""
+    """Parse the options in a URL. An error does not quote the URL, because it may contain a password."""
     try:
         options: dict[str, Any] = _redis("redis.asyncio.connection").parse_url(url)
     except ValueError:
@@ -92,16 +90,14 @@ def _parse(url: str) -> dict[str, Any]:
     else:
         if options.get("host") or options.get("path") or url.split("://")[0] in ("redis", "rediss"):
             return options
-    raise ValueError(
-        "not a Redis URL: it should look like redis://host:6379/0, rediss://…, unix://… or redis+cluster://…"
-    )
+    raise ValueError("not a Redis URL: use redis://host:6379/0, rediss://…, unix://… or redis+cluster://…")
 
 
 class ClientSource:
     """Connections of a client that was passed in.
 
-    They belong to the event loop they were made in. That loop uses the client itself, which is never closed;
-    any other gets connections of its own, made with the same options.
+    They belong to the event loop that opened them. That loop uses the client itself, which is never closed.
+    Every other loop gets its own connections with the same options.
     """
 
     def __init__(self, client: Any) -> None:
@@ -138,7 +134,9 @@ def _copy_pool(pool: Any) -> Any:
     redis = _redis()
     if type(pool) not in (redis.ConnectionPool, redis.BlockingConnectionPool):
         kind = type(pool).__name__
-        raise RuntimeError(f"a Redis client with a {kind} works in one event loop only: make one for each")
+        raise RuntimeError(
+            f"a Redis client with a {kind} works in one event loop only: create one client per loop"
+        )
     return redis.ConnectionPool(
         connection_class=pool.connection_class, max_connections=pool.max_connections, **pool.connection_kwargs
     )
@@ -159,23 +157,24 @@ def _copy_cluster(client: Any) -> Any:
 
 
 def _name_of(options: Mapping[str, Any], cluster: bool) -> str:
-    """What to call the server in messages, without user and password."""
+    """Return the name of the server for messages, without user and password."""
     if options.get("path"):
         return f"Redis at {options['path']}"
     kind = "Redis Cluster" if cluster else "Redis"
     return f"{kind} at {options.get('host', 'localhost')}:{options.get('port', 6379)}"
 
 
-_LINGER = 0.5  # seconds: a request that makes a session, uses and closes it must not connect anew each time
+_LINGER = 0.5  # seconds: a request that opens and closes a session must not reconnect each time
 
-# Keyed by what the connections are made from, and gone when nobody has them any more. The lock is re-entrant
-# because a session that is garbage-collected releases its connections, whatever this thread is doing.
+# Keyed by URL and options, or by client. An entry disappears with the last reference to its connections. The
+# lock is re-entrant: a session that is garbage-collected releases its connections while this thread may hold
+# the lock.
 _shared: weakref.WeakValueDictionary[Hashable, "Connections"] = weakref.WeakValueDictionary()
 _lock = threading.RLock()
 
 
 def connections_to(url: str, redis_kwargs: Mapping[str, Any] | None) -> "Connections":
-    """The connections that all sessions of this URL and these options share."""
+    """Return the connections that all sessions with this URL and these options share."""
     if not isinstance(url, str):
         raise TypeError(f"url must be a string, not {type(url).__name__}")
     options = dict(redis_kwargs or {})
@@ -183,7 +182,7 @@ def connections_to(url: str, redis_kwargs: Mapping[str, Any] | None) -> "Connect
 
 
 def connections_of(client: Any) -> "Connections":
-    """The connections that all sessions of this client share."""
+    """Return the connections that all sessions with this client share."""
     return _get_shared(id(client), lambda: ClientSource(client))
 
 
@@ -196,7 +195,10 @@ def _get_shared(key: Hashable, make_source: Callable[[], Source]) -> "Connection
 
 
 def _freeze(value: Any) -> Hashable:
-    """Options as a key: equal ones share their connections, things without equality only with themselves."""
+    """Convert options into a key.
+
+    Equal options share connections; unhashable values are compared by identity.
+    """
     if isinstance(value, Mapping):
         return tuple(sorted((name, _freeze(each)) for name, each in value.items()))
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""One session's hold on the connections that many share, and the calls it makes on its keys."""
+"""One session's share of common connections, and the calls on its keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ class Handle:
         connections.acquire()
 
     def close(self) -> None:
-        """Let go of the connections. Twice is harmless."""
+        """Release the connections. Idempotent."""
         if not self._closed:
             self._closed = True
             self.connections.release()
@@ -39,33 +39,33 @@ class Handle:
     async def run(
         self, script: lua.Script, keys: Sequence[bytes], *arguments: Argument, writes: bool = True
     ) -> Any:
-        """What a script returns."""
+        """Run a script and return its reply."""
         return await self.wire().run(script, keys, *arguments, writes=writes)
 
     async def write(self, script: lua.Script, keys: Sequence[bytes], *arguments: Argument) -> Any:
-        """What a script returns that takes the session's id and its time to live first."""
+        """Run a script that takes the session id and the time to live first, and return its reply."""
         if len(arguments) > _MOST_ARGUMENTS:
-            raise ValueError(f"too many items: Redis takes no more than {_MOST_ARGUMENTS:,} at once")
+            raise ValueError(f"too many items: Redis accepts at most {_MOST_ARGUMENTS:,} in one call")
         return await self.run(script, keys, self._session_id, self._ttl, *arguments)
 
     async def get_field(self, name: str) -> Any:
-        """A field of the session's hash, `None` where there is none."""
+        """Return a field of the session's hash, or `None`."""
         return await self.wire().read(self.keys.session, "HGET", self.keys.session, name)
 
     async def newest_entries(self, limit: int | None) -> list[bytes]:
-        """The last entries as they are stored, oldest first; `None` for all."""
+        """Return the newest entries as stored, oldest first; all of them if `limit` is `None`."""
         first = 0 if limit is None else -limit
         messages = self.keys.messages
         entries: list[bytes] = await self.wire().read(messages, "LRANGE", messages, first, -1)
         return entries
 
     async def state(self) -> bytes:
-        """What is another after any change to the history, except that all that hold nothing may be alike."""
+        """Return a value that changes with every change to the history. Empty sessions may share a value."""
         state: bytes = await self.run(lua.STATE, self.keys[:2], writes=False)
         return state
 
     async def look(self, window: str, argument: int = 0, limit: int | None = None) -> Window:
-        """A window with at least `limit` items: a wider look is taken where corrupt entries stand between."""
+        """Read a window with at least `limit` items. The read is widened past corrupt entries."""
         width = EVERYTHING if limit is None else limit
         while True:
             found = await read_window(self._read, window, argument, width)
@@ -78,10 +78,10 @@ class Handle:
 
 
 def is_empty(state: bytes) -> bool:
-    """Whether a session in this state holds nothing."""
+    """Whether a session in this state is empty."""
     return length_of(state) == 0
 
 
 def length_of(state: bytes) -> int:
-    """How many entries a session in this state holds."""
+    """The number of entries of a session in this state."""
     return int(state.partition(b" ")[0])

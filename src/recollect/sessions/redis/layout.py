@@ -47,12 +47,12 @@ class Layout:
         self._after = "}" if tags_ids else ""
 
     def keys_of(self, session_id: str) -> Keys:
-        """The keys of a session; `ValueError` for an id whose keys would be those of another."""
+        """Return the keys of a session. Raise `ValueError` if they would be the keys of another session."""
         if session_id.endswith(_RESERVED):
             endings = " or ".join(map(repr, _RESERVED))
             raise ValueError(f"session_id must not end in {endings}: in Redis these are other sessions' keys")
         if self._after and session_id.startswith("}"):
-            session_id = f"\0{session_id}"  # an empty hash tag would be none
+            session_id = f"\0{session_id}"  # an empty hash tag is ignored by Redis
         session = f"{self._before}{session_id}{self._after}"
         names = (
             session,
@@ -65,7 +65,7 @@ class Layout:
 
     @property
     def pattern(self) -> bytes:
-        """What matches all keys under the prefix."""
+        """The pattern that matches all keys under the prefix."""
         escaped = "".join(
             f"\\{character}" if character in "*?[]\\" else character for character in self._before
         )
@@ -74,7 +74,7 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def layout_of(prefix: str, cluster: bool) -> Layout:
-    """The layout for a prefix, made once."""
+    """Return the cached layout for a prefix."""
     return Layout(prefix, cluster)
 
 
@@ -92,7 +92,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _hash_tag(text: str) -> str | None:
-    """What a cluster takes as hash tag: the text between the first brace and the next closing one."""
+    """Return the hash tag of a key: the text from the first opening brace to the next closing one."""
     _, opening, rest = text.partition("{")
     tag, closing, _ = rest.partition("}")
     return tag if opening and closing else None
@@ -102,14 +102,14 @@ _TEXTS = ("user_id", "agent_id", "title")
 
 
 def encode_metadata(metadata: SessionMetadata) -> str:
-    """The JSON of metadata; `TypeError` or `ValueError` for what cannot be stored."""
+    """Encode metadata as JSON. Raise `TypeError` or `ValueError` if it cannot be stored."""
     check_metadata(metadata)
     texts: dict[str, Any] = {name: getattr(metadata, name) for name in _TEXTS}
     return encode_items([{**texts, "data": dict(metadata.data)}])[0]
 
 
 def decode_metadata(stored: bytes | None) -> SessionMetadata:
-    """The metadata; empty where there is none, or what is there is none of ours."""
+    """Decode metadata. Return empty metadata if there is none, or if the field has another format."""
     fields = decode_item(stored) if stored else None
     if fields is None or set(fields) != {*_TEXTS, "data"} or type(fields["data"]) is not dict:
         return SessionMetadata()
@@ -117,16 +117,19 @@ def decode_metadata(stored: bytes | None) -> SessionMetadata:
 
 
 def field_of(key: str) -> str:
-    """The field that holds the note of a key."""
+    """Return the name of the hash field of a note."""
     return f"recollect:note:{check_text('key', key)}"
 
 
 def encode_note(data: Mapping[str, Any]) -> str:
-    """The JSON of a note; `TypeError` for what cannot be stored. The script puts its version before it."""
+    """Encode a note as JSON. Raise `TypeError` if it cannot be stored. The script prepends its version."""
     return encode_items([dict(data)])[0]
 
 
 def decode_note(stored: bytes | None) -> Note | None:
-    """A note from `version JSON`; `None` where there is none, or what is there is none of ours."""
-    version, between, text = (stored or b"").partition(b" ")
-    return Note(int(version), decode_item(text) or {}) if version.isdigit() and between else None
+    """Decode a note from `version JSON`.
+
+    Return `None` if there is none, or if the field has another format.
+    """
+    version, separator, text = (stored or b"").partition(b" ")
+    return Note(int(version), decode_item(text) or {}) if version.isdigit() and separator else None

@@ -1,27 +1,28 @@
-"""What runs inside Redis, in one step that nobody comes into.
+"""The Lua scripts that run inside Redis. Each script is one atomic step.
 
-A script reads, and so finds keys of another type, before it writes anything: Redis does not roll back.
+Redis does not roll back. A script therefore reads first, which fails if a key has another type, and writes
+only after that.
 
 Positions. The position of an entry is its index in the list plus an offset. The field `recollect:positions`
-holds offsets as `index:offset` pairs: from that index on, this offset. Adding changes nothing about them.
-Whatever cuts entries off the end raises the offset for what is added from there, so that no position is given
-twice; and a new session starts with the time in microseconds, so that none comes again after clearing. Where
-an entry is taken out in the middle, the offset rises for those behind it.
+contains the offsets as `index:offset` pairs: the offset applies from that index on. Appending does not change
+them. Removing entries from the end raises the offset of entries that are appended later, so no position is
+used twice. A new session starts with the time in microseconds, so no position is reused after clearing.
+Removing an entry from the middle raises the offset of the entries after it.
 
-Revisions. Entries that are changed where they stand change nothing of this; `recollect:revision` is another
-after each time.
+Revisions. Changing entries in place does not change positions. `recollect:revision` gets a new value each
+time.
 """
 
 import hashlib
 from dataclasses import dataclass, field
 
 CHUNK = 500
-"""How many entries are joined into one reply: taking replies apart is what costs a client most."""
+"""How many entries are joined into one reply. Parsing replies is the largest cost of a client."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script, and the digest by which Redis knows it once it has run."""
+    """A script, and the digest by which Redis finds it after its first run."""
 
     source: str
     digest: str = field(init=False)
@@ -41,8 +42,8 @@ local function parse_positions(text)
 end
 """
 
-# The next position to be given out stays what it was. Taken from the end, where most cuts are, because a
-# history out of which much was taken has many pairs.
+# Cutting does not change the next position. The text is parsed from the end, where most cuts are: a history
+# from which many entries were removed has many pairs.
 _CUT = """
 local function cut_positions(text, old_length, new_length)
   local kept, offset = #text, nil
@@ -59,7 +60,7 @@ local function cut_positions(text, old_length, new_length)
 end
 """
 
-# Makes the session if it is not there, and lets all of it live for the same time from now on.
+# Creates the session if it does not exist, and lets all of its keys expire at the same time.
 _TOUCH = """
 local function touch(session_id, ttl)
   local seconds, micros = unpack(redis.call('TIME'))
@@ -73,7 +74,7 @@ local function touch(session_id, ttl)
     redis.call('PEXPIREAT', KEYS[1], ends)
     redis.call('PEXPIREAT', KEYS[2], ends)
   else
-    -- Who has no ttl leaves the session the time it has: items must not outlive what they belong to.
+    -- Without a ttl, the session keeps its remaining time: items must not outlive their session.
     local left = redis.call('PTTL', KEYS[1])
     if left > 0 then redis.call('PEXPIRE', KEYS[2], left) end
   end
@@ -82,13 +83,13 @@ end
 
 _PUSH = """
 local function push(first)
-  for start = first, #ARGV, 1000 do  -- the stack of Lua ends at some thousands
+  for start = first, #ARGV, 1000 do  -- the Lua stack is limited to some thousand values
     redis.call('RPUSH', KEYS[2], unpack(ARGV, start, math.min(start + 999, #ARGV)))
   end
 end
 """
 
-# Whatever anybody does to a session changes one of these, save that a cleared one is as if it never was.
+# Every change to a session changes one of these values. Only a cleared session equals one that never existed.
 _STATE = """
 local function state()
   local fields = redis.call(
@@ -131,9 +132,9 @@ end
 return {{entry, length}}
 """)
 
-# The entries of a window, so many at most: joined in chunks, with a number between them, or each on its own.
+# Returns at most `most` entries of a window: joined in chunks with a separator number, or each on its own.
 READ = Script(f"""{_POSITIONS}
--- KEYS session, messages; ARGV window, argument, limit, most, number between
+-- KEYS session, messages; ARGV window, argument, limit, most, separator
 local fields = redis.call('HMGET', KEYS[1], 'created_at', 'recollect:positions', 'recollect:revision')
 local length = redis.call('LLEN', KEYS[2])
 local window, argument, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -183,9 +184,10 @@ touch(ARGV[1], ARGV[2])
 return 1
 """)
 
-# Entries cannot be taken out of the middle of a list by their index: they are marked first.
+# Redis cannot remove list entries by index: they are replaced by a mark, and then removed by that value.
 REVISE = Script(f"""{_TOUCH}{_STATE}
--- KEYS session, messages; ARGV session_id, ttl, state, mark, positions, indexes that go, that change, texts…
+-- KEYS session, messages; ARGV session_id, ttl, state, mark, positions, indexes to remove, indexes to change,
+-- texts…
 if state() ~= ARGV[3] then return 0 end
 local mark, number = ARGV[4], 7
 for index in string.gmatch(ARGV[7], '%d+') do
@@ -213,7 +215,7 @@ return 1
 """)
 
 SET_NOTE = Script(f"""{_TOUCH}
--- KEYS session, messages; ARGV session_id, ttl, field, version that it has, version that it gets, data
+-- KEYS session, messages; ARGV session_id, ttl, field, current version, new version, data
 local stored = redis.call('HGET', KEYS[1], ARGV[3])
 local version = stored and string.match(stored, '^(%d+) ') or '0'
 if version ~= ARGV[4] then return 0 end

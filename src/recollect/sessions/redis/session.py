@@ -22,10 +22,10 @@ _LONGEST_TTL = 10**10  # seconds
 class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     """A session in Redis, on the keys of the Agents SDK.
 
-    The object is a handle: sessions of the same client or URL share its connections. A client that was passed
-    in is never closed. On a cluster the keys are named so that a session is in one slot, unlike the SDK's.
+    The object is a handle: sessions of the same client or URL share connections. A client that was passed in
+    is never closed. On a cluster, the keys differ from the SDK's, so that each session is in one slot.
 
-    With a `ttl`, the session is gone so many seconds after the last write. `metadata` is stored with the
+    With a `ttl`, the session expires so many seconds after the last write. `metadata` is stored with the
     first items if the session has none yet.
     """
 
@@ -54,10 +54,10 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     def from_url(
         cls, session_id: str, *, url: str, redis_kwargs: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> Self:
-        """A session at a URL: `redis://`, `rediss://`, `unix://`, or `redis+cluster://` for a cluster.
+        """Open a session at a URL: `redis://`, `rediss://`, `unix://`, or `redis+cluster://` for a cluster.
 
-        Sessions of the same URL and options share their connections. `redis_kwargs` are options of the
-        connections; `kwargs` are those of the session.
+        Sessions with the same URL and options share their connections. `redis_kwargs` are options of the
+        connections, `kwargs` those of the session.
         """
         return cls(session_id, redis_client=connections_to(url, redis_kwargs), **kwargs)
 
@@ -74,7 +74,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         return window.items if limit is None else window.items[-limit:]
 
     async def add_items(self, items: Items) -> None:
-        """Append a batch, whole or not at all, and make the session if it is not there."""
+        """Append a batch: all of its items or none. Creates the session if it does not exist."""
         self._check_open()
         encoded = await self._texts_of(items)
         if encoded:
@@ -98,12 +98,12 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     async def clear_session(self) -> None:
         """Remove all items, and the session with its metadata and notes.
 
-        A lease stays until it is given up or runs out: a run that clears its session goes on holding it.
+        A lease stays until it is released or expires: a run that clears its session still holds it.
         """
         await self._handle.run(lua.CLEAR, self._handle.keys[:4])
 
     async def close(self) -> None:
-        """Let go of the connections. Those of a URL are closed soon after its last session."""
+        """Release the connections. Those of a URL are closed soon after its last session."""
         self.release()
 
     async def aclose(self) -> None:
@@ -111,16 +111,16 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         self.release()
 
     def release(self) -> None:
-        """As `close`, from where nothing can be awaited."""
+        """As `close`, for callers that cannot await."""
         self._closed = True
         self._handle.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_handle"):  # else there is nothing to close
+        if hasattr(self, "_handle"):  # missing if the constructor failed
             self._handle.close()
 
     async def ping(self) -> bool:
-        """Whether the server answers."""
+        """Whether the server responds."""
         try:
             wire, key = self._handle.wire(), self._handle.keys.session
             await wire.read(key, "EXISTS", key)
@@ -133,7 +133,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     async def transform_items(self, change: Callable[[list[Item]], list[Item]]) -> None:
         """Replace the history by the result of the pure function `change`, in one atomic step.
 
-        It is called again where somebody did.
+        `change` is called again if another writer changed the session meanwhile.
         """
         self._refuse_own_texts("transform_items")
         await transform(self._handle, change)
@@ -141,13 +141,13 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     async def replace_items(self, items: Items) -> None:
         """Replace the history by these items."""
         self._check_open()
-        await encode_batch(items)  # a bad one is refused here, before anything else is done
+        await encode_batch(items)  # raises for an invalid item before anything is changed
         await self.transform_items(lambda _: items)
 
     async def revise_items(self, change: Callable[[list[Item]], list[Item | None]]) -> None:
-        """Change stored items in place. `None` removes an item. Positions stay, corrupt entries too.
+        """Change stored items in place. `None` removes an item. Positions and corrupt entries stay.
 
-        `change` is called again where somebody came in between.
+        `change` is called again if another writer changed the session meanwhile.
         """
         self._refuse_own_texts("revise_items")
         await revise_in_place(self._handle, change)
@@ -155,7 +155,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
     async def pop_checked(self, accept: Callable[[Item], bool]) -> Any:
         """Remove the newest item that `accept` accepts, and all items after it. If it raises, remove nothing.
 
-        `accept` is called again where somebody came in between.
+        `accept` is called again if another writer changed the session meanwhile.
         """
         self._refuse_own_texts("pop_checked")
         return await pop_checked(self._handle, accept)
@@ -219,7 +219,7 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
         await self._handle.run(lua.DROP_LEASE, [self._handle.keys.lease], check_text("owner", owner))
 
     async def _read_own_texts(self, limit: int | None) -> Items:
-        """The newest items whose texts a subclass has made."""
+        """Read the newest items through the methods of a subclass that decode their texts."""
         width = limit
         while True:
             entries = await self._handle.newest_entries(width)
@@ -243,11 +243,11 @@ class RedisSession(ItemTexts, SDKCompaction, SessionABC):
 
 
 def _check_ttl(ttl: int | None) -> str:
-    """The time to live as scripts take it."""
+    """Return a valid time to live as the argument of a script."""
     if ttl is None:
         return ""
     if isinstance(ttl, bool) or not isinstance(ttl, int):
         raise TypeError(f"ttl must be whole seconds or None, not {ttl!r}")
     if not 1 <= ttl <= _LONGEST_TTL:
-        raise ValueError(f"ttl must be at least 1 second and at most {_LONGEST_TTL:,}, and it is {ttl}")
+        raise ValueError(f"ttl must be at least 1 second and at most {_LONGEST_TTL:,}, not {ttl}")
     return str(ttl)

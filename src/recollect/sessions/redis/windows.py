@@ -1,4 +1,4 @@
-"""Reading a session's entries: in few large replies, with corrupt ones left out."""
+"""Reads the entries of a session in few large replies, and omits corrupt entries."""
 
 import asyncio
 import logging
@@ -13,43 +13,43 @@ from ...sql.garbage import pause_garbage_collection
 from ..protocol import PositionedItem
 from . import lua
 
-Ask: TypeAlias = Callable[..., Awaitable[list[Any]]]
-"""Runs the reading script with these arguments: window, argument, limit, most, number between."""
+RunReadScript: TypeAlias = Callable[..., Awaitable[list[Any]]]
+"""Runs the read script with these arguments: window, argument, limit, page size, separator number."""
 
 logger = logging.getLogger(__name__)
 
 EVERYTHING = 2**53
-_PAGE = 20 * lua.CHUNK  # entries: a server does nothing else while it hands them out
+_PAGE = 20 * lua.CHUNK  # entries: the server serves no other client during a read
 _STEP = re.compile(rb"(\d+):(\d+)")
-_CHUNKS_AT_ONCE = 4  # what is decoded before the event loop gets its turn
+_CHUNKS_AT_ONCE = 4  # decoded before other tasks of the event loop run
 
 
 class Window(NamedTuple):
-    """A part of a history: its valid items, and where in the list they stand."""
+    """A part of a history: its valid items and their indexes in the list."""
 
     items: list[Item]
     indexes: Sequence[int]
-    length: int  # with the corrupt entries
+    length: int  # including corrupt entries
     positions: bytes
 
     def positioned(self) -> list[PositionedItem]:
-        """The items with their positions."""
+        """Return the items with their positions."""
         places = positions_of(self.indexes, self.positions)
         return [PositionedItem(place, item) for place, item in zip(places, self.items, strict=True)]
 
 
 def positions_of(indexes: Sequence[int], positions: bytes) -> list[int]:
-    """The positions of entries, by the `index:offset` pairs that a session holds."""
-    steps = [(0, 1)]  # sessions of the SDK hold none
+    """Compute the positions of entries from the `index:offset` pairs of the session."""
+    steps = [(0, 1)]  # a session written by the SDK has no pairs
     steps += [(int(index), int(offset)) for index, offset in _STEP.findall(positions)]
     starts = [start for start, _ in steps]
     return [index + steps[bisect_right(starts, index) - 1][1] for index in indexes]
 
 
 def positions_without(removed: Sequence[int], length: int, positions: bytes) -> str:
-    """The `index:offset` pairs of so many entries when some are gone: the others keep their positions.
+    """Compute the `index:offset` pairs after some entries are removed. The others keep their positions.
 
-    What is added next gets the position that it would have had.
+    The next entry gets the same position as without the removal.
     """
     gone = set(removed)
     left = [index for index in range(length + 1) if index not in gone]
@@ -59,18 +59,20 @@ def positions_without(removed: Sequence[int], length: int, positions: bytes) -> 
 
 
 def report_corrupt(index: int) -> None:
-    """Say which entry cannot be read, and nothing of what is in it."""
-    logger.warning("entry %d is corrupt and was left out", index)
+    """Log the index of a corrupt entry, and nothing of its content."""
+    logger.warning("corrupt entry %d omitted", index)
 
 
-async def read_window(ask: Ask, window: str, argument: int = 0, limit: int = EVERYTHING) -> Window:
-    """The entries of a window, all as they were at one moment."""
+async def read_window(
+    run_read: RunReadScript, window: str, argument: int = 0, limit: int = EVERYTHING
+) -> Window:
+    """Read the entries of a window as one consistent snapshot."""
     for _ in range(3):
-        pages = await _read_pages(ask, window, argument, limit)
+        pages = await _read_pages(run_read, window, argument, limit)
         if pages is not None:
             return _window_of(pages)
-    # It is rewritten all the time: better to hold up the server than to go on without end.
-    return _window_of([await _read_page(ask, window, argument, limit, EVERYTHING)])
+    # The history is rewritten all the time: one read that blocks the server is better than endless retries.
+    return _window_of([await _read_page(run_read, window, argument, limit, EVERYTHING)])
 
 
 class _Page(NamedTuple):
@@ -80,16 +82,16 @@ class _Page(NamedTuple):
     items: list[Item | None]
 
 
-async def _read_pages(ask: Ask, window: str, argument: int, limit: int) -> list[_Page] | None:
-    """A window page by page; `None` if anything but adding happened meanwhile."""
-    pages = [await _read_page(ask, window, argument, limit, _PAGE)]
+async def _read_pages(run_read: RunReadScript, window: str, argument: int, limit: int) -> list[_Page] | None:
+    """Read a window page by page. Return `None` if the history changed meanwhile, except by appending."""
+    pages = [await _read_page(run_read, window, argument, limit, _PAGE)]
     state, first, stop, items = pages[0]
     read = first + len(items)
     if read == stop:
         return pages
     with pause_garbage_collection():
         while read < stop:
-            page = await _read_page(ask, "from", read, stop - read, _PAGE)
+            page = await _read_page(run_read, "from", read, stop - read, _PAGE)
             if (page.state, page.stop) != (state, stop):
                 return None
             pages.append(page)
@@ -97,23 +99,23 @@ async def _read_pages(ask: Ask, window: str, argument: int, limit: int) -> list[
     return pages
 
 
-async def _read_page(ask: Ask, window: str, argument: int, limit: int, most: int) -> _Page:
-    between = random.getrandbits(32)  # what nobody foresees cannot stand in an entry to feign several
-    version, positions, first, stop, *chunks = await ask(window, argument, limit, most, between)
-    items: list[Any] | None = await _decode_joined(chunks, min(int(stop) - int(first), most), between)
+async def _read_page(run_read: RunReadScript, window: str, argument: int, limit: int, most: int) -> _Page:
+    separator = random.getrandbits(32)  # unpredictable, so that no entry can contain it
+    version, positions, first, stop, *chunks = await run_read(window, argument, limit, most, separator)
+    items: list[Any] | None = await _decode_joined(chunks, min(int(stop) - int(first), most), separator)
     if items is None:
-        version, positions, first, stop, *chunks = await ask(window, argument, limit, most, "")
+        version, positions, first, stop, *chunks = await run_read(window, argument, limit, most, "")
         items = [decode_item(entry) for chunk in chunks for entry in chunk]
     return _Page((version, positions), int(first), int(stop), items)
 
 
-async def _decode_joined(chunks: list[bytes], count: int, between: int) -> list[Item] | None:
-    """The items of joined entries; `None` if anything in them is not as it should be."""
+async def _decode_joined(chunks: list[bytes], count: int, separator: int) -> list[Item] | None:
+    """Decode joined entries. Return `None` if any of them is invalid."""
     items: list[Item] = []
     for number, chunk in enumerate(chunks):
         values = decode_joined(chunk)
         entries = min(lua.CHUNK, count - len(items))
-        if values is None or len(values) != 2 * entries - 1 or values[1::2] != [between] * (entries - 1):
+        if values is None or len(values) != 2 * entries - 1 or values[1::2] != [separator] * (entries - 1):
             return None
         items += values[::2]
         if number % _CHUNKS_AT_ONCE == _CHUNKS_AT_ONCE - 1:

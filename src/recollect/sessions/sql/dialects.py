@@ -20,7 +20,7 @@ class SQLiteQueries(Queries):
     stored = "CAST(message_data AS BLOB)"
     # As one row: the thread may lose the interpreter's lock at each row that a query steps to.
     joined = "CAST(group_concat(id || ',' || message_data) AS BLOB)"
-    short = 1024
+    max_joined = 1024
     each = "json_each({})"
 
     def append(
@@ -43,9 +43,9 @@ class PostgresQueries(Queries):
 
     now = "(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')"
     epoch = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
-    short = 2000
+    max_joined = 2000
     joined = (
-        f"CASE WHEN count(*) > {short} THEN ''"  # a longer history is read row by row
+        f"CASE WHEN count(*) > {max_joined} THEN ''"  # a longer history is read row by row
         " ELSE string_agg(id || ',' || message_data, ',' ORDER BY id DESC) END"
     )
     lock = " FOR UPDATE"
@@ -126,7 +126,7 @@ class MySQLQueries(Queries):
     epoch = "UNIX_TIMESTAMP(NOW(6))"
     text_type = "CHAR"
     joined = "GROUP_CONCAT(CONCAT(id, ',', message_data) ORDER BY id DESC SEPARATOR ',')"
-    short = 500
+    max_joined = 500
     lock = " FOR UPDATE"
 
     def quote(self, name: str) -> str:

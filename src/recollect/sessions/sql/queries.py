@@ -47,7 +47,7 @@ class Queries(ABC):
     joined: str
     """The expression that joins all items of a subquery `newest` into one text: id,item,id,item,…"""
 
-    short: int
+    max_joined: int
     """The largest number of items that is read as one joined text."""
 
     lock: str = ""

@@ -168,7 +168,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
     async def _read(self, reads: Reads, scope: tuple[Any, ...], limit: int | None) -> Items:
         if self._has_own_texts:
             return await self._read_own_texts(reads, scope, limit)
-        if limit is None or limit <= self._queries.short:
+        if limit is None or limit <= self._queries.max_joined:
             items = await self._read_joined(reads, scope, limit)
             if items is not None:
                 return items
@@ -205,7 +205,7 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         """A short history, read as one row. `None` if it is longer, or if a part of it is invalid."""
         if self._reads_rows:
             return None
-        width = self._queries.short + 1 if limit is None else limit
+        width = self._queries.max_joined + 1 if limit is None else limit
         size, items = await self._engine.fetch(reads.joined, (*scope, width), items_from_joined)
         longer = limit is None and items is not None and len(items) == width
         # The next read need not find out again. A large history must not be read in one step.
@@ -216,8 +216,8 @@ class SQLSession(ItemTexts, SDKCompaction, SessionABC):
         self, parameters: tuple[Any, ...], limit: int | None
     ) -> list[PositionedItem] | None:
         """The items after a position, read as one row. `None` as above."""
-        width = self._queries.short + 1 if limit is None else limit
-        if parameters[-1] <= self._rows_until or not 0 < width <= self._queries.short + 1:
+        width = self._queries.max_joined + 1 if limit is None else limit
+        if parameters[-1] <= self._rows_until or not 0 < width <= self._queries.max_joined + 1:
             return None
         size, rows = await self._engine.fetch(
             self._reads.joined_after, (*parameters, width), positioned_from_joined

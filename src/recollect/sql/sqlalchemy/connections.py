@@ -32,7 +32,7 @@ _CLOSE_TIMEOUT = 5.0  # seconds for the server to end a cancelled statement
 _PARAMETER = re.compile(r"\?(\d+)")
 
 
-class Run(Protocol):
+class RunStatement(Protocol):
     """Runs a statement on a connection and returns its rows."""
 
     def __call__(self, sql: str, parameters: Sequence[Any] = ()) -> Awaitable[list[Row]]:
@@ -75,20 +75,20 @@ class Connections:
     @cached_property
     def where(self) -> str:
         """The name of the database in error messages."""
-        return name_of(self.engine.url)
+        return display_url(self.engine.url)
 
-    def one(self) -> AbstractAsyncContextManager[Run]:
+    def acquire(self) -> AbstractAsyncContextManager[RunStatement]:
         """A connection for the caller alone, as a function that runs statements on it."""
-        return self._in_turn() if isinstance(self._pooling.pool, StaticPool) else self._one()
+        return self._acquire_in_turn() if isinstance(self._pooling.pool, StaticPool) else self._acquire()
 
     @asynccontextmanager
-    async def _in_turn(self) -> AsyncIterator[Run]:
+    async def _acquire_in_turn(self) -> AsyncIterator[RunStatement]:
         """From a pool that has one connection for all callers."""
-        async with self.state.turn.get(), self._one() as run:
+        async with self.state.turn.get(), self._acquire() as run:
             yield run
 
     @asynccontextmanager
-    async def _one(self) -> AsyncIterator[Run]:
+    async def _acquire(self) -> AsyncIterator[RunStatement]:
         """The connection returns to the pool. After a cancellation or a lost connection it is closed instead.
 
         Closing it makes the server end the cancelled statement, unless the server does not answer.
@@ -162,9 +162,9 @@ class Connections:
         connection.close()
 
     async def _run(self, driver: Any, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Run a text of one or more statements. Returns the rows of the last one that has rows."""
+        """RunStatement a text of one or more statements. Returns the rows of the last one that has rows."""
         rows: list[Row] = []
-        for statement, order in _rendered(sql, self._dialect.paramstyle):
+        for statement, order in _render_statements(sql, self._dialect.paramstyle):
             values = parameters if order is None else [parameters[number] for number in order]
             with explained(self.where, explain):
                 async with asyncio.timeout(self._longest_call):
@@ -177,7 +177,7 @@ def connections_on(engine: AsyncEngine) -> Connections:
     return Connections(engine, _states.setdefault(engine.sync_engine, EngineState()))
 
 
-def name_of(url: URL) -> str:
+def display_url(url: URL) -> str:
     """A URL for error messages: without the password, and without options, which may hold one too."""
     return url.set(query={}).render_as_string(hide_password=True)
 
@@ -235,7 +235,7 @@ _EXECUTE: dict[str, _Execute] = {"asyncpg": _by_asyncpg, "psycopg": _by_psycopg,
 
 
 @lru_cache(maxsize=512)
-def _rendered(sql: str, paramstyle: str) -> list[tuple[str, list[int] | None]]:
+def _render_statements(sql: str, paramstyle: str) -> list[tuple[str, list[int] | None]]:
     """The statements of a text in the parameter style of the driver, each with its order of parameters."""
     if paramstyle == "numeric_dollar":
         return [(_PARAMETER.sub(r"$\1", sql), None)]

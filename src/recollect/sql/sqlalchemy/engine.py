@@ -12,7 +12,7 @@ from ..garbage import pause_garbage_collection
 from ..schema import Schema
 from ..scripts import Decode, MakeScript, Row, Script, Statement
 from ..sqlite.migrations import migrate as migrate_sqlite
-from .connections import Connections, Run
+from .connections import Connections, RunStatement
 from .metadata import create_missing_indexes, create_missing_tables, tables_with_indexes
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class SQLAlchemyEngine:
                 connections.state.prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
-        """Run a script in a transaction and return its result."""
+        """RunStatement a script in a transaction and return its result."""
         connections = self.here()
         for attempt in range(1, _TRIES):
             try:
@@ -62,7 +62,7 @@ class SQLAlchemyEngine:
         return await self._write(connections, make_script())
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        """Run one query and return what `decode` makes of its rows."""
+        """RunStatement one query and return what `decode` makes of its rows."""
         connections = self.here()
         try:
             rows = await _finish_on_sqlite(connections, _run_alone(connections, sql, parameters))
@@ -88,14 +88,14 @@ async def _finish_on_sqlite(connections: Connections, call: Coroutine[Any, Any, 
 
 
 async def _run_alone(connections: Connections, sql: str, parameters: Sequence[Any]) -> list[Row]:
-    async with connections.one() as run:
+    async with connections.acquire() as run:
         return await run(sql, parameters)
 
 
 async def _run_script(connections: Connections, script: Script[T], statement: Statement) -> T:
     # A plain BEGIN on SQLite starts a read transaction, which may fail to become a writing one.
     begin = "BEGIN IMMEDIATE" if connections.dialect == "sqlite" else "BEGIN"
-    async with connections.one() as run:
+    async with connections.acquire() as run:
         await run(begin)
         try:
             result = await _send_rows(run, script, statement)
@@ -107,7 +107,7 @@ async def _run_script(connections: Connections, script: Script[T], statement: St
         return result
 
 
-async def _send_rows(run: Run, script: Script[T], statement: Statement) -> T:
+async def _send_rows(run: RunStatement, script: Script[T], statement: Statement) -> T:
     try:
         while True:
             statement = script.send(await run(statement.sql, statement.parameters))

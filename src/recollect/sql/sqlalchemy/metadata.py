@@ -114,9 +114,9 @@ def _add_nearest(
         return
     made = {table.name for table in tables}
     for table in described:
-        if table.name in made and table.nearest:
+        if table.name in made and table.vector_dimensions:
             connection.exec_driver_sql(_vector_inline(table))
-        for dimension in table.nearest:
+        for dimension in table.vector_dimensions:
             # CREATE INDEX IF NOT EXISTS waits for writers even if the index exists.
             found = connection.exec_driver_sql(f"SELECT to_regclass('{table.nearest_name(dimension)}')")
             if found.scalar() is None:

@@ -34,7 +34,7 @@ _POOL = {"pool_size": 10, "max_overflow": 0}
 _POOL_OPTIONS = {"pool", "poolclass", "pool_size", "max_overflow"}
 
 
-class EnginesOfURL:
+class URLEngines:
     """The engines of one URL, one for each event loop, and the number of their users."""
 
     def __init__(self, url: URL, options: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ class EnginesOfURL:
 class SharedEngine(SQLAlchemyEngine):
     """One user of the engines of a URL."""
 
-    def __init__(self, engines: EnginesOfURL, create_tables: bool) -> None:
+    def __init__(self, engines: URLEngines, create_tables: bool) -> None:
         super().__init__(engines.here, create_tables)
         self.engines = engines
         self.url = engines.url
@@ -169,7 +169,7 @@ _ASYNC_DRIVERS = {
 }
 
 
-def checked_url(url: str) -> URL:
+def parse_url(url: str) -> URL:
     """The URL with an async driver that is installed. Raises `ValueError` if it is invalid."""
     try:
         parsed = make_url(url)
@@ -196,7 +196,7 @@ def _is_in_memory(url: URL) -> bool:
 
 # --- the registry ---
 
-_shared: dict[tuple[str, str], EnginesOfURL] = {}
+_shared: dict[tuple[str, str], URLEngines] = {}
 _lock = threading.RLock()
 
 
@@ -209,7 +209,7 @@ def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) ->
     with _lock:
         engines = _shared.get(key)
         if engines is None:
-            engines = EnginesOfURL(checked_url(url), options)
+            engines = URLEngines(parse_url(url), options)
             if not engines.is_private:
                 _shared[key] = engines
         engines.users += 1
@@ -217,7 +217,7 @@ def acquire_shared(url: str, options: Mapping[str, Any], create_tables: bool) ->
 
 
 def release_shared(shared: SharedEngine) -> Lifetime | None:
-    """Remove one user. After the last one all engines are closed: see `EnginesOfURL.forget`."""
+    """Remove one user. After the last one all engines are closed: see `URLEngines.forget`."""
     engines = shared.engines
     with _lock:
         engines.users -= 1

@@ -178,13 +178,13 @@ def explain(error: BaseException, path: str) -> BaseException:
     elif not isinstance(error, sqlite3.Error):
         return error
     else:
-        quote_nothing(error)
+        redact_contents(error)
         explained = _explain_code(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error), path)
     explained.__cause__ = error
     return explained
 
 
-def quote_nothing(error: BaseException) -> None:
+def redact_contents(error: BaseException) -> None:
     """Remove stored contents from the message of an error, because it may be logged."""
     if str(error).startswith(_QUOTING):
         error.args = (_DAMAGED,)

@@ -24,8 +24,7 @@ from .connection import (
     wait_for_lock,
 )
 from .fetcher import LONG_READS, Fetcher, run_on_waiting_thread
-from .migrations import check_tables, is_migrated, migrate
-from .read_only import create_stand_ins, is_outdated, tables_of
+from .migrations import check_tables, create_stand_ins, is_migrated, is_outdated, migrate, tables_of
 from .readers import Readers
 from .writer import Writer
 
@@ -93,10 +92,10 @@ class FileEngine:
         finally:
             self._writer.resume()
 
-    def need(self, needed: bool) -> bool:
+    def set_needed(self, needed: bool) -> bool:
         """Set whether any session uses the file: else it is closed soon. Returns whether it is open."""
         is_open = self._writer.is_running or self._fetcher.readers.is_used
-        self._writer.need(needed, linger=is_open)
+        self._writer.set_needed(needed, linger=is_open)
         return is_open
 
     def wake(self) -> None:

@@ -6,6 +6,7 @@ import threading
 from functools import partial
 from typing import TypeVar, cast
 
+from ...cancellation import wait_until_done
 from ..schema import Schema
 from ..scripts import MakeScript
 from .connection import EngineOptions, connect, explain, run_script
@@ -55,20 +56,20 @@ class MemoryEngine:
         A call that is cancelled while it waits writes nothing. If it has the connection already, the write is
         finished before the cancellation is raised.
         """
-        turn = _Turn()
+        pending = _PendingWrite()
         writing = asyncio.ensure_future(
-            run_on_waiting_thread(partial(self._write_waiting, turn, make_script))
+            run_on_waiting_thread(partial(self._write_waiting, pending, make_script))
         )
         try:
             return cast(T, await asyncio.shield(writing))
         except asyncio.CancelledError:
-            if not turn.cancel():
-                await asyncio.wait([writing])
+            if not pending.cancel():
+                await wait_until_done(writing)
             raise
 
-    def _write_waiting(self, turn: "_Turn", make_script: MakeScript[T]) -> T | None:
+    def _write_waiting(self, pending: "_PendingWrite", make_script: MakeScript[T]) -> T | None:
         with self._fetcher.connection() as connection:
-            return _run_in_transaction(connection, make_script) if turn.begin() else None
+            return _run_in_transaction(connection, make_script) if pending.begin() else None
 
     def close(self) -> None:
         """Close the connection. The data is gone then."""
@@ -87,7 +88,7 @@ class MemoryEngine:
         self._readers.restart()
 
 
-class _Turn:
+class _PendingWrite:
     """A write that waits: either it begins first, or it is cancelled first."""
 
     def __init__(self) -> None:

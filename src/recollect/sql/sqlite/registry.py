@@ -40,7 +40,7 @@ def acquire_engine(path: str, options: EngineOptions) -> FileEngine | MemoryEngi
             _alive.add(engine)
         engine.handles += 1
         if engine.handles == 1:
-            engine.need(True)
+            engine.set_needed(True)
         return engine
 
 
@@ -50,7 +50,7 @@ def release_engine(engine: FileEngine | MemoryEngine) -> None:
         return engine.close()
     with _lock:
         engine.handles -= 1
-        if engine.handles == 0 and not engine.need(False):
+        if engine.handles == 0 and not engine.set_needed(False):
             _try_retire(engine)
     return None
 

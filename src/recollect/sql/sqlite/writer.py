@@ -117,7 +117,7 @@ class Writer:
         """Whether the thread runs."""
         return self._thread is not None
 
-    def need(self, needed: bool, linger: bool = False) -> None:
+    def set_needed(self, needed: bool, linger: bool = False) -> None:
         """Set whether any session uses the file. Else the thread lingers, closes the file and ends."""
         self._needed = needed
         if not needed and linger:

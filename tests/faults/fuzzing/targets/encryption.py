@@ -18,7 +18,7 @@ VAULTS = {cipher: Vault("session", _KEYS, cipher, False) for cipher in CIPHERS}
 def sealed(cipher: str) -> Item:
     """An item in its envelope."""
     (text,) = encode_items([_ITEM])
-    (envelope,) = VAULTS[cipher].seal([text.encode()], [_STAMP])
+    (envelope,) = VAULTS[cipher].encrypt([text.encode()], [_STAMP])
     return envelope
 
 
@@ -27,7 +27,7 @@ _ENVELOPES = [sealed(cipher) for cipher in CIPHERS]
 
 def check_opened(vault: Vault, stored: list[Item]) -> None:
     """What is opened is what was sealed: there is nothing between that and nothing at all."""
-    opened = vault.open(stored)
+    opened = vault.decrypt(stored)
     assert len(opened.items) == len(stored)
     assert all(item is None or item == _ITEM for item in opened.items), "a token opens as something else"
 
@@ -59,7 +59,7 @@ def check_tokens(data: bytes) -> None:
     vault = VAULTS[supply.choose(tuple(CIPHERS))]
     stored: list[Item] = [supply.choose(_ENVELOPES), _changed(supply), supply.choose(_ENVELOPES)]
     check_opened(vault, stored)
-    opened = vault.open(stored)
+    opened = vault.decrypt(stored)
     assert opened.items[0] == opened.items[2] == _ITEM, "one that is broken hides the others"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from recollect.cli.user_data import _read_document, _skipped_kinds
 from recollect.errors import ConflictError, ImportFormatError, InvalidItemError
-from recollect.memory.rights.imports import read_export
+from recollect.memory.rights.imports import parse_export
 from recollect.memory.store import MemoryStore
 from recollect.sessions.history import import_session
 from recollect.sessions.in_memory import InMemorySession
@@ -57,7 +57,7 @@ def _check_document(path: Path) -> None:
     try:
         document = _read_document(path)
         _skipped_kinds(document)
-        read_export(document, "tenant", _NOW)
+        parse_export(document, "tenant", _NOW)
     except ImportFormatError:
         return
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ....items import ModelUsage
-from ....memory.times import tell_time
+from ....memory.times import format_time
 from ....sql.columns import (
     ColumnJSON,
     json_from_column,
@@ -70,8 +70,8 @@ class TurnRecord:
             "agent": self.agent,
             "agent_id": self.agent,
             "model": self.model,
-            "started_at": tell_time(self.started_at),
-            "finished_at": self.finished_at and tell_time(self.finished_at),
+            "started_at": format_time(self.started_at),
+            "finished_at": self.finished_at and format_time(self.finished_at),
             "requests": self.usage.requests,
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,

@@ -39,7 +39,7 @@ _CHANGED = (
     *("agent", "status", "error_code", "model", "finished_at"),
     *("requests", "input_tokens", "output_tokens", "details"),
 )
-# Only a running turn changes: the first end that is recorded stands.
+# Only a running turn changes: the first recorded end is final.
 _CHANGE = (
     f"UPDATE {CHAT_TURNS.name} SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGED, 2))}"
     " WHERE turn_id = ?1 AND status = 'running' RETURNING 1"
@@ -93,7 +93,7 @@ class ChatTurns(SQLStore):
 
     async def change(self, record: TurnRecord) -> bool:
         """Update a running turn; `False` if it has ended already."""
-        return await self._write(self.change_script(record))
+        return await self._write(partial(_change, record))
 
     def change_script(self, record: TurnRecord) -> MakeScript[bool]:
         """As `change`, as a step of a larger transaction."""

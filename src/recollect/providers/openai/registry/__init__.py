@@ -1,4 +1,4 @@
-"""Which agents there are: descriptors from a file or from code, and the agents of the SDK built from them."""
+"""The agents of a service: descriptors from a file or from code, and the SDK agents built from them."""
 
 from ...errors import UnknownAgentError as UnknownAgentError
 from .descriptor import DEFAULT_AGENT as DEFAULT_AGENT

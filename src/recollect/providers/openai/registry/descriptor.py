@@ -1,4 +1,4 @@
-"""An agent as a value: what a file or a program says about it, checked before anything is built."""
+"""The descriptor of an agent, from a file or from code. It is validated before an agent is built."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ _TOOL = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class AgentConfigError(RecollectError, ValueError):
-    """What is said about an agent cannot be: it names the agent and the field."""
+    """A descriptor is invalid. The message names the agent and the field."""
 
     def __init__(self, agent: str, field: str, reason: str) -> None:
         super().__init__(f"agent {agent!r}: {field} {reason}")
@@ -23,10 +23,10 @@ class AgentConfigError(RecollectError, ValueError):
 
 @dataclass(frozen=True)
 class AgentDescriptor:
-    """An agent: what it is told, which model answers, what it may use, and how it remembers.
+    """An agent: its instructions, its model, its tools and handoffs, and how it remembers.
 
-    A tool is named as `module:function`: a tool of the Agents SDK, or a plain function that is made one. A
-    handoff is the name of another agent. A descriptor that makes no sense is an `AgentConfigError`.
+    A tool is named as `module:function`: a tool of the Agents SDK, or a plain function that becomes one. A
+    handoff is the name of another agent. Raises an `AgentConfigError` for an invalid field.
     """
 
     name: str
@@ -52,25 +52,25 @@ class AgentDescriptor:
         _check_strategy(self)
 
 
-def read_descriptor(name: str, told: object) -> AgentDescriptor:
-    """A descriptor from the table of a configuration file; a field that is unknown is an error."""
-    if not isinstance(told, Mapping):
-        raise AgentConfigError(name, "its table", f"must be a table, not {type(told).__name__}")
+def read_descriptor(name: str, table: object) -> AgentDescriptor:
+    """A descriptor from a table of a configuration file. Raises an `AgentConfigError` for unknown fields."""
+    if not isinstance(table, Mapping):
+        raise AgentConfigError(name, "its table", f"must be a table, not {type(table).__name__}")
     known = {field.name for field in fields(AgentDescriptor)} - {"name"}
-    for field in told:
+    for field in table:
         if field not in known:
-            raise AgentConfigError(name, str(field), f"is unknown; there are {', '.join(sorted(known))}")
-    if "instructions" not in told:
+            raise AgentConfigError(name, str(field), f"is unknown; the fields are {', '.join(sorted(known))}")
+    if "instructions" not in table:
         raise AgentConfigError(name, "instructions", "is missing")
-    return AgentDescriptor(name, **told)
+    return AgentDescriptor(name, **table)
 
 
-def key_of(name: str) -> str:
-    """What a model sees of a name: two agents must not have the same."""
+def handoff_key(name: str) -> str:
+    """The name of an agent as a model sees it in handoffs. It must be unique."""
     return re.sub(r"[^a-z0-9_]", "_", name.lower())
 
 
-# --- the fields ---
+# --- checks of single fields: each returns what is wrong, or `None` ---
 
 
 def _names(agent: str, field: str, given: object) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _names(agent: str, field: str, given: object) -> tuple[str, ...]:
         raise AgentConfigError(str(agent), field, f"must be a list of strings, not {type(given).__name__}")
     for each in given:
         if not isinstance(each, str):
-            raise AgentConfigError(str(agent), field, f"must hold strings, not {type(each).__name__}")
+            raise AgentConfigError(str(agent), field, f"must contain strings, not {type(each).__name__}")
         if given.count(each) > 1:
             raise AgentConfigError(str(agent), field, f"names {each!r} twice")
     return tuple(given)
@@ -117,7 +117,7 @@ def _check_table(given: object) -> str | None:
 
 def _check_max_turns(given: object) -> str | None:
     is_count = isinstance(given, int) and not isinstance(given, bool) and given > 0
-    return None if given is None or is_count else "must be a whole number from 1 on"
+    return None if given is None or is_count else "must be a whole number of at least 1"
 
 
 _CHECKS: dict[str, Callable[[object], str | None]] = {
@@ -132,13 +132,13 @@ _CHECKS: dict[str, Callable[[object], str | None]] = {
 }
 
 
-# --- what they mean together ---
+# --- checks across fields ---
 
 
 def _check_tools(descriptor: AgentDescriptor) -> None:
     for tool in descriptor.tools:
         if not _TOOL.fullmatch(tool):
-            raise AgentConfigError(descriptor.name, "tools", f"has {tool!r}, which is not module:function")
+            raise AgentConfigError(descriptor.name, "tools", f"has {tool!r}, which must be module:function")
 
 
 def _check_handoffs(descriptor: AgentDescriptor) -> None:
@@ -150,7 +150,7 @@ def _check_strategy(descriptor: AgentDescriptor) -> None:
     try:
         strategy_from_config(descriptor.memory_strategy_defaults)
     except (ValueError, TypeError) as error:
-        raise AgentConfigError(descriptor.name, "memory_strategy_defaults", f"is refused: {error}") from error
+        raise AgentConfigError(descriptor.name, "memory_strategy_defaults", f"is invalid: {error}") from error
 
 
 DEFAULT_AGENT = AgentDescriptor(
@@ -159,4 +159,4 @@ DEFAULT_AGENT = AgentDescriptor(
     description="A general assistant.",
     memory_injection_default=True,
 )
-"""The agent that is always there, unless another of its name takes its place."""
+"""The built-in agent. Another agent of the same name replaces it."""

@@ -1,4 +1,4 @@
-"""The agents that the service knows, by name."""
+"""The registry of agents, by name."""
 
 import tomllib
 from collections.abc import Callable, Iterable
@@ -7,39 +7,43 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from ....extras import require_extra
 from ...errors import UnknownAgentError
-from .descriptor import DEFAULT_AGENT, AgentConfigError, AgentDescriptor, key_of, read_descriptor
+from .descriptor import DEFAULT_AGENT, AgentConfigError, AgentDescriptor, handoff_key, read_descriptor
 from .tools import find_tools, read_model_settings
 
 if TYPE_CHECKING:
-    from agents import Agent, Model, Tool
+    from agents import Agent, Model, ModelSettings, Tool
 
 Instructions: TypeAlias = "str | Callable[[Any, Any], Any]"
-"""What the SDK takes as instructions: a text, or a function of a run's context and an agent."""
+"""The instructions of an SDK agent: a text, or a function of the run's context and the agent."""
 
 
 class AgentRegistry:
-    """Descriptors of agents, from a file or from code, and the agents of the Agents SDK made from them.
+    """The descriptors of agents, from a file or from code, and the SDK agents built from them.
 
-    There is always an agent `assistant`. Handoffs may go in circles. What a descriptor says is checked when
-    it is added, and its handoffs when an agent is built, or before that by `check()`.
+    The agent `assistant` always exists. Handoffs may form cycles. A descriptor is checked when it is added,
+    and its handoffs when an agent is built, or earlier by `check()`.
     """
 
     def __init__(self, descriptors: Iterable[AgentDescriptor] = ()) -> None:
         self._descriptors = {DEFAULT_AGENT.name: DEFAULT_AGENT}
         self._tools: dict[str, list[Tool]] = {DEFAULT_AGENT.name: []}
+        self._model_settings: dict[str, ModelSettings | None] = {DEFAULT_AGENT.name: None}
         for descriptor in descriptors:
             self.add(descriptor)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
-        """The agents of a file, each a table `[agents.NAME]` with the fields of a descriptor, all checked."""
+        """The agents of a TOML file. Each is a table `[agents.NAME]` with the fields of a descriptor.
+
+        Raises an `AgentConfigError` if the file cannot be read or an agent is invalid.
+        """
         try:
-            told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise AgentConfigError("*", f"the file {str(path)!r}", f"cannot be read: {error}") from error
-        for field in told.keys() - {"agents"}:
+        for field in document.keys() - {"agents"}:
             raise AgentConfigError("*", field, "is unknown; agents are tables [agents.NAME]")
-        tables = told.get("agents", {})
+        tables = document.get("agents", {})
         if not isinstance(tables, dict):
             raise AgentConfigError("*", "agents", "must be tables [agents.NAME]")
         registry = cls(read_descriptor(name, table) for name, table in tables.items())
@@ -47,31 +51,32 @@ class AgentRegistry:
         return registry
 
     def add(self, descriptor: AgentDescriptor) -> None:
-        """Add an agent, once its tools are imported; one of the name `assistant` replaces the built-in."""
-        taken = {key_of(name): name for name in self._descriptors}
-        other = taken.get(key_of(descriptor.name))
+        """Import the tools of an agent and add it. An agent `assistant` replaces the built-in one."""
+        taken = {handoff_key(name): name for name in self._descriptors}
+        other = taken.get(handoff_key(descriptor.name))
         if other is not None and not (other == descriptor.name and self.get(other) is DEFAULT_AGENT):
-            raise AgentConfigError(descriptor.name, "name", f"is the same as that of the agent {other!r}")
-        read_model_settings(descriptor)
+            raise AgentConfigError(descriptor.name, "name", f"conflicts with the agent {other!r}")
+        model_settings = read_model_settings(descriptor)
         self._tools[descriptor.name] = find_tools(descriptor)
+        self._model_settings[descriptor.name] = model_settings
         self._descriptors[descriptor.name] = descriptor
 
     def get(self, name: str) -> AgentDescriptor:
-        """The descriptor of an agent; an `UnknownAgentError`, which says who there is, if there is none."""
+        """The descriptor of an agent; raises an `UnknownAgentError` that lists the known agents."""
         if name not in self._descriptors:
             raise UnknownAgentError(name, self.names())
         return self._descriptors[name]
 
     def names(self) -> list[str]:
-        """The names of all agents, in order."""
+        """The names of all agents, sorted."""
         return sorted(self._descriptors)
 
     def check(self) -> None:
-        """Refuse handoffs to agents that are not there."""
+        """Raise an `AgentConfigError` for a handoff to an unknown agent."""
         for descriptor in self._descriptors.values():
             for other in descriptor.handoffs:
                 if other not in self._descriptors:
-                    reason = f"names {other!r}, and there are {', '.join(self.names())}"
+                    reason = f"names the unknown agent {other!r}; the agents are {', '.join(self.names())}"
                     raise AgentConfigError(descriptor.name, "handoffs", reason)
 
     def build(
@@ -81,10 +86,10 @@ class AgentRegistry:
         instructions: Callable[[AgentDescriptor], Instructions] | None = None,
         model: "str | Model | None" = None,
     ) -> "Agent[Any]":
-        """An agent of the SDK, with those that it may hand over to, all made for this call.
+        """A new SDK agent, with new agents for all its handoffs.
 
-        `instructions` says for each descriptor what that agent is told, instead of its own text. `model` is
-        for agents that name none; where it is not given, they have the SDK's default.
+        `instructions` returns the instructions for a descriptor, in place of its own text. `model` is for
+        agents that name none; without it, they have the SDK's default.
         """
         self.check()
         built = {
@@ -100,7 +105,7 @@ class AgentRegistry:
         instructions: Callable[[AgentDescriptor], Instructions] | None,
         model: "str | Model | None",
     ) -> "Agent[Any]":
-        settings = read_model_settings(descriptor)
+        settings = self._model_settings[descriptor.name]
         agent: Agent[Any] = _sdk().Agent(
             name=descriptor.name,
             handoff_description=descriptor.description or None,
@@ -112,7 +117,7 @@ class AgentRegistry:
         return agent
 
     def _reachable(self, first: AgentDescriptor) -> list[AgentDescriptor]:
-        """An agent and all to whom a run of it may come."""
+        """An agent and all agents that its handoffs can reach."""
         found, waiting = {first.name: first}, [first]
         while waiting:
             for name in waiting.pop().handoffs:
@@ -123,8 +128,8 @@ class AgentRegistry:
 
 
 def _handoff(agent: "Agent[Any]") -> Any:
-    # Named here, as the SDK would name it but with a warning for each name with a dash.
-    return _sdk().handoff(agent, tool_name_override=f"transfer_to_{key_of(agent.name)}")
+    # The same name as the SDK's own, which would log a warning for each name with a dash.
+    return _sdk().handoff(agent, tool_name_override=f"transfer_to_{handoff_key(agent.name)}")
 
 
 def _sdk() -> Any:

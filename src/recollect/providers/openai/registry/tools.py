@@ -1,4 +1,4 @@
-"""The tools of agents, found by the names of modules and functions."""
+"""The tools of agents, imported by the names of their modules and functions."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def find_tools(descriptor: AgentDescriptor) -> list["Tool"]:
-    """The tools of an agent, imported; an `AgentConfigError` where one is not to be had."""
-    found = [_tool(descriptor.name, spelled) for spelled in descriptor.tools]
+    """Import the tools of an agent; raises an `AgentConfigError` if one cannot be imported."""
+    found = [_find_tool(descriptor.name, tool_name) for tool_name in descriptor.tools]
     names = [tool.name for tool in found]
     for name in names:
         if names.count(name) > 1:
-            raise AgentConfigError(descriptor.name, "tools", f"holds two tools of the name {name!r}")
+            raise AgentConfigError(descriptor.name, "tools", f"has two tools with the name {name!r}")
     return found
 
 
 def read_model_settings(descriptor: AgentDescriptor) -> "ModelSettings | None":
-    """The SDK's settings of an agent's model; an `AgentConfigError` where it refuses them."""
+    """The SDK's settings of an agent's model; raises an `AgentConfigError` if they are invalid."""
     given = descriptor.model_settings
     if given is None:
         return None
@@ -33,40 +33,40 @@ def read_model_settings(descriptor: AgentDescriptor) -> "ModelSettings | None":
     for field in given:
         if field not in known:
             raise AgentConfigError(descriptor.name, "model_settings", f"has an unknown field {field!r}")
-    return _made_settings(descriptor.name, given)
+    return _make_settings(descriptor.name, given)
 
 
-def _made_settings(agent: str, given: Mapping[str, Any]) -> "ModelSettings":
+def _make_settings(agent: str, given: Mapping[str, Any]) -> "ModelSettings":
     try:
         settings: ModelSettings = _sdk().ModelSettings(**given)
     except (TypeError, ValueError) as error:
-        # Its own words would quote the value, which may be a header with a key.
+        # The message of the error quotes the value, which may be a header with a key.
         places = [str(each["loc"][0]) for each in getattr(error, "errors", list)() if each["loc"]]
         named = ", ".join(dict.fromkeys(places)) or "a field"
-        raise AgentConfigError(agent, "model_settings", f"has a value that is refused: {named}") from None
+        raise AgentConfigError(agent, "model_settings", f"has an invalid value: {named}") from None
     return settings
 
 
-def _tool(agent: str, spelled: str) -> "Tool":
-    made = _imported(agent, spelled)
+def _find_tool(agent: str, tool_name: str) -> "Tool":
+    made = _import(agent, tool_name)
     sdk = _sdk()
     if isinstance(made, tuple(get_origin(kind) or kind for kind in get_args(sdk.Tool))):
         return cast("Tool", made)
     if not isinstance(made, FunctionType):
-        raise AgentConfigError(agent, "tools", f"has {spelled!r}, which is neither a tool nor a function")
+        raise AgentConfigError(agent, "tools", f"has {tool_name!r}, which is neither a tool nor a function")
     try:
         tool: Tool = sdk.function_tool(made)
     except (sdk.UserError, RuntimeError, TypeError, ValueError) as error:
-        raise AgentConfigError(agent, "tools", f"has {spelled!r}, of which no tool can be made") from error
+        raise AgentConfigError(agent, "tools", f"has {tool_name!r}, which cannot become a tool") from error
     return tool
 
 
-def _imported(agent: str, spelled: str) -> object:
-    module, _, path = spelled.partition(":")
+def _import(agent: str, tool_name: str) -> object:
+    module, _, path = tool_name.partition(":")
     try:
         found: object = reduce(getattr, path.split("."), import_module(module))
-    except Exception as error:  # whatever the module raises while it is imported
-        raise AgentConfigError(agent, "tools", f"has {spelled!r}, which cannot be imported") from error
+    except Exception as error:  # the import of a module may raise anything
+        raise AgentConfigError(agent, "tools", f"has {tool_name!r}, which cannot be imported") from error
     return found
 
 

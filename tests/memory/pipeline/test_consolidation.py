@@ -1,4 +1,4 @@
-"""What a stage does to a memory: a model proposes, and this decides."""
+"""Consolidation: a model proposes changes to a memory, and pure functions decide."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""A meter is asked before a model is, and told what that has cost."""
+"""The token meter is consulted before a run, and informed of the tokens spent."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ from recollect.memory.run import Coverage
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
-from .kit import failed_once, record, run_of, told, working
+from .kit import failed_once, known_texts, record, run_of, working
 
 
 class Purse:
@@ -87,7 +87,7 @@ async def test_a_tenant_that_must_wait_has_its_run_given_back_and_no_attempt_cou
         purse.waits.clear()
         assert await poor.drain(20) == Coverage(remembered=1)
         run = await run_of(poor, waiting)
-        assert (run.attempts, run.failures, await told(poor)) == (0, (), ["I am patient"])
+        assert (run.attempts, run.failures, await known_texts(poor)) == (0, (), ["I am patient"])
 
 
 @in_event_loop

@@ -1,4 +1,4 @@
-"""Conversations that go on are learned from when they have gone quiet: each message by one run."""
+"""A conversation is learned from after its quiet period: each message by one run."""
 
 import asyncio
 import subprocess
@@ -15,7 +15,7 @@ from recollect.memory.store import MemoryStore
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
-from .kit import said, told, working
+from .kit import known_texts, said, working
 
 SCRIPT = Path(__file__).with_name("cut_off.py")
 LONG = 3600  # seconds: longer than any test
@@ -97,7 +97,7 @@ async def test_workers_learn_from_it_once_it_is_quiet(shared_place: Place) -> No
         async with asyncio.timeout(20):
             while await store.coverage() != Coverage(remembered=1):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        assert await told(store) == ["I sail", "I row"]
+        assert await known_texts(store) == ["I sail", "I row"]
 
 
 @in_event_loop
