@@ -21,7 +21,7 @@ from recollect.items import (
 )
 from recollect.sessions.changes import as_stored
 from recollect.sessions.events.projection import project_new_session_items
-from recollect.sessions.history import _compressed, items_to_messages, repair_items
+from recollect.sessions.history import _compress, items_to_messages, repair_items
 
 from ..supply import Item, Supply
 
@@ -90,7 +90,7 @@ def check_histories(data: bytes) -> None:
     pairs = pair_calls(items)
     assert all(call < output for call, outputs in pairs.outputs_of.items() for output in outputs)
     check_whole(items, newest_whole(items, count))
-    check_whole(items, _compressed(items, count, bool(supply.byte() % 2)))
+    check_whole(items, _compress(items, count, bool(supply.byte() % 2)))
     mended, report = repair_items(items)
     assert not find_orphans(mended)
     assert len(mended) + report.removed == len(items)
