@@ -1,7 +1,7 @@
 """What models answer: read forgivingly, and never trusted."""
 
 from recollect.errors import UnusableAnswerError
-from recollect.memory.extraction.fields import MAX_TEXT_LENGTH
+from recollect.memory.extraction.fields import LONGEST_TEXT
 from recollect.memory.extraction.responses import Draft, parse_mind, parse_modification, parse_update
 
 
@@ -26,7 +26,7 @@ def check_answers(data: bytes) -> None:
 
 
 def _check_draft(draft: Draft) -> None:
-    assert 0 < len(draft.text) <= MAX_TEXT_LENGTH
+    assert 0 < len(draft.text) <= LONGEST_TEXT
     assert draft.text.isprintable() or not any(ord(character) < 32 for character in draft.text)
     draft.text.encode()
     assert 0 <= draft.confidence <= 1
