@@ -185,10 +185,10 @@ async def test_bad_input_is_a_clear_error_that_quotes_nothing() -> None:
             (ValueError, "model must be valid unicode", log.append("a", [], model="secret\ud800")),
             (ValueError, "a position for each of 1", log.append("a", [message("x")], positions=[1, 2])),
             (TypeError, "a position must be", log.append("a", [message("x")], positions=["1"])),  # type: ignore[list-item]
-            (ValueError, "a position must be 0", log.append("a", [message("x")], positions=[2**63])),
+            (ValueError, "a position must be from 0", log.append("a", [message("x")], positions=[2**63])),
             (ValueError, "time zone", log.append("a", [], created_at=datetime(2020, 1, 1))),  # noqa: DTZ001
             (TypeError, "created_at must be a datetime", log.append("a", [], created_at="now")),  # type: ignore[arg-type]
-            (ValueError, "after must be 0", log.read("a", after=-2)),
+            (ValueError, "after must be from 0", log.read("a", after=-2)),
             (TypeError, "after must be", log.read("a", after="1")),  # type: ignore[arg-type]
             (ValueError, "limit must not be negative", log.read("a", limit=-1)),
         ]
@@ -244,8 +244,8 @@ async def test_a_log_lives_in_the_file_of_its_sessions(tmp_path: Path) -> None:
     [
         ("", ValueError, "path of a file"),
         ("sqlite:///", ValueError, "path of a file"),
-        ("memory://", ValueError, "SQLite and PostgreSQL, not at memory://"),
-        ("redis://host", ValueError, "SQLite and PostgreSQL, not at redis://"),
+        ("memory://", ValueError, "SQLite and PostgreSQL are supported here, not memory://"),
+        ("redis://host", ValueError, "SQLite and PostgreSQL are supported here, not redis://"),
         ("nonsense://user:secret@host", ValueError, "not a database URL"),
         (7, TypeError, "a path or a URL, not int"),
     ],
