@@ -10,7 +10,6 @@ from recollect.testing.providers import ProviderServer
 from recollect.testing.servers.postgres import PostgresServer
 from recollect.testing.servers.redis import RedisServer
 
-
 TESTS = Path(__file__).parent
 # `make proof` runs these, and `make test` leaves them out: long campaigns, and the service as a whole.
 PROOF_FOLDERS = ("faults", "server/proof")
