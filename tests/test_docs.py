@@ -94,6 +94,7 @@ def test_what_a_promise_is_tested_by_is_there() -> None:
         assert f"def {test}(" in (ROOT / file).read_text() if test else (ROOT / file).exists(), (file, test)
 
 
+@pytest.mark.proof
 def test_the_example_backend_fails_the_contract_where_the_page_says(tmp_path: Path) -> None:
     """The page on writing a backend says what its naive example gets wrong."""
     page = (ROOT / "docs" / "how-to" / "write-a-backend.md").read_text()

@@ -13,6 +13,8 @@ import pytest
 
 import recollect
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).parent.parent
 OVERVIEW = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
 PAGES = sorted((ROOT / "docs" / "reference" / "python").glob("*.md"))

@@ -83,6 +83,7 @@ async def test_without_the_lock_they_would_interleave(tmp_path: Path) -> None:
         assert in_short(await session.get_items()) == "UUAA"
 
 
+@pytest.mark.proof
 def test_runs_in_two_processes(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     command = [sys.executable, "-m", "tests.agents_sdk.lock_worker", str(path), "a", str(TURNS)]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).parents[2]
 
 # The SDK's own types are read in full where sessions and items are concerned. What else it is made of is

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import closing
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from . import story
@@ -41,6 +42,7 @@ def test_a_conversation_that_is_deleted_while_it_is_looked_at(page: Page, place:
     expect(page.get_by_role("heading", name="Conversations", level=1)).to_be_visible()
 
 
+@pytest.mark.proof
 def test_the_server_is_gone_and_comes_back(page: Page, guarded_place: Place, watch: Watch) -> None:
     watch.expected = f"{UNREACHABLE}|{REFUSED}"
     guarded_place.open(page)

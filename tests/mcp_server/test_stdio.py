@@ -42,6 +42,7 @@ async def test_the_user_the_agent_and_the_tenant_are_those_it_was_started_for(tm
             assert len(await store.list_entries(agent, user)) == count
 
 
+@pytest.mark.proof
 @in_event_loop
 async def test_two_clients_at_once_share_a_memory(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
@@ -113,6 +114,7 @@ def test_nothing_but_the_protocol_is_on_its_output_whatever_comes_in(tmp_path: P
     assert "Traceback" not in told
 
 
+@pytest.mark.proof
 def test_a_client_that_goes_away_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
     process = started(tmp_path / "memory.db")
     process.stdin.write(f"{HELLO}\n")

@@ -225,6 +225,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.proof
 @in_event_loop
 async def test_what_a_killed_process_leaves_is_told_as_interrupted(
     place: Place, server: ProviderServer

@@ -44,20 +44,23 @@ SESSIONS: dict[str, Open] = {
         "s", AdvancedSQLiteSession(session_id="s", db_path=folder / "s.db"), "secret"
     ),
 }
-CASES = [
-    *(("sqlite", strategy, "run") for strategy in STRATEGIES),
+WIDE = [
     *(
         (session, strategy, "run")
         for session in SESSIONS
         for strategy in ("trim", "compact")
         if session != "sqlite"
     ),
-    ("encrypted over advanced", "summarize", "run"),
     *(
         ("sqlite", strategy, kind)
         for strategy in ("summarize", "compact")
         for kind in ("run_streamed", "run_sync")
     ),
+]
+CASES = [
+    *(("sqlite", strategy, "run") for strategy in STRATEGIES),
+    ("encrypted over advanced", "summarize", "run"),
+    *(pytest.param(*case, marks=pytest.mark.proof) for case in WIDE),
 ]
 
 

@@ -47,6 +47,7 @@ def without_summary(shown: list[Item], strategy: Strategy) -> list[Item]:
     return shown[:at] + shown[at + 2 :]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("part", range(8))
 def test_ten_thousand_histories_and_no_orphan(part: int) -> None:
     """Every history with every strategy. Each test has part of the seeds, so that they run in parallel."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -126,11 +127,13 @@ def test_nothing_is_found_twice_and_the_answer_is_always_the_same(said: list[tup
             assert not any(say_the_same(candidate.text, other.text) for other in part[:place])
 
 
+@pytest.mark.proof
 def test_a_message_of_five_million_characters_is_read_in_part() -> None:
     facts = "".join(f"I bought boat number {number} in Ghent. " for number in range(150_000))
     assert len(texts(facts)) == 1000
 
 
+@pytest.mark.proof
 def test_one_endless_sentence_is_read_in_parts() -> None:
     found = texts("I went home and " * 6_500)
     assert found

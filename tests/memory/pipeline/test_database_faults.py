@@ -15,6 +15,8 @@ from ...sessions.postgres.database import by, sql
 from ..databases import Place
 from .kit import LONGEST, SHORT_LEASE, known_texts, record, run_of, working
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(scope="module")
 def running_server() -> Iterator[PostgresServer]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.memory.pipeline.stages import STAGES
@@ -20,6 +21,8 @@ from recollect.testing.providers import ProviderServer
 
 from ..databases import Place
 from .travellers import HOME, MOOD, PATH, answer, home, number_of, saying, stage_of
+
+pytestmark = pytest.mark.proof
 
 SCRIPT = Path(__file__).with_name("worker_processes.py")
 TRAVELLERS = 9

@@ -189,6 +189,7 @@ async def assert_whole(store: MemoryStore, expected: Sequence[int]) -> None:
     assert covered == list(expected)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("act", ["sweep", "close", "append", "append_quietly"])
 @in_event_loop
 async def test_a_process_that_is_killed_anywhere_neither_loses_nor_doubles_a_run(

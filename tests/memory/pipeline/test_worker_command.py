@@ -86,6 +86,7 @@ async def test_it_asks_a_model(file_place: Place) -> None:
         assert {request.body["model"] for request in server.requests(PATH)} == {"gpt-test"}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 @in_event_loop
 async def test_a_signal_gives_its_runs_back(file_place: Place, how: signal.Signals) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+import pytest
 
 from recollect import SessionMetadata, open_session
 from recollect.testing.contract import in_event_loop
@@ -64,6 +65,7 @@ def acts_of(store: Store) -> list[Callable[[int], Awaitable[object]]]:
     return [*talking, erase_message, erase_conversation, delete_memory, erase_user, embed]
 
 
+@pytest.mark.proof
 @in_event_loop
 async def test_whoever_erases_never_waits_in_a_circle_with_others(cleared_postgres: str) -> None:
     before = sql(cleared_postgres, DEADLOCKS)

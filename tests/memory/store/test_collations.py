@@ -34,6 +34,7 @@ def english_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
             yield Place(by("asyncpg", server.url.rpartition("/")[0] + "/english"), create_tables=True)
 
 
+@pytest.mark.proof
 @in_event_loop
 async def test_conversations_are_listed_page_by_page_in_any_collation(english_place: Place) -> None:
     said = [{"role": "user", "content": "hello"}]

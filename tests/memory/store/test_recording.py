@@ -234,6 +234,7 @@ async def test_ids_that_look_alike_are_different(place: Place) -> None:
             assert told["user_id"] == name
 
 
+@pytest.mark.proof
 @in_event_loop
 async def test_a_hundred_thousand_messages(file_place: Place) -> None:
     messages = [{"role": "user", "content": f"number {number}"} for number in range(100_000)]

@@ -16,6 +16,8 @@ from ..proof.places import COMPLETIONS, TALKER, read_events, settings_for
 from ..proof.waiting import wait_until
 from .test_serving import LONGEST
 
+pytestmark = pytest.mark.proof
+
 GRACE = 0.5
 ASKED = {"user_id": "ada", "message": "Hello.", "agent": TALKER}
 

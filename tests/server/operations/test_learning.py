@@ -8,9 +8,12 @@ from typing import Any
 
 import httpx2
 import psutil
+import pytest
 
 from .kit import TALK
 from .test_serving import LONGEST, Process, started
+
+pytestmark = pytest.mark.proof
 
 RECORD = {"agent_id": "assistant", "user_id": "ada", "messages": TALK}
 

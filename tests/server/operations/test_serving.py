@@ -83,6 +83,7 @@ def half_sent(port: int, key: str | None, body: bytes) -> "Iterator[socket.socke
         yield connection
 
 
+@pytest.mark.proof
 def test_with_a_key_it_serves_elsewhere_and_a_signal_lets_requests_finish(tmp_path: Path) -> None:
     async def make_key() -> str:
         async with KeyStore(str(tmp_path / "recollect.db")) as keys:
@@ -108,6 +109,7 @@ def test_with_a_key_it_serves_elsewhere_and_a_signal_lets_requests_finish(tmp_pa
     assert [line["level"] for line in told if line["level"] not in ("INFO", "WARNING")] == []
 
 
+@pytest.mark.proof
 def test_without_a_key_it_says_that_it_is_open_and_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with started(tmp_path, environment={}) as service:
         assert service.said[0].startswith("No API keys configured: every local process can read and write.")

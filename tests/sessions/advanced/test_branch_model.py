@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from recollect import (
 
 from ...histories import Item, call_and_output, quick
 from .database import assert_consistent, histories, said
+
+pytestmark = pytest.mark.proof
 
 Operation = tuple[str, Any]
 NAMES = ["main", "a", "b", "c"]

@@ -13,6 +13,8 @@ from .advanced_worker import NAMES
 from .database import SharedDatabase, assert_consistent, histories, turns
 from .workers import Worker, at_once
 
+pytestmark = pytest.mark.proof
+
 
 async def prepare(database: Any, items: list[Any]) -> None:
     async with database.open() as session:

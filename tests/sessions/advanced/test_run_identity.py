@@ -121,6 +121,7 @@ async def resume(shared: SharedDatabase, state: str) -> None:
         await session.store_run_usage(result)
 
 
+@pytest.mark.proof
 @in_event_loop
 async def test_a_run_resumed_in_another_process_is_not_counted_twice(shared_database: SharedDatabase) -> None:
     model = ScriptedModel([step([call("pay", amount=5)], 10, None)])

@@ -19,6 +19,8 @@ from recollect.testing.contract import assert_whole_and_ordered, in_event_loop
 from .databases import Somewhere
 from .events_worker import SIZE
 
+pytestmark = pytest.mark.proof
+
 WORKER = Path(__file__).with_name("events_worker.py")
 WORKERS = 4
 

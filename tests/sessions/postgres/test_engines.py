@@ -61,6 +61,7 @@ def nobody_connected(postgres_url: str) -> Callable[[], bool]:
 # --- one for each URL ---
 
 
+@pytest.mark.proof
 @in_event_loop
 async def test_a_thousand_sessions_of_one_url_share_one_pool(
     url: str, tables: dict[str, str], postgres_url: str, nobody_connected: Callable[[], bool]

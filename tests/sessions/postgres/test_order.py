@@ -88,6 +88,7 @@ async def test_the_clock_has_no_say(postgres_url: str, tables: dict[str, str]) -
         assert await session.pop_item() == message(5)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 def test_what_was_read_once_never_changes_while_processes_write(
     postgres_url: str, tables: dict[str, str], driver: str
@@ -128,6 +129,7 @@ async def test_session_objects_on_one_session_keep_batches_whole(
     assert_whole_and_ordered(found, writers=20, batches=3, size=SIZE)
 
 
+@pytest.mark.proof
 def test_processes_that_come_first_at_once_do_not_race(postgres_url: str, tables: dict[str, str]) -> None:
     ended_well([start_worker(postgres_url, "s", 1, tables) for _ in range(4)])
     assert sql(postgres_url, f"SELECT count(*) FROM {tables['messages_table']}") == [(4 * SIZE,)]

@@ -14,6 +14,8 @@ from recollect import RunLockTimeoutError, run_lock
 from recollect.sessions.redis import RedisSession
 from recollect.testing.contract import assert_whole_and_ordered, in_event_loop, texts
 
+pytestmark = pytest.mark.proof
+
 WORKER = Path(__file__).with_name("redis_worker.py")
 
 

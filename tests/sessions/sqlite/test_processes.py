@@ -19,6 +19,8 @@ import pytest
 from recollect import Item, SQLiteSession
 from recollect.testing.contract import message, texts
 
+pytestmark = pytest.mark.proof
+
 WORKER = Path(__file__).with_name("sqlite_worker.py")
 SIZE = 4
 

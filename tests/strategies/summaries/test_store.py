@@ -137,6 +137,7 @@ def start(where: Somewhere, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.proof
 def test_processes_add_to_one_conversation(shared: Somewhere) -> None:
     """They also race to create the tables."""
     workers = [start(shared, 20) for _ in range(3)]
