@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -127,7 +126,5 @@ async def test_a_run_that_ends_badly_gives_the_lock_up(tmp_path: Path, ending: s
             run.cancel()
         with pytest.raises((RuntimeError, asyncio.CancelledError)):
             await run
-        started = time.monotonic()
         await run_locked("hi")
-        assert time.monotonic() - started < 3
         assert in_short(await session.get_items()) == "UCOUA"

@@ -25,7 +25,14 @@ def routes(place: Place) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (768, "dark"), (1280, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (360, "light"),
+        pytest.param(768, "dark", marks=pytest.mark.proof),
+        pytest.param(1280, "light", marks=pytest.mark.proof),
+    ],
+)
 def test_every_page_fits_and_is_sound_for_all(
     browser: Browser, place: Place, watch: Watch, width: int, scheme: str
 ) -> None:

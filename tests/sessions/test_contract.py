@@ -74,6 +74,7 @@ class TestAsyncSQLiteFile(TestSQLiteFile):
         return AsyncSQLiteSession(session_id, self.path)
 
 
+@pytest.mark.proof
 class TestSQLiteFileWithNormalDurability(TestSQLiteFile):
     is_renamed = True
 

@@ -43,6 +43,7 @@ class OnFile(SessionContract):
         return StrategySession(self.open_inner(session_id), self.strategy)
 
 
+@pytest.mark.proof
 class TestNoStrategy(OnFile):
     strategy = None
 

@@ -45,6 +45,7 @@ class TestFile(SessionContract):
         return AdvancedSQLiteSession(session_id=session_id, db_path=self.path)
 
 
+@pytest.mark.proof
 class TestBySQLAlchemyOnSQLite(TestFile):
     async def open_session(self, session_id: str) -> Session:
         url = f"sqlite+aiosqlite:///{self.path}"

@@ -52,6 +52,7 @@ class TestInMemory(Encrypted):
         return InMemorySession(session_id)
 
 
+@pytest.mark.proof
 class TestInMemoryByTheFastCipher(TestInMemory):
     cipher = "aes-gcm"
 
@@ -72,6 +73,7 @@ class TestSQLiteFile(Encrypted):
         return SQLiteSession(session_id, self.path)
 
 
+@pytest.mark.proof
 class TestSQLiteFileByTheFastCipher(TestSQLiteFile):
     cipher = "aes-gcm"
 
@@ -81,6 +83,7 @@ class TestAdvancedSQLite(TestSQLiteFile):
         return AdvancedSQLiteSession(session_id=session_id, db_path=self.path)
 
 
+@pytest.mark.proof
 class TestRetriedSQLite(TestSQLiteFile):
     abilities = ()
 
@@ -126,6 +129,7 @@ class TestRedis(Encrypted):
         return RedisSession.from_url(session_id, url=self.url, key_prefix=self.prefix)
 
 
+@pytest.mark.proof
 class TestSessionOfTheSDK(Encrypted):
     """It has no abilities, and cannot look at an item and remove it in one step."""
 

@@ -67,6 +67,7 @@ class TestPostgresByPsycopg(OnSharedTables):
     driver = "psycopg"
 
 
+@pytest.mark.proof
 class TestHashPartitionedTables(OnSharedTables):
     """On the tables that the page on running at scale describes."""
 
@@ -76,6 +77,7 @@ class TestHashPartitionedTables(OnSharedTables):
         return make_partitioned(postgres_url)
 
 
+@pytest.mark.proof
 class TestEngineThatIsPassedIn(OnSharedTables):
     async def open_session(self, session_id: str) -> Session:
         # Pools keep connections for one event loop only; without one an engine serves them all.
@@ -89,6 +91,7 @@ class TestPsycopgEngineThatIsPassedIn(TestEngineThatIsPassedIn):
     driver = "psycopg"
 
 
+@pytest.mark.proof
 class TestRetryingPostgres(OnSharedTables):
     abilities = ()
 
@@ -96,6 +99,7 @@ class TestRetryingPostgres(OnSharedTables):
         return RetryingSession(await super().open_session(session_id), delay=0.01)
 
 
+@pytest.mark.proof
 class TestSQLiteBySQLAlchemy(SessionContract):
     abilities = ALL_ABILITIES
 
@@ -107,6 +111,7 @@ class TestSQLiteBySQLAlchemy(SessionContract):
         return SQLAlchemySession.from_url(session_id, url=self.url, create_tables=True)
 
 
+@pytest.mark.proof
 class TestSQLiteEngineThatIsPassedIn(TestSQLiteBySQLAlchemy):
     async def open_session(self, session_id: str) -> Session:
         engine = create_async_engine(self.url, poolclass=NullPool, connect_args={"timeout": 60})

@@ -38,6 +38,7 @@ class TestWithTTL(TestFromURL):
     options = {"ttl": 600}  # noqa: RUF012
 
 
+@pytest.mark.proof
 class TestOnAClient(TestFromURL):
     """One client for all sessions of a test, also for those in other event loops."""
 
@@ -57,6 +58,7 @@ class TestOnACluster(TestFromURL):
         self.prefix = prefix
 
 
+@pytest.mark.proof
 class TestOnAClusterClient(TestOnAClient):
     @pytest.fixture(autouse=True)
     def server(self, cluster_url: str, prefix: str) -> None:
