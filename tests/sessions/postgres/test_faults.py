@@ -245,7 +245,7 @@ async def test_a_server_that_hangs(server: PostgresServer, tables: dict[str, str
 async def test_a_call_that_takes_too_long_is_ended(
     postgres_url: str, tables: dict[str, str], driver: str
 ) -> None:
-    options = {"connect_args": {"command_timeout": 0.3}}
+    options = {"connect_args": {"command_timeout": 2}}
     async with SQLAlchemySession.from_url(
         "s", url=by(driver, postgres_url), create_tables=True, engine_kwargs=options, **tables
     ) as session:
