@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidTypeError, InvalidValueError
 from ..items import text_of
-from ..sql.columns import ColumnJSON, json_from_column, json_to_column
+from ..sql.columns import ColumnJSON, json_to_column
 from .metadata import MOST_LEVELS, read_metadata
 
 Attachment = dict[str, Any]
@@ -60,11 +60,6 @@ def read_attachments(name: str, given: object) -> tuple[Attachment, ...]:
 def attachments_to_column(attachments: Sequence[Attachment]) -> ColumnJSON | None:
     """Attachments as a column value; `None` if there are none."""
     return json_to_column(list(attachments), allow_nan=False) if attachments else None
-
-
-def attachments_from_column(stored: Any) -> tuple[Attachment, ...]:
-    """The attachments in a column value."""
-    return () if stored is None else tuple(json_from_column(stored))
 
 
 def _named(attachments: Sequence[Attachment]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidTypeError, InvalidValueError
-from ..sql.columns import ColumnJSON, json_from_column, json_to_column
+from ..sql.columns import ColumnJSON, json_to_column
 
 MOST_BYTES = 16_384
 """The largest size of a metadata object as compact JSON in UTF-8."""
@@ -38,12 +38,6 @@ def read_metadata(name: str, given: object) -> dict[str, Any]:
 def metadata_to_column(metadata: Mapping[str, Any]) -> ColumnJSON | None:
     """Metadata as a column value; `None` if it is empty."""
     return json_to_column(dict(metadata), allow_nan=False) if metadata else None
-
-
-def metadata_from_column(stored: Any) -> dict[str, Any]:
-    """The metadata in a column value."""
-    read: dict[str, Any] = {} if stored is None else json_from_column(stored)
-    return read
 
 
 def _encode(value: Mapping[str, Any]) -> str:
