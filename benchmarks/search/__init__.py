@@ -1,1 +1,1 @@
-"""Search: how well it ranks (LoCoMo), and how fast it finds the nearest vectors. Run by `recollect bench`."""
+"""Search: how well it finds answers, and how fast it finds the nearest vectors. Run by `recollect bench`."""

@@ -1,141 +1,126 @@
-"""Ranking quality: pure functions over questions with known answers."""
+"""Ranking quality: pure functions over questions with known answers.
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from math import log2
-from typing import Any
+A result is the set of messages that it shows: one message, or the evidence of an entry.
+"""
 
-from recollect.errors import ImportFormatError
-from recollect.memory.search.documents import Document
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, log2
+from statistics import median
+from typing import TypeAlias
 
-CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
-_TURN = re.compile(r"D:?(\d+):(\d+)")
-_TIME = "%I:%M %p on %d %B, %Y"
-_NOT_LOCOMO = "this is not a LoCoMo file: expected the published list of samples"
-_TURN_CUTS = (5, 10, 20, 50)
+Results: TypeAlias = Sequence[frozenset[str]]
+Figures: TypeAlias = dict[str, float]
+
+_CUTS = (5, 10, 20)
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question, and the turns that contain its answer."""
+class Answered:
+    """What a search returned for a question, best first."""
 
-    text: str = field(repr=False)
-    category: int
-    evidence: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A conversation of several sessions, and questions about it."""
-
-    speakers: tuple[str, ...]
-    turns: tuple[Document, ...] = field(repr=False)
-    questions: tuple[Question, ...] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Found:
-    """The results for a question, best first, and the time it took."""
-
-    question: Question
-    turns: Sequence[str]
-    sessions: Sequence[str]
+    kind: str
+    wanted: frozenset[str]
+    found: Results
     seconds: float
+    found_above_cut: Results | None = None
+    """The results with the cut; `None` if search has no cut."""
+    sessions: tuple[Results, frozenset[str]] | None = None
+    """The sessions, best first, and those that hold the answer; `None` if they were not asked for."""
 
 
-def read_locomo(samples: Any) -> list[Sample]:
-    """Parse a LoCoMo file: samples with the questions of categories 1 to 4 whose evidence names turns."""
-    try:
-        if isinstance(samples, list):
-            return [_read_sample(sample) for sample in samples]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ImportFormatError(_NOT_LOCOMO) from error
-    raise ImportFormatError(_NOT_LOCOMO)
+@dataclass(frozen=True)
+class Unanswerable:
+    """The number of results for a question that was asked of another sample."""
+
+    count: int
+    count_above_cut: int | None = None
 
 
-def _read_sample(sample: Mapping[str, Any]) -> Sample:
-    conversation = sample["conversation"]
-    turns = tuple(
-        turn
-        for number in range(1, len(conversation) + 1)
-        for turn in _read_session(conversation, f"session_{number}")
-    )
-    known = {turn.id for turn in turns}
-    questions = (
-        _read_question(question, known) for question in sample["qa"] if question["category"] in CATEGORIES
-    )
-    return Sample(
-        (conversation["speaker_a"], conversation["speaker_b"]),
-        turns,
-        tuple(question for question in questions if question.evidence),
-    )
+def recall(found: Results, wanted: frozenset[str], cut: int) -> float:
+    """Return the share of wanted messages that the first `cut` results show."""
+    return len(wanted.intersection(frozenset().union(*found[:cut]))) / len(wanted)
 
 
-def _read_session(conversation: Mapping[str, Any], name: str) -> list[Document]:
-    if name not in conversation:
-        return []
-    time = datetime.strptime(conversation[f"{name}_date_time"], _TIME).replace(tzinfo=UTC)
-    return [
-        Document(
-            turn["dia_id"],
-            f"{turn.get('text') or ''} {turn.get('blip_caption') or ''}".strip(),
-            speaker=turn["speaker"],
-            session=name,
-            position=position,
-            time=time,
-        )
-        for position, turn in enumerate(conversation[name])
-    ]
+def ndcg(found: Results, wanted: frozenset[str], cut: int) -> float:
+    """Return the normalized discounted cumulative gain. A result that shows nothing new gains nothing."""
+    gained, seen = 0.0, frozenset[str]()
+    for place, each in enumerate(found[:cut]):
+        if (each & wanted) - seen:
+            gained += 1 / log2(place + 2)
+        seen |= each
+    return gained / sum(1 / log2(place + 2) for place in range(min(cut, len(wanted))))
 
 
-def _read_question(question: Mapping[str, Any], known: set[str]) -> Question:
-    named = [pair for each in question["evidence"] for pair in _TURN.findall(each)]
-    evidence = {f"D{int(session)}:{int(turn)}" for session, turn in named}
-    return Question(question["question"], question["category"], frozenset(evidence & known))
+def hit(found: Results, wanted: frozenset[str], cut: int) -> float:
+    """Return 1 if one of the first `cut` results shows a wanted message, else 0."""
+    return float(any(each & wanted for each in found[:cut]))
 
 
-def session_of(turn: str) -> str:
-    """Return the session of a LoCoMo turn."""
-    return f"session_{turn[1:].partition(':')[0]}"
-
-
-def figures(found: Sequence[Found]) -> dict[str, float]:
-    """Return the mean figures over the questions."""
-    per_question = [_figures_of(each) for each in found]
+def figures(answered: Sequence[Answered]) -> Figures:
+    """Return the mean figures over the questions, and the median and 95th percentile of the times."""
+    per_question = [_figures_of(each) for each in answered]
     names = per_question[0] if per_question else {}
-    return {name: sum(each[name] for each in per_question) / len(per_question) for name in names}
+    means = {name: sum(each[name] for each in per_question) / len(per_question) for name in names}
+    if not means:
+        return {}
+    times = sorted(each.seconds * 1000 for each in answered)
+    return {**means, "median_ms": median(times), "p95_ms": times[ceil(0.95 * len(times)) - 1]}
 
 
-def figures_by_category(found: Sequence[Found]) -> dict[str, dict[str, float]]:
-    """Return the mean figures per category."""
-    return {
-        name: figures(its)
-        for category, name in CATEGORIES.items()
-        if (its := [each for each in found if each.question.category == category])
-    }
+def figures_by_kind(answered: Sequence[Answered]) -> Mapping[str, Figures]:
+    """Return the figures of each kind of question."""
+    kinds = sorted({each.kind for each in answered})
+    return {kind: figures([each for each in answered if each.kind == kind]) for kind in kinds}
 
 
-def _figures_of(found: Found) -> dict[str, float]:
-    turns = found.question.evidence
-    sessions = frozenset(map(session_of, turns))
-    result = {f"turn_recall@{cut}": recall(found.turns, turns, cut) for cut in _TURN_CUTS}
-    result["turn_ndcg@10"] = ndcg(found.turns, turns, 10)
-    result["session_hit@1"] = float(bool(found.sessions) and found.sessions[0] in sessions)
-    result["session_recall@5"] = recall(found.sessions, sessions, 5)
-    result["session_recall@10"] = recall(found.sessions, sessions, 10)
-    result["session_ndcg@5"] = ndcg(found.sessions, sessions, 5)
-    result["milliseconds"] = found.seconds * 1000
+def _figures_of(answered: Answered) -> Figures:
+    found, wanted = answered.found, answered.wanted
+    result = {f"recall@{cut}": recall(found, wanted, cut) for cut in _CUTS}
+    result["ndcg@10"] = ndcg(found, wanted, 10)
+    result |= {f"hit@{cut}": hit(found, wanted, cut) for cut in (1, 5)}
+    if answered.sessions is not None:
+        sessions, holding = answered.sessions
+        result["session_hit@1"] = hit(sessions, holding, 1)
+        result["session_recall@5"] = recall(sessions, holding, 5)
+        result["session_ndcg@5"] = ndcg(sessions, holding, 5)
     return result
 
 
-def recall(found: Sequence[str], wanted: frozenset[str], cut: int) -> float:
-    """Return the share of wanted results among the first `cut`."""
-    return len(wanted.intersection(found[:cut])) / len(wanted)
+def figures_of_cut(answered: Sequence[Answered], unanswerable: Sequence[Unanswerable]) -> Figures:
+    """Return what the cut removes of questions without an answer, and what it keeps of the others.
+
+    Without a cut, only the share of unanswerable questions that return nothing anyway.
+    """
+    result: Figures = {"unanswerable": len(unanswerable)}
+    if unanswerable:
+        result["nothing"] = _share(each.count == 0 for each in unanswerable)
+    if any(each.found_above_cut is None for each in answered):
+        return result
+    if unanswerable:
+        result["nothing_above_cut"] = _share(each.count_above_cut == 0 for each in unanswerable)
+    full = sum(recall(each.found, each.wanted, 10) for each in answered)
+    cut = sum(recall(each.found_above_cut or (), each.wanted, 10) for each in answered)
+    result["recall@10"] = full / len(answered)
+    result["recall@10_above_cut"] = cut / len(answered)
+    result["recall_kept"] = cut / full if full else 1.0
+    return result
 
 
-def ndcg(found: Sequence[str], wanted: frozenset[str], cut: int) -> float:
-    """Return the normalized discounted cumulative gain of the first `cut` results."""
-    gained = sum(1 / log2(place + 2) for place, each in enumerate(found[:cut]) if each in wanted)
-    return gained / sum(1 / log2(place + 2) for place in range(min(cut, len(wanted))))
+def _share(flags: Iterable[bool]) -> float:
+    given = list(flags)
+    return sum(given) / len(given)
+
+
+def rank_sessions(scored: Sequence[tuple[str, float]]) -> Results:
+    """Return the sessions, best first: by the best of their messages, and a little by the next two."""
+    scores: dict[str, list[float]] = {}
+    for session, score in sorted(scored, key=lambda pair: -pair[1]):
+        scores.setdefault(session, []).append(score)
+    ranked = sorted(scores, key=lambda session: -_session_score(scores[session]))
+    return [frozenset({session}) for session in ranked]
+
+
+def _session_score(scores: Sequence[float]) -> float:
+    further = scores[1:3]
+    return scores[0] + 0.3 * (sum(further) / len(further) if further else 0.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecollectError
-from .arguments import Commands, Run, add_command
+from .arguments import Commands, Run, add_command, count
 
 _SOURCES = Path(__file__).resolve().parents[3]  # of a source checkout: src/recollect/cli/bench.py
 _NOT_INSTALLED = (
@@ -23,28 +23,44 @@ def add_bench_parser(commands: Commands) -> None:
         commands,
         "bench",
         "measure search quality and vector search speed (needs a source checkout)",
-        "  recollect bench locomo --data locomo10.json\n  recollect bench vectors --sizes 10k\n",
+        "  recollect bench recall chats.json\n  recollect bench vectors --sizes 10k\n",
     )
     collections = bench.add_subparsers(title="collections", metavar="COLLECTION", required=True)
-    _add_locomo(collections)
+    _add_recall(collections)
     _add_vectors(collections)
 
 
-def _add_locomo(collections: Commands) -> None:
-    locomo = add_command(
+def _add_recall(collections: Commands) -> None:
+    recall = add_command(
         collections,
-        "locomo",
-        "measure search quality on very long conversations (LoCoMo)",
-        "  recollect bench locomo --data locomo10.json\n"
-        "  recollect bench locomo --data locomo10.json --ablate --json\n",
-        _run_from("locomo"),
+        "recall",
+        "measure how well search finds the messages that answer questions",
+        "  recollect bench recall chats.json projects.json\n"
+        "  recollect bench recall chats.json --learned --json\n",
+        _run_from("recall"),
     )
-    locomo.add_argument("--data", required=True, type=Path, metavar="FILE", help="the LoCoMo file, as JSON")
-    locomo.add_argument("--json", action="store_true", help="print the figures as JSON")
-    locomo.add_argument("--ablate", action="store_true", help="also measure without each part of the ranking")
-    locomo.add_argument(
+    recall.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a collection: conversations and questions, as JSON",
+    )
+    recall.add_argument("--learned", action="store_true", help="search the entries learned from the messages")
+    recall.add_argument("--no-names", action="store_true", help="record the messages without names")
+    recall.add_argument("--sessions", action="store_true", help="also measure how well sessions are found")
+    recall.add_argument("--limit-samples", type=count, metavar="N", help="use only the first N samples")
+    recall.add_argument("--questions", type=count, metavar="N", help="ask at most N questions per sample")
+    recall.add_argument(
+        "--min-score", type=float, metavar="SCORE", help="the lowest score of a hit (default: that of recall)"
+    )
+    recall.add_argument(
         "--embedder", choices=["local", "none"], default="local", help="`none` searches by words only"
     )
+    recall.add_argument(
+        "--database", metavar="URL", help="record there, as a tenant of its own (default: a temporary file)"
+    )
+    recall.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def _add_vectors(collections: Commands) -> None:
