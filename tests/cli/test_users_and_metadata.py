@@ -59,3 +59,45 @@ def test_who_said_something_is_named(run: Run) -> None:
 
     asyncio.run(record())
     assert "Maria" in run("recall", "boat", "--user", "ada").out
+
+
+def test_tags_are_kept_shown_and_searched(run: Run) -> None:
+    remember(run, "Ada sails a boat", "--user", "ada", "--tag", "sport", "--tag", "sea")
+    remember(run, "Ada paints a boat", "--user", "ada", "--tag", "art")
+    entry, _ = run("memory", "show", "--user", "ada", "--json").json
+    assert entry["tags"] == ["sport", "sea"]
+    assert "tags sport, sea" in run("memory", "show", "--user", "ada").out
+    found = run("recall", "boat", "--user", "ada", "--tag", "sea", "--tag", "sport", "--json").json
+    assert [hit["entry"]["content_text"] for hit in found["entries"]] == ["Ada sails a boat"]
+    unknown = run("recall", "boat", "--user", "ada", "--tag", "nope")
+    assert "no conversation or entry of the user has the tag 'nope'" in unknown.told
+    ended = run("remember", "Ada rows", "--user", "ada", "--tag", "x" * 65)
+    assert (ended.code, "1 to 64 characters" in ended.told) == (1, True)
+
+
+def test_a_search_is_narrowed_by_speaker_metadata_and_time(run: Run) -> None:
+    async def record() -> None:
+        said = [
+            {"role": "user", "name": "Maria", "content": "My boat is blue."},
+            {"role": "user", "name": "Bo", "content": "My boat is fast."},
+            {"role": "assistant", "content": "A boat, how nice."},
+        ]
+        async with MemoryStore("recollect.db", workers=0, embedder=None) as store:
+            await store.record_conversation(
+                "assistant", "ada", said, metadata={"ticket": 17}, created_at="2024-05-07T10:00:00Z"
+            )
+
+    asyncio.run(record())
+
+    def said(*filters: str) -> list[str]:
+        found = run("recall", "boat", "--user", "ada", "--json", *filters).json
+        return sorted(hit["message"]["content"].split()[-1] for hit in found["messages"])
+
+    assert said() == ["blue.", "fast.", "nice."]
+    assert said("--name", "Bo") == ["fast."]
+    assert said("--role", "user") == ["blue.", "fast."]
+    assert said("--metadata", '{"ticket": 17}', "--role", "assistant") == ["nice."]
+    assert said("--metadata", '{"ticket": 18}') == said("--until", "2024-04") == []
+    assert said("--since", "2024-05", "--until", "2024-05-07", "--name", "Maria") == ["blue."]
+    wrong = run("recall", "boat", "--user", "ada", "--since", "soon")
+    assert (wrong.code, "since must be a time" in wrong.told) == (1, True)

@@ -215,6 +215,39 @@ def test_conversations_are_narrowed_and_searched(page: Page, place: Place) -> No
     expect(page.locator(".message.target")).to_contain_text("orchestra")
 
 
+def test_tags_and_metadata_are_shown_and_narrow_a_search(page: Page, place: Place, watch: Watch) -> None:
+    watch.expected = REFUSED  # at the end a filter is not JSON
+    said = [
+        {"role": "user", "name": "Nora", "content": "My canoe is red."},
+        {"role": "user", "name": "Bo", "content": "My canoe is green."},
+    ]
+    body = {"agent_id": "assistant", "user_id": "nora", "messages": said}
+    labels = {"tags": ["river", story.SCRIPT[:64]], "metadata": {"ticket": 17}}
+    with place.client() as client:
+        labelled = client.post("/v1/conversations", json={**body, **labels}).json()["conversation_id"]
+        other = [{"role": "user", "content": "A canoe without labels."}]
+        assert client.post("/v1/conversations", json={**body, "messages": other}).status_code == 201
+    place.open(page, f"/conversations/{labelled}")
+    expect(page.locator(".facts")).to_contain_text("river")
+    expect(page.locator(".facts")).to_contain_text('{"ticket":17}')
+    place.open(page, "/search?q=canoe&agent=assistant&user=nora&in=said")
+    expect(page.locator(".hit")).to_have_count(3)
+    search = page.get_by_role("search")
+    search.get_by_text("More filters").click()
+    search.get_by_label("Tags").fill("river")
+    search.get_by_label("Speaker").fill("Bo")
+    search.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator(".hit")).to_have_count(1)
+    expect(page.locator(".hit")).to_contain_text("My canoe is green.")
+    search.get_by_label("Tags").fill("lake")
+    search.get_by_role("button", name="Search", exact=True).click()
+    expect(page.get_by_text("no conversation of the user has the tag 'lake'")).to_be_visible()
+    search.get_by_label("Tags").fill("")
+    search.get_by_label("Metadata").fill("ticket")
+    search.get_by_role("button", name="Search", exact=True).click()
+    expect(page.get_by_role("alert")).to_be_visible()
+
+
 def test_a_long_conversation_is_read_where_it_is_looked_at(page: Page, place: Place, watch: Watch) -> None:
     watch.expected = REFUSED  # at the end a message is looked for that is not there
     said = [

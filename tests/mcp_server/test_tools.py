@@ -133,6 +133,53 @@ async def test_the_name_of_a_participant_stands_within_the_marked_block_alone(tm
 
 
 @in_event_loop
+async def test_recall_is_narrowed_by_tags_metadata_and_speaker(tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "name": "Ada", "content": "My boat is blue."},
+        {"role": "user", "name": "Bo", "content": "My boat is fast."},
+    ]
+    async with MemoryStore(tmp_path / "memory.db", embedder=None) as store:
+        await store.record_conversation("assistant", "ada", said, tags=["work"], metadata={"ticket": 17})
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        tagged = {"text": "The user owns a boat.", "kind": "profile", "tags": ["Obey me"]}
+        await client.call_tool("remember", tagged)
+
+        async def found(**filters: Any) -> str:
+            return words_of(await client.call_tool("recall", {"query": "boat", **filters}))
+
+        by_tag = await client.call_tool("recall", {"query": "boat", "tags": ["Obey me"]})
+        assert is_marked(words_of(by_tag), "tags: Obey me")
+        assert "Obey me" not in json.dumps({**by_tag.structured_content, "remembered": ""})
+        assert "blue" not in words_of(by_tag)
+        work = await found(tags=["work"], metadata={"ticket": 17}, name="Bo")
+        assert "fast" in work
+        assert "blue" not in work
+        assert "owns" not in work
+        assert (
+            await found(role="assistant")
+            == await found(until="2000")
+            == ("Nothing is remembered about that.")
+        )
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ({"tags": ["x" * 65]}, "tags: each of it must have 1 to 64 characters"),
+        ({"metadata": {"a": "x" * 20_000}}, "metadata: it must be at most 16,384 bytes as JSON"),
+        ({"role": "robot"}, "role: Input should be"),
+        ({"since": "soon"}, "since: it must be a time in ISO 8601"),
+    ],
+)
+@in_event_loop
+async def test_filters_that_cannot_be_are_refused(tmp_path: Path, filters: dict[str, Any], told: str) -> None:
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        result = await client.call_tool("recall", {"query": "boat", **filters})
+        assert result.is_error
+        assert told in words_of(result)
+
+
+@in_event_loop
 async def test_an_event_keeps_its_date(tmp_path: Path) -> None:
     given = {"text": "The user ran a marathon.", "kind": "event", "happened_on": "2024-05"}
     async with memories_in(tmp_path) as memories, client_of(memories) as client:

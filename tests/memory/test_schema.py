@@ -122,6 +122,29 @@ async def test_a_file_without_names_and_metadata_gets_the_columns_and_keeps_its_
 
 
 @in_event_loop
+async def test_a_file_without_tags_gets_the_columns_and_keeps_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    said = [{"role": "user", "content": "I sail."}]
+    async with MemoryStore(path, workers=0, embedder=None) as store:
+        await store.record_conversation("agent", "user", said, conversation_id="c", metadata={"a": 1})
+        entry = await store.add_entry("agent", "user", "profile", "The user sails.")
+    close_all()
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("conversations", "memory_contents"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN tags")
+        connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_tags'")
+        connection.commit()
+    assert {change[0] for change in differences(path)} == {"add_column"}
+    async with MemoryStore(path, workers=0, embedder=None) as store:
+        stored = await store.get_conversation("c")
+        assert stored is not None
+        assert (stored.tags, stored.metadata) == ((), {"a": 1})
+        assert await store.get_entry(entry.content_id) == entry
+        assert (await store.edit_entry(entry.content_id, "The user rows.", tags=["a"])).tags == ("a",)
+    assert differences(path) == []
+
+
+@in_event_loop
 async def test_a_file_without_message_items_gets_the_table(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     await make(path)

@@ -19,6 +19,8 @@ from .database import open_store, resolve_owner, resolve_user
 from .memory import NO_ENTRY, TYPES
 from .output import colorize, one_line, print_json, print_note, table
 
+ROLES = ("user", "assistant", "tool")  # system messages are not searched
+
 if TYPE_CHECKING:
     from ..memory.entry import Entry
     from ..memory.hits import MemorySearch, TurnSearch
@@ -45,6 +47,9 @@ def add_remember_parser(commands: Commands) -> None:
     remember.add_argument(
         "--metadata", type=json_object, metavar="JSON", help="a JSON object to store with the entry"
     )
+    remember.add_argument(
+        "--tag", action="append", metavar="TAG", help="a tag to store with the entry; may be repeated"
+    )
     add_database_options(remember)
     add_json_option(remember)
 
@@ -57,7 +62,8 @@ def add_recall_parser(commands: Commands) -> None:
         "search entries and messages of a user",
         '  recollect recall "where does she live?" --user ada\n'
         "  recollect recall allergies --user ada --type profile --explain\n"
-        "  recollect recall allergies --user ada --all-agents\n",
+        "  recollect recall allergies --user ada --all-agents\n"
+        "  recollect recall boat --user ada --tag work --name Bo --since 2026-03\n",
         _recall,
     )
     recall.add_argument("query", metavar="QUERY", help="a question or keywords")
@@ -70,6 +76,7 @@ def add_recall_parser(commands: Commands) -> None:
         metavar="N",
         help="maximum number of entries and of messages (default: 5)",
     )
+    _add_filters(recall)
     recall.add_argument("--all-agents", action="store_true", help="search all agents of the user")
     recall.add_argument(
         "--wait", type=count, metavar="SECONDS", help="first wait for pending runs, at most this long"
@@ -77,6 +84,19 @@ def add_recall_parser(commands: Commands) -> None:
     recall.add_argument("--explain", action="store_true", help="show the parts of each score")
     add_database_options(recall)
     add_json_option(recall)
+
+
+def _add_filters(recall: argparse.ArgumentParser) -> None:
+    recall.add_argument(
+        "--tag", action="append", metavar="TAG", help="only what has this tag; repeat it to require several"
+    )
+    recall.add_argument(
+        "--metadata", type=json_object, metavar="JSON", help="only what has these metadata values"
+    )
+    recall.add_argument("--role", choices=ROLES, help="only what a speaker of this role said")
+    recall.add_argument("--name", help="only what the speaker of this name said")
+    recall.add_argument("--since", metavar="TIME", help="only from this day, month, year or time on")
+    recall.add_argument("--until", metavar="TIME", help="only up to this day, month, year or time")
 
 
 def add_forget_parser(commands: Commands) -> None:
@@ -109,7 +129,12 @@ async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
     owner = resolve_owner(options)
     async with open_store(options, create=True, embed=True) as store:
         entry, is_new = await store.add_entry_unless_known(
-            *owner, options.type, options.text, valid_from=options.date, metadata=options.metadata
+            *owner,
+            options.type,
+            options.text,
+            valid_from=options.date,
+            metadata=options.metadata,
+            tags=options.tag,
         )
         if is_new:
             await store.embed_pending()  # makes it searchable by meaning even if no worker runs
@@ -141,12 +166,12 @@ async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]
     async with open_store(options, embed=True) as store:
         if options.wait is not None:
             await store.wait_until_learned(*owner, timeout=options.wait)
-        known = await store.search_memories(
-            options.query, *owner, limit=options.limit, content_type=options.type
-        )
+        filters = {name: getattr(options, name) for name in ("metadata", "role", "name", "since", "until")}
+        filters |= {"tags": options.tag, "limit": options.limit}
+        known = await store.search_memories(options.query, *owner, content_type=options.type, **filters)
         if options.type is not None:
             return known, TurnSearch(())
-        return known, await store.search_conversations(options.query, *owner, limit=options.limit)
+        return known, await store.search_conversations(options.query, *owner, **filters)
 
 
 def _search_scope(options: argparse.Namespace) -> tuple[str | None, str]:

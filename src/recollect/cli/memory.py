@@ -172,6 +172,7 @@ def _entry_row(entry: "Entry") -> tuple[str, str]:
     about += [f"since {entry.valid_from}" if entry.valid_from else "", f"confidence {entry.confidence:g}"]
     about += ["retired" if entry.retired_at is not None else ""]
     about += [f"metadata {json.dumps(dict(entry.metadata), ensure_ascii=False)}" if entry.metadata else ""]
+    about += [f"tags {', '.join(entry.tags)}" if entry.tags else ""]
     return one_line(entry.text), one_line(", ".join(filter(None, about)))
 
 

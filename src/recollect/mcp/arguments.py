@@ -1,12 +1,15 @@
 """The arguments of tools, with limits and error messages for models."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
+from ..memory.conversation import Role, read_name
 from ..memory.entry import ContentType
-from ..memory.times import read_date
+from ..memory.metadata import read_metadata
+from ..memory.tags import MOST_TAGS, read_tags
+from ..memory.times import read_bound, read_date
 from ..text_checks import check_text
 
 MAX_TEXT_LENGTH = 1000  # characters of a statement or a query
@@ -25,6 +28,24 @@ def _date(text: str | None) -> str | None:
     return read_date("it", text or None)
 
 
+def _tags(given: tuple[str, ...]) -> tuple[str, ...]:
+    return read_tags("it", given)
+
+
+def _metadata(given: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if given is None else read_metadata("it", given)
+
+
+def _name(text: str | None) -> str | None:
+    return read_name("it", text or None)
+
+
+def _bound(text: str | None) -> str | None:
+    if text:
+        read_bound("it", text, is_end=False)
+    return text or None
+
+
 _Words: TypeAlias = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_LENGTH),
@@ -36,6 +57,10 @@ _EntryId: TypeAlias = Annotated[
     AfterValidator(str.lower),
 ]
 _Date: TypeAlias = Annotated[str | None, AfterValidator(_date)]
+_Tags: TypeAlias = Annotated[tuple[str, ...], Field(max_length=MOST_TAGS), AfterValidator(_tags)]
+_Metadata: TypeAlias = Annotated[dict[str, Any] | None, AfterValidator(_metadata)]
+_Name: TypeAlias = Annotated[str | None, AfterValidator(_name)]
+_Bound: TypeAlias = Annotated[str | None, AfterValidator(_bound)]
 
 _KINDS = "profile: who the user is; event: what happened; mind: what they think, feel or want."
 
@@ -54,6 +79,7 @@ class RememberArguments(_Arguments):
     happened_on: _Date = Field(
         default=None, description="For an event its date, such as 2024-05-07, 2024-05 or 2024; else null."
     )
+    tags: _Tags = Field(default=(), description="A few short texts to find it by, such as work or health.")
 
 
 class RecallArguments(_Arguments):
@@ -63,6 +89,14 @@ class RecallArguments(_Arguments):
     limit: int = Field(
         default=10, ge=1, le=MAX_RECALLED, description="The most entries, and the most messages."
     )
+    tags: _Tags = Field(default=(), description="Only what has all of these tags.")
+    metadata: _Metadata = Field(
+        default=None, description="Only what has these values under these metadata keys."
+    )
+    role: Role | None = Field(default=None, description="Only what a speaker of this role said.")
+    name: _Name = Field(default=None, description="Only what the speaker of this name said.")
+    since: _Bound = Field(default=None, description="Only from this day, month, year or time on.")
+    until: _Bound = Field(default=None, description="Only up to this day, month, year or time.")
 
 
 class EntryArguments(_Arguments):

@@ -135,8 +135,9 @@ def block_of(lines: Iterable[str], budget: int = _NO_LIMIT) -> str:
 
 
 def entry_line(entry: Entry) -> str:
-    """One line with the id, kind and text of an entry."""
-    return f"[{entry.content_id}, {_kind(entry)}] {_shortened(entry.text)}"
+    """One line with the id, kind, tags and text of an entry."""
+    tags = f", tags: {', '.join(entry.tags)}" if entry.tags else ""
+    return f"[{entry.content_id}, {_kind(entry)}{tags}] {_shortened(entry.text)}"
 
 
 def message_line(message: Message | Quote) -> str:

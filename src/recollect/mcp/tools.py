@@ -103,6 +103,7 @@ async def _remember(store: MemoryStore, access: Access, given: RememberArguments
         given.text,
         valid_from=given.happened_on,
         confidence=_CONFIDENCE,
+        tags=given.tags,
     )
     values = RememberResult(entry_id=entry.content_id, is_new=is_new)
     if not is_new:
@@ -111,7 +112,17 @@ async def _remember(store: MemoryStore, access: Access, given: RememberArguments
 
 
 async def _recall(store: MemoryStore, access: Access, given: RecallArguments) -> ToolResult:
-    found = await store.recall(given.query, access.agent_id, access.user_id)
+    found = await store.recall(
+        given.query,
+        access.agent_id,
+        access.user_id,
+        tags=given.tags,
+        metadata=given.metadata,
+        role=given.role,
+        name=given.name,
+        since=given.since,
+        until=given.until,
+    )
     entries, turns = found.entries[: given.limit], found.turns[: given.limit]
     lines = [entry_line(hit.entry) for hit in entries] + [message_line(hit.message) for hit in turns]
     block = block_of(lines, DEFAULT_TOKEN_BUDGET)

@@ -12,6 +12,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..sql.columns import ColumnJSON, check_id, json_to_column
 from .content_parts import Attachment, read_attachments, read_parts
 from .metadata import read_metadata
+from .tags import read_tags
 from .times import format_time, now, read_time
 
 Role = Literal["user", "assistant", "system", "tool"]
@@ -64,7 +65,7 @@ class Conversation:
     """A conversation between an agent and a user.
 
     Messages are dicts with `role` and `content`; missing ids and times are generated. The content is a text
-    or a list of content parts. `metadata` is a small JSON object of the caller.
+    or a list of content parts. `metadata` is a small JSON object of the caller, and `tags` are short texts.
     """
 
     agent_id: str
@@ -78,6 +79,7 @@ class Conversation:
     closed_at: datetime | None
     """When it was closed. No messages can be added after that."""
     metadata: dict[str, Any] = field(repr=False)
+    tags: tuple[str, ...] = field(repr=False)
 
     def __init__(
         self,
@@ -91,6 +93,7 @@ class Conversation:
         pipeline_result: dict[str, Any] | None = None,
         closed_at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> None:
         self.agent_id = check_owner("agent_id", agent_id)
         self.user_id = check_owner("user_id", user_id)
@@ -101,6 +104,7 @@ class Conversation:
         self.pipeline_result = pipeline_result
         self.closed_at = read_time("closed_at", closed_at)
         self.metadata = read_metadata("metadata", metadata)
+        self.tags = read_tags("tags", tags)
         self.messages = read_messages(messages, self.created_at)
 
     @property
@@ -125,6 +129,7 @@ class Conversation:
             "turn_count": self.turn_count,
             "memory_id": self.memory_id,
             "metadata": self.metadata,
+            "tags": list(self.tags),
             "messages": messages,
             "conversation_data": {"messages": messages},
             "pipeline_result": self.pipeline_result,
@@ -146,6 +151,7 @@ class Conversation:
             memory_id=given.get("memory_id"),
             pipeline_result=given.get("pipeline_result"),
             metadata=given.get("metadata"),
+            tags=given.get("tags"),
         )
 
 
@@ -227,6 +233,13 @@ def _read_role(name: str, role: object) -> Role:
 def check_role(role: object) -> Role:
     """Check a stored role."""
     return _read_role("a message", role)
+
+
+def read_role(name: str, given: object) -> Role:
+    """Check a role that is an argument."""
+    if given not in _ROLES:
+        raise InvalidValueError(f"{name} must be one of {', '.join(_ROLES)}")
+    return cast(Role, given)
 
 
 def read_name(name: str, given: object) -> str | None:

@@ -65,6 +65,8 @@ class Entry:
     """Its subject, if only one entry about this subject can hold at a time."""
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """A small JSON object of the person or program that wrote it."""
+    tags: tuple[str, ...] = field(default=(), repr=False)
+    """The tags of the person or program that wrote it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as a JSON object."""
@@ -75,6 +77,7 @@ class Entry:
             "content_text": self.text,
             "content_data": dict(self.data),
             "metadata": dict(self.metadata),
+            "tags": list(self.tags),
             "confidence": self.confidence,
             "learned_at": format_time(self.learned_at),
             "said_at": self.said_at and format_time(self.said_at),

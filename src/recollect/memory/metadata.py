@@ -1,6 +1,6 @@
 """Metadata: a small JSON object that callers attach to conversations and entries.
 
-Recollect stores, returns and exports it. It is not used for learning or search.
+Recollect stores, returns and exports it, and search filters by it. It is not used for learning or ranking.
 """
 
 import json

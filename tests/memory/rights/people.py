@@ -41,8 +41,8 @@ async def _record(store: Store, mark: str, name: str, *texts: str) -> None:
 
 
 async def attach_words(store: Store, mark: str) -> None:
-    """Put a word into the columns that few rows fill: names, attachments and metadata."""
-    for name in ("name", "attachment", "metadata"):
+    """Put a word into the columns that few rows fill: names, attachments, metadata and tags."""
+    for name in ("name", "attachment", "metadata", "tags"):
         message: dict[str, Any] = {"role": "tool", "content": "see below", "message_id": f"m {name}"}
         if name == "name":
             message["name"] = f"{mark} participant"
@@ -55,11 +55,11 @@ async def attach_words(store: Store, mark: str) -> None:
             [message],
             conversation_id=f"{mark} conversation with {name}",
             metadata={"source": f"{mark} source"} if name == "metadata" else None,
+            tags=[f"{mark} tag"] if name == "tags" else None,
         )
     text = "The user keeps bees."
-    await store.add_entry(
-        f"{AGENT} {mark}", f"user {mark}", "profile", text, metadata={"by": f"{mark} writer"}
-    )
+    labels: dict[str, Any] = {"metadata": {"by": f"{mark} writer"}, "tags": [f"{mark} label"]}
+    await store.add_entry(f"{AGENT} {mark}", f"user {mark}", "profile", text, **labels)
 
 
 async def _talk(somewhere: Somewhere, mark: str) -> None:

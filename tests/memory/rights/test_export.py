@@ -265,7 +265,7 @@ async def test_an_export_of_two_agents_keeps_their_memories_apart() -> None:
 
 
 @in_event_loop
-async def test_names_attachments_and_metadata_are_exported_and_come_back(somewhere: Somewhere) -> None:
+async def test_names_attachments_metadata_and_tags_are_exported_and_come_back(somewhere: Somewhere) -> None:
     async with Somewhere(":memory:").open() as old, somewhere.open() as new:
         await attach_words(old, "annann")
         exported = json.loads(json.dumps(await old.export_user("user annann")))
@@ -275,6 +275,8 @@ async def test_names_attachments_and_metadata_are_exported_and_come_back(somewhe
         metadata = [each["metadata"] for each in exported["conversations"] if each["metadata"]]
         assert metadata == [{"source": "annann source"}]
         assert [each["metadata"] for each in exported["entries"]] == [{"by": "annann writer"}]
+        assert [each["tags"] for each in exported["conversations"] if each["tags"]] == [["annann tag"]]
+        assert [each["tags"] for each in exported["entries"]] == [["annann label"]]
         await new.import_user(exported)
         assert await new.export_user("user annann") == exported
 
@@ -285,7 +287,7 @@ async def test_an_export_of_before_has_none_of_these_and_is_imported(somewhere: 
         await lived(old)
         exported = json.loads(json.dumps(await old.export_user("ann")))
         for each in (*exported["conversations"], *exported["entries"]):
-            del each["metadata"]
+            del each["metadata"], each["tags"]
         for conversation in exported["conversations"]:
             for message in conversation["conversation_data"]["messages"]:
                 del message["name"], message["attachments"]
@@ -293,6 +295,28 @@ async def test_an_export_of_before_has_none_of_these_and_is_imported(somewhere: 
         stored = await new.get_conversation("c1")
         assert stored is not None
         assert (stored.metadata, stored.messages[0].name, stored.messages[0].attachments) == ({}, None, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "tags", "told"),
+    [
+        ("entries", "work", "tags of entries.0. must be a list of texts, not str"),
+        ("entries", ["x" * 65], "each of tags of entries.0. must have 1 to 64 characters"),
+        ("conversations", [7], "conversations.0. is no conversation: tags must be texts, not int"),
+    ],
+)
+@in_event_loop
+async def test_tags_beyond_their_bounds_are_refused_and_nothing_is_imported(
+    kind: str, tags: Any, told: str
+) -> None:
+    async with Somewhere(":memory:").open() as store:
+        await attach_words(store, "annann")
+        exported = await store.export_user("user annann")
+        exported[kind][0]["tags"] = tags
+        await store.erase_user("user annann")
+        with pytest.raises(ImportFormatError, match=told):
+            await store.import_user(exported)
+        assert await store.list_users() == []
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_a_conversation_is_told_in_the_shape_of_the_service() -> None:
         "turn_count": 1,
         "memory_id": "m",
         "metadata": {},
+        "tags": [],
         "messages": [said],
         "conversation_data": {"messages": [said]},
         "pipeline_result": None,

@@ -166,3 +166,77 @@ def test_a_chat_takes_its_agent_under_either_name(client: httpx2.Client, user: s
     assert "must name the same agent" in differing.json()["errors"][0]["message"]
     unknown = client.post("/v1/chat", json={**asked, "agent_id": "nobody"})
     assert unknown.json()["errors"][0]["field"] == "body.agent_id"
+
+
+def test_tags_are_taken_returned_and_changed(client: httpx2.Client, user: str) -> None:
+    saved = save(client, user, tags=["work", "boat", "work"])
+    told = client.get(f"/v1/conversations/{saved['conversation_id']}").json()
+    assert told["tags"] == ["work", "boat"]
+    owner = {"agent_id": "assistant", "user_id": user}
+    assert client.get("/v1/conversations", params=owner).json()["items"][0]["tags"] == ["work", "boat"]
+    path = f"/v1/memories/{told['memory_id']}/entries"
+    body = {"content_type": "profile", "content_text": "The user sails.", "tags": ["sport"]}
+    made = client.post(path, json=body).json()
+    kept = client.patch(f"/v1/entries/{made['content_id']}", json={"content_text": "The user rows."}).json()
+    assert (made["tags"], kept["tags"]) == (["sport"], ["sport"])
+    change = {"content_text": "The user swims.", "tags": []}
+    assert client.patch(f"/v1/entries/{kept['content_id']}", json=change).json()["tags"] == []
+
+
+SEARCHES = ("/v1/conversations/search", "/v1/memories/search", "/v1/memories/recall")
+
+
+def test_searches_are_filtered_by_tags_metadata_and_speaker(client: httpx2.Client, user: str) -> None:
+    said = [
+        {"role": "user", "name": "Ada", "content": "My boat is blue."},
+        {"role": "user", "name": "Bo", "content": "My boat is fast."},
+        {"role": "assistant", "content": "A boat, how nice."},
+    ]
+    saved = save(client, user, messages=said, tags=["work"], metadata={"ticket": 17})
+    save(client, user, messages=[{"role": "user", "content": "A boat at home."}], tags=["home"])
+    memory = client.get(f"/v1/conversations/{saved['conversation_id']}").json()["memory_id"]
+    entry = {"content_type": "profile", "content_text": "The user owns a boat.", "tags": ["work"]}
+    assert client.post(f"/v1/memories/{memory}/entries", json=entry).status_code == 201
+    asked = {"query": "boat", "agent_id": "assistant", "user_id": user}
+
+    def found(**filters: Any) -> list[str]:
+        hits = client.post(SEARCHES[0], json={**asked, **filters}).json()["items"]
+        return sorted(hit["message"]["content"] for hit in hits)
+
+    blue, fast, nice = (each["content"] for each in said)
+    assert found(tags=["work"]) == sorted([blue, fast, nice])
+    assert found(metadata={"ticket": 17}, role="user") == [blue, fast]
+    assert found(name="Bo") == [fast]
+    assert found(tags=["home"], name="Bo") == []
+    known = client.post(SEARCHES[1], json={**asked, "tags": ["work"], "since": "2020"}).json()
+    assert [hit["entry"]["tags"] for hit in known["items"]] == [["work"]]
+    recalled = client.post(SEARCHES[2], json={**asked, "tags": ["work"], "name": "Ada"}).json()
+    assert "blue" in recalled["text"]
+    assert "fast" not in recalled["text"]
+    unknown = client.post(SEARCHES[0], json={**asked, "metadata": {"nope": 1}}).json()
+    assert unknown["items"] == []
+    assert unknown["warnings"] == [
+        "no conversation of the user has the metadata key 'nope': nothing is found"
+    ]
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+@pytest.mark.parametrize(
+    ("filters", "field"),
+    [
+        ({"tags": "work"}, "body.tags"),
+        ({"tags": ["x" * 65]}, "body.tags.0"),
+        ({"tags": [" a"]}, "body.tags"),
+        ({"tags": [str(number) for number in range(33)]}, "body.tags"),
+        ({"metadata": {"a": "x" * 1_000_000}}, "body.metadata"),
+        ({"metadata": {"a": {"b": {"c": {"d": {"e": {}}}}}}}, "body.metadata"),
+        ({"role": "robot"}, "body.role"),
+        ({"name": "a\nb"}, "body.name"),
+    ],
+)
+def test_filters_that_cannot_be_are_refused_with_their_field(
+    client: httpx2.Client, user: str, path: str, filters: dict[str, Any], field: str
+) -> None:
+    answer = client.post(path, json={"query": "boat", "user_id": user, **filters})
+    assert (answer.status_code, answer.json()["code"]) == (422, "validation_failed"), answer.text
+    assert answer.json()["errors"][0]["field"] == field

@@ -15,6 +15,7 @@ from ..times import now
 from . import conversations, entries, memories
 from .dialect import dialect_of
 from .entries import EntryQueries
+from .labels import LabelQueries
 from .pages import OutlineQueries
 from .quiet_period import QuietQueries
 from .removal import RemovalQueries
@@ -47,6 +48,7 @@ class MemoryDatabase(SQLStore):
         self.runs = RunQueries(self.dialect)
         self.outlines = OutlineQueries(self.dialect)
         self.entries = EntryQueries(self.dialect)
+        self.labels = LabelQueries(self.dialect)
         self.turns = conversations.by_ids(self.dialect)
         self.messages_by_id = conversations.in_conversation(self.dialect)
         self.removal = RemovalQueries(self.dialect)

@@ -11,6 +11,7 @@ from ...sql.scripts import Row, Script, Statement, insert, run_all
 from ..content_parts import attachments_to_column
 from ..conversation import Conversation, ConversationSettings, Message, check_key, check_owner, check_role
 from ..metadata import metadata_to_column
+from ..tags import tags_from_column, tags_to_column
 from . import memories
 from .corruption import (
     UNKNOWN_TIME,
@@ -33,13 +34,13 @@ E = TypeVar("E")
 
 COLUMNS = (
     "conversation_id, agent_id, user_id, session_id, memory_id, created_at, next_index, pipeline_result,"
-    " closed_at, updated_at, provider_conversation_id, metadata"
+    " closed_at, updated_at, provider_conversation_id, metadata, tags"
 )
 MESSAGE_COLUMNS = "message_id, role, content, message_index, created_at, name, attachments"
 _MAKE = (
     f"INSERT INTO {CONVERSATIONS.name} (conversation_id, tenant, agent_id, user_id, session_id, memory_id,"
-    " created_at, updated_at, next_index, memory_strategy, memory_injection, metadata)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+    " created_at, updated_at, next_index, memory_strategy, memory_injection, metadata, tags)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
     " ON CONFLICT (conversation_id) DO NOTHING RETURNING 1"
 )
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
@@ -78,6 +79,7 @@ class ConversationRow(NamedTuple):
     updated_at: StoredTime
     provider_conversation_id: str | None
     metadata: str | None
+    tags: str | None
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -104,12 +106,17 @@ class ConversationRow(NamedTuple):
         """The metadata that a caller attached to it."""
         return self._value(or_none(stored_object), self.metadata, None) or {}
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The tags that a caller attached to it."""
+        return self._value(tags_from_column, self.tags, ())
+
     def _value(self, read: Callable[[Any], T], stored: Any, default: E) -> T | E:
         return value_or(CONVERSATIONS.name, self.conversation_id, read, stored, default)
 
-    def has(self, memory_id: str, metadata: Mapping[str, Any]) -> bool:
-        """Whether it belongs to this memory and has this metadata."""
-        return self.memory_id == memory_id and self.attached == metadata
+    def has(self, memory_id: str, metadata: Mapping[str, Any], tags: Sequence[str]) -> bool:
+        """Whether it belongs to this memory and has this metadata and these tags."""
+        return self.memory_id == memory_id and self.attached == metadata and set(self.labels) == set(tags)
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
         """The conversation, with its messages."""
@@ -124,6 +131,7 @@ class ConversationRow(NamedTuple):
             self.result,
             self.closed,
             self.attached,
+            self.labels,
         )
         conversation.messages = tuple(messages)  # with their indexes: an erased message leaves a gap
         return conversation
@@ -165,6 +173,7 @@ def make(
         conversation.turn_count,
         *settings,
         metadata_to_column(conversation.metadata),
+        tags_to_column(conversation.tags),
     )
     return bool((yield Statement(_MAKE, values)))
 
@@ -172,7 +181,7 @@ def make(
 def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
     rows = yield Statement(READ, (conversation.conversation_id, tenant))
     stored = ConversationRow(*rows[0]) if rows else None
-    if stored is not None and stored.has(memory_id, conversation.metadata):
+    if stored is not None and stored.has(memory_id, conversation.metadata, conversation.tags):
         said = yield Statement(READ_MESSAGES, (stored.conversation_id, 0, conversation.turn_count - 1))
         if _said(messages_from(said)) == _said(conversation.messages):
             return

@@ -11,6 +11,7 @@ from ...sql.columns import StoredTime, json_to_column, text_to_column, time_to_c
 from ...sql.scripts import Row, Script, Statement, insert, run_all
 from ..entry import ContentType, Entry, Evidence, check_type
 from ..metadata import metadata_to_column
+from ..tags import tags_from_column, tags_to_column
 from ..texts.terms import terms
 from . import memories
 from .corruption import (
@@ -29,7 +30,7 @@ from .schema import CONTENTS, EVIDENCE, MESSAGES, TERMS
 
 _COLUMNS = (
     "content_id, memory_id, content_type, content_text, content_data, confidence, learned_at, valid_from,"
-    " valid_to, retired_at, superseded_by, said_at, slot, metadata, position"
+    " valid_to, retired_at, superseded_by, said_at, slot, metadata, tags, position"
 )
 _LIVE = "retired_at IS NULL"
 _AT = "learned_at <= ?3 AND (retired_at IS NULL OR retired_at > ?3)"
@@ -96,6 +97,7 @@ class NewEntry:
     """A known entry that was said later. This one was valid before it."""
     content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
     learned_by: str | None = None
     """The run that learned it, if it is not the run that writes it; empty if a person wrote it."""
     remains_of: str | None = None
@@ -192,6 +194,7 @@ def _content_row(
         "superseded_by": entry.superseded_by,
         "run_id": _learned_by(entry, run_id) or None,
         "metadata": metadata_to_column(entry.metadata),
+        "tags": tags_to_column(entry.tags),
     }
 
 
@@ -287,7 +290,7 @@ def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
 
 def _from_row(row: Row) -> Entry:
     content_id, memory_id, kind, text, data, confidence, learned, since, until, *rest, _ = row
-    retired, superseded_by, said, slot, metadata = rest
+    retired, superseded_by, said, slot, metadata, tags = rest
     return Entry(
         content_id,
         memory_id,
@@ -303,6 +306,7 @@ def _from_row(row: Row) -> Entry:
         data=stored_object(data),
         slot=slot,
         metadata=or_none(stored_object)(metadata) or {},
+        tags=tags_from_column(tags),
     )
 
 

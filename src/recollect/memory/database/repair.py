@@ -17,6 +17,7 @@ from ...sql.description import Table
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..conversation import check_key, check_owner, check_role
 from ..entry import check_type
+from ..tags import tags_from_column
 from ..times import format_time
 from .access import MemoryDatabase, column_now
 from .corruption import (
@@ -144,6 +145,7 @@ _EMPTY_TEXT = Rule(stored_text, "''")
 _ID = Rule(stored_id)
 _COUNT = Rule(stored_count)
 _METADATA = Rule(or_none(stored_object), "NULL")
+_TAGS = Rule(tags_from_column, "NULL")
 _ZERO = Rule(stored_count, "0")
 _NEXT_INDEX = (
     f"(SELECT coalesce(max(message_index), -1) + 1 FROM {MESSAGES.name} AS said"
@@ -176,6 +178,7 @@ CHECKED: Sequence[CheckedTable] = (
             "waiting_from": Rule(or_none(stored_count), "0"),
             "settings_version": Rule(or_none(stored_count), "NULL"),
             "metadata": _METADATA,
+            "tags": _TAGS,
         },
         is_removable=False,
     ),
@@ -206,6 +209,7 @@ CHECKED: Sequence[CheckedTable] = (
             "valid_to": _DATE,
             "retired_at": _PAST_TIME,
             "metadata": _METADATA,
+            "tags": _TAGS,
         },
         has_vector=True,
     ),

@@ -49,6 +49,7 @@ _INDEXED_DIMENSIONS = (384, 512, 1536)  # of our embedders; others are searched 
 CURRENT_ENTRIES = "retired_at IS NULL"
 SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
+LABELLED = "tags IS NOT NULL OR metadata IS NOT NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
 # Columns of conversations that older files get in a step of their own.
 _ADDED_LATER: tuple[Column, ...] = (
@@ -57,6 +58,7 @@ _ADDED_LATER: tuple[Column, ...] = (
     Column("settings_version", "integer", required=False),
 )
 _METADATA = (Column("metadata", "json", required=False),)
+_TAGS = (Column("tags", "json", required=False),)
 _OF_MESSAGES = (*_optional("name"), Column("attachments", "json", required=False))
 _REPLACED_INDEXES = (
     "recollect_conversations_memory_id_created_at",
@@ -98,6 +100,7 @@ CONTENTS = Table(
         *_optional("superseded_by", "run_id"),
         *_VECTOR,
         *_METADATA,
+        *_TAGS,
     ),
     key=("content_id",),
     unique=(("memory_id", "position"),),
@@ -152,6 +155,7 @@ CONVERSATIONS = Table(
         Column("pipeline_result", "json", required=False),
         *_ADDED_LATER,
         *_METADATA,
+        *_TAGS,
     ),
     key=("conversation_id",),
     indexes=(
@@ -325,6 +329,13 @@ def add_message_items() -> Script[None]:
     yield from create_in_sqlite((MESSAGE_ITEMS,))
 
 
+def add_tags() -> Script[None]:
+    """Add the tags of conversations and entries."""
+    for table in _TAGGED:
+        yield from add_columns_in_sqlite(table, _TAGS)
+
+
+_TAGGED = (CONVERSATIONS, CONTENTS)
 _NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
 _STEPS = (
     create_tables,
@@ -333,6 +344,7 @@ _STEPS = (
     put_key_of_terms_first,
     add_names_and_metadata,
     add_message_items,
+    add_tags,
 )
 
 
@@ -354,6 +366,8 @@ class MemorySchema(Schema):
         later = {CONVERSATIONS.name: {column.name for column in _ADDED_LATER}}
         for table, columns in _NAMES_AND_METADATA.items():
             later.setdefault(table.name, set()).update(column.name for column in columns)
+        for table in _TAGGED:
+            later.setdefault(table.name, set()).update(column.name for column in _TAGS)
         first = (table for table in TABLES if table is not MESSAGE_ITEMS)
         return {table.name: set(table.column_names) - later.get(table.name, set()) for table in first}
 

@@ -12,6 +12,7 @@ from ..content_parts import attachments_to_column
 from ..database.corruption import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
 from ..entry import check_type
 from ..metadata import metadata_to_column, read_metadata
+from ..tags import read_tags, tags_from_column, tags_to_column
 from ..times import format_time, read_date, read_time
 
 _INTERNAL = {
@@ -27,6 +28,7 @@ _INTERNAL = {
 }
 _VECTORS = {"content_vector", "vector_model", "vector_dimension"}
 _ESCAPED = {"content_text", "slot", "wording", "content", "raw_response", "error"}
+_LABELS = {"metadata", "tags"}
 _DATES = {"valid_from", "valid_to"}
 LARGEST = 2**62  # of counters, with room to count on
 
@@ -75,6 +77,8 @@ def _to_json(column: Column, value: Any) -> Any:
         return None
     if column.kind == "time":
         return format_time(stored_time(value))
+    if column.name == "tags":
+        return list(tags_from_column(value))
     if column.kind == "json":
         return json_from_column(value) if column.name == "attachments" else stored_object(value)
     if column.name == "content_type":
@@ -100,8 +104,8 @@ def _to_stored(column: Column, value: Any, where: str) -> Any:
         if column.required:
             raise ImportFormatError(f"{where} is missing")
         return None
-    if column.name == "metadata":
-        return _stored_metadata(value, where)
+    if column.name in _LABELS:
+        return _stored_label(column.name, value, where)
     if column.name == "attachments":
         return attachments_to_column(value)  # checked when the message was read
     if column.kind == "json":
@@ -111,8 +115,10 @@ def _to_stored(column: Column, value: Any, where: str) -> Any:
     return _stored_number(column.kind, value, where)
 
 
-def _stored_metadata(value: Any, where: str) -> str | None:
+def _stored_label(name: str, value: Any, where: str) -> str | None:
     try:
+        if name == "tags":
+            return tags_to_column(read_tags(where, value))
         return metadata_to_column(read_metadata(where, value))
     except (TypeError, ValueError) as error:
         raise ImportFormatError(str(error)) from error

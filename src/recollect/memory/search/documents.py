@@ -31,6 +31,8 @@ class Document:
     """The time when it was said, or when it happened."""
     vector: Vector | Sequence[float] | None = field(default=None, repr=False, compare=False)
     kind: str = "turn"
+    role: str | None = None
+    """The role of the speaker of a turn."""
 
 
 # --- features of texts ---

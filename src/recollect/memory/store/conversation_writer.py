@@ -58,6 +58,7 @@ class ConversationWriter:
         memory_id: str | None = None,
         created_at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> Conversation:
         """Store a conversation. When this returns, it is durable, and a run that learns from it is due.
 
@@ -76,6 +77,7 @@ class ConversationWriter:
             created_at,
             memory_id,
             metadata=metadata,
+            tags=tags,
         )
         if not conversation.messages:
             raise InvalidValueError("messages must not be empty")
@@ -97,13 +99,14 @@ class ConversationWriter:
         memory_strategy: Mapping[str, Any] | None = None,
         memory_injection: bool | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> Conversation:
         """Open a conversation that has no messages yet.
 
         If this agent and user already have a conversation under this id, it is returned unchanged. A
         conversation of someone else under this id is a `ConflictError`.
         """
-        made = Conversation(agent_id, user_id, (), session_id, conversation_id, metadata=metadata)
+        made = Conversation(agent_id, user_id, (), session_id, conversation_id, metadata=metadata, tags=tags)
         settings = (strategy_to_column(memory_strategy), injection_to_column(memory_injection))
         await self._database.write(partial(_open, self._database, self._tenant, made, settings, column_now()))
         stored = await self._reader.get_conversation(made.conversation_id)

@@ -114,8 +114,8 @@ class CorpusCache:
             " said.created_at, said.conversation_id, said.message_index"
         )
         self._turns = (
-            "SELECT conversation_id, message_id, coalesce(name, role), content, message_index, created_at"
-            f" FROM {MESSAGES.name} WHERE memory_id = ?1 AND conversation_id IN {each}"
+            "SELECT conversation_id, message_id, coalesce(name, role), content, message_index, created_at,"
+            f" role FROM {MESSAGES.name} WHERE memory_id = ?1 AND conversation_id IN {each}"
             " ORDER BY conversation_id, message_index"
         )
 
@@ -285,7 +285,7 @@ def _entry_from(vectors: Mapping[str, Any], row: Row) -> Document:
 
 
 def _turn_from(vectors: Mapping[str, Any], row: Row) -> Document:
-    conversation_id, message_id, speaker, content, index, created_at = row
+    conversation_id, message_id, speaker, content, index, created_at, role = row
     key = turn_id(conversation_id, message_id)
     return Document(
         key,
@@ -295,4 +295,5 @@ def _turn_from(vectors: Mapping[str, Any], row: Row) -> Document:
         stored_count(index),
         stored_time(created_at),
         vectors.get(key),
+        role=role,
     )

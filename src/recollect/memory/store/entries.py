@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import itemgetter
@@ -21,6 +21,7 @@ from ..database.memories import MemoryRow
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..metadata import read_metadata
+from ..tags import read_tags
 from ..texts.similarity import say_the_same
 from ..times import read_date, read_time
 from .lookup import NO_LIMIT, MemoryLookup
@@ -36,6 +37,8 @@ class _Edit(NamedTuple):
     edited_by: str | None
     metadata: Mapping[str, Any] | None
     """`None` keeps the metadata of the old entry."""
+    tags: tuple[str, ...] | None
+    """`None` keeps the tags of the old entry."""
 
 
 class EntryRepository:
@@ -120,6 +123,7 @@ class EntryRepository:
         confidence: float = 1.0,
         content_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> Entry:
         """Add an entry that a person states. It has no evidence but their word.
 
@@ -136,6 +140,7 @@ class EntryRepository:
             read_date("valid_to", valid_to),
             content_id=check_key("content_id", content_id) or str(uuid.uuid4()),
             metadata=read_metadata("metadata", metadata),
+            tags=read_tags("tags", tags),
         )
         made = MemoryRow.new(self._tenant, agent_id, user_id, column_now())
         await self._database.write(partial(_add, made, new, may_exist=content_id is not None))
@@ -151,6 +156,7 @@ class EntryRepository:
         valid_from: str | None = None,
         confidence: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> tuple[Entry, bool]:
         """Add an entry unless an entry of the same type says the same, in these words or in others.
 
@@ -163,6 +169,7 @@ class EntryRepository:
             _check_confidence(confidence),
             read_date("valid_from", valid_from),
             metadata=read_metadata("metadata", metadata),
+            tags=read_tags("tags", tags),
         )
         check_id("agent_id", agent_id)
         made = MemoryRow.new(self._tenant, agent_id, check_id("user_id", user_id), column_now())
@@ -178,18 +185,20 @@ class EntryRepository:
         *,
         edited_by: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
     ) -> Entry:
         """Correct an entry. A new entry supersedes it, and the old one stays in the history.
 
         The edit itself is the evidence of the new text: its time, and `edited_by`, such as the name of a
         person or the id of an API key. The messages that the old entry cites remain its evidence. The new
-        entry keeps the metadata of the old one, unless other metadata is given.
+        entry keeps the metadata and the tags of the old one, unless others are given.
         """
         check_id("content_id", content_id)
         new = _Edit(
             _check_statement(text),
             None if edited_by is None else check_id("edited_by", edited_by),
             None if metadata is None else read_metadata("metadata", metadata),
+            None if tags is None else read_tags("tags", tags),
         )
         edit = partial(_edit, self._database, self._tenant, content_id, new, column_now())
         return await self._written(await self._database.write(edit))
@@ -262,10 +271,10 @@ def _is_stored(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
     if not rows:
         return False
     known = [
-        (each.memory_id, each.content_type, each.text, each.metadata)
+        (each.memory_id, each.content_type, each.text, each.metadata, set(each.tags))
         for _, each in entries.entries_from(rows)
     ]
-    if known != [(memory_id, new.content_type, new.text, new.metadata)]:
+    if known != [(memory_id, new.content_type, new.text, new.metadata, set(new.tags))]:
         raise ConflictError("there is another entry with this content_id")
     return True
 
@@ -289,6 +298,7 @@ def _edit(database: MemoryDatabase, tenant: str, content_id: str, edit: _Edit, n
         (content_id,),
         old.said_at,
         metadata=old.metadata if edit.metadata is None else edit.metadata,
+        tags=old.tags if edit.tags is None else edit.tags,
     )
     yield from entries.change(tenant, old.memory_id, None, Changes((new,)), now)
     return new

@@ -1,32 +1,30 @@
 """Searches the entries and messages of a user, and builds recall blocks for prompts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from time import monotonic
-from typing import TypeAlias
+from typing import Any
 
-from ...errors import InvalidTypeError, InvalidValueError
+from ...errors import InvalidTypeError
 from ...items import Tokenizer
 from ...sessions.settings import check_limit
-from ...sql.columns import check_id
 from ...strategies.summaries import inject_memory
-from ..conversation import Message
-from ..database import conversations
+from ..conversation import Message, Role
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_of
-from ..entry import ContentType, check_type
+from ..entry import ContentType
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
-from ..search import Corpus, Document, Hit, rank
+from ..search import Corpus, Hit, rank
 from ..search.embedders import Embedder
+from ..search.filters import RequestedFilters, SearchFilter, read_filters
 from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
-from ..times import format_date, now, read_bound, read_time
+from ..times import format_date, now, read_time
 from .corpus_cache import CachedCorpus, CorpusCache
+from .filters import FilterResolver, ResolvedFilter
 from .lookup import MemoryLookup
-
-Keep: TypeAlias = Callable[[Document], bool]
 
 _PENDING = "{} of the user's conversations are still to be learned from: their entries are not found yet"
 _PAUSED = "found by words alone: the embedder did not answer a moment ago"
@@ -59,6 +57,7 @@ class MemorySearcher:
         self._lookup = lookup
         self._tenant = lookup.tenant
         self._corpora = corpora
+        self._filters = FilterResolver(database, lookup.tenant)
         self._embedder = embedder
         self._pause = pause
 
@@ -73,26 +72,29 @@ class MemorySearcher:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         as_of: datetime | str | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        role: Role | None = None,
+        name: str | None = None,
     ) -> MemorySearch:
         """The entries that answer a question best, each with its evidence and the parts of its score.
 
         Without an `agent_id`, the entries of all agents of the user are ranked together. `since` and `until`
         limit the time at which things happened or were learned. `as_of` searches what was known at a time.
+        `tags` (all of them) and `metadata` (equal values under these keys) are those of the entry, or of a
+        conversation that it was learned from. `role` and `name` are those of a speaker of its evidence.
         """
-        if content_type is not None:
-            check_type(content_type)
-        is_within = _within(since, until)
+        request = read_filters(
+            since=since,
+            until=until,
+            content_type=content_type,
+            tags=tags,
+            metadata=metadata,
+            role=role,
+            name=name,
+        )
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
-        if not searched:
-            return MemorySearch(())
-
-        def keep(document: Document) -> bool:
-            return content_type in (None, document.kind) and is_within(document)
-
-        cached = await self._entry_corpus(searched, as_of)
-        found = await self._rank(query, cached, limit, keep)
-        pending = () if as_of is not None else await self._pending_in(searched)
-        return MemorySearch(await self._entries_of(found.hits, searched), (*pending, *found.warnings))
+        return await self._find_entries(query, searched, limit, request, as_of)
 
     async def search_conversations(
         self,
@@ -104,23 +106,32 @@ class MemorySearcher:
         session_id: str | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        role: Role | None = None,
+        name: str | None = None,
     ) -> TurnSearch:
         """The messages that answer a question best, each with the parts of its score.
 
-        Without an `agent_id`, the messages to all agents of the user are ranked together.
+        Without an `agent_id`, the messages to all agents of the user are ranked together. `tags` (all of
+        them) and `metadata` (equal values under these keys) are those of the conversation. `role` and `name`
+        are those of the speaker; a message without a name has its role as the name.
         """
-        is_within = _within(since, until)
+        request = read_filters(
+            since=since,
+            until=until,
+            session_id=session_id,
+            tags=tags,
+            metadata=metadata,
+            role=role,
+            name=name,
+        )
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
         if not searched:
             return TurnSearch(())
-        wanted = None if session_id is None else await self._conversations_of(searched, session_id)
-
-        def keep(document: Document) -> bool:
-            return is_within(document) and (wanted is None or document.session in wanted)
-
-        cached = await self._corpora.get("turn", *_ids_of(searched))
-        found = await self._rank(query, cached, limit, keep)
-        return TurnSearch(await self._turns_of(found.hits), found.warnings)
+        wanted = await self._filters.for_messages(request, _ids_of(searched))
+        found = await self._find_turns(query, searched, limit, wanted)
+        return replace(found, warnings=(*wanted.warnings, *found.warnings))
 
     async def recall(
         self,
@@ -130,18 +141,54 @@ class MemorySearcher:
         *,
         budget: int = 1000,
         tokenizer: Tokenizer | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        role: Role | None = None,
+        name: str | None = None,
     ) -> Recalled:
         """The entries and messages about a question, as a block of at most `budget` tokens for a prompt.
 
         Without an `agent_id`, it covers all agents of the user. The block marks its contents as data, not
-        instructions. It is empty if nothing is found.
+        instructions. It is empty if nothing is found. The filters are those of the searches.
         """
-        known = await self.search_memories(query, agent_id, user_id, limit=_RECALLED_ENTRIES)
-        said = await self.search_conversations(query, agent_id, user_id, limit=_RECALLED_TURNS)
+        request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
+        searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
+        known = await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None)
+        # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
+        wanted = await self._filters.for_messages(request, _ids_of(searched))
+        said = await self._find_turns(query, searched, _RECALLED_TURNS, wanted)
         lines = [hit.entry.text for hit in known.hits] + [_quoted(hit.message) for hit in said.hits]
         text = inject_memory(None, memories=lines, token_budget=budget, tokenizer=tokenizer)
         warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
         return Recalled(text, known.hits, said.hits, warnings)
+
+    async def _find_entries(
+        self,
+        query: str,
+        searched: Sequence[MemoryRow],
+        limit: int,
+        request: RequestedFilters,
+        as_of: datetime | str | None,
+    ) -> MemorySearch:
+        if not searched:
+            return MemorySearch(())
+        wanted = await self._filters.for_entries(request, _ids_of(searched))
+        cached = await self._entry_corpus(searched, as_of)
+        found = await self._rank(query, cached, limit, wanted.filter)
+        pending = () if as_of is not None else await self._pending_in(searched)
+        warnings = (*wanted.warnings, *pending, *found.warnings)
+        return MemorySearch(await self._entries_of(found.hits, searched), warnings)
+
+    async def _find_turns(
+        self, query: str, searched: Sequence[MemoryRow], limit: int, wanted: ResolvedFilter
+    ) -> TurnSearch:
+        if not searched:
+            return TurnSearch(())
+        cached = await self._corpora.get("turn", *_ids_of(searched))
+        found = await self._rank(query, cached, limit, wanted.filter)
+        return TurnSearch(await self._turns_of(found.hits), found.warnings)
 
     async def _memories_to_search(
         self, query: str, agent_id: str | None, user_id: str, limit: int
@@ -171,12 +218,13 @@ class MemorySearcher:
             return await self._corpora.get("entry", *_ids_of(searched))
         return await self._corpora.as_of(time, *_ids_of(searched))
 
-    async def _rank(self, query: str, cached: CachedCorpus, limit: int, keep: Keep) -> SearchResult:
+    async def _rank(self, query: str, cached: CachedCorpus, limit: int, wanted: SearchFilter) -> SearchResult:
         """The best documents. If the embedder does not answer, they are found by words alone."""
         speakers, count, without = await cached.use(partial(_outline, cached.corpus, self._embedder))
         if not count:
             return SearchResult(())
         prepared = await self._prepare(query, speakers)
+        keep = None if wanted.is_empty else wanted.matches
         hits = await cached.use(
             lambda: rank(prepared.query, cached.corpus, prepared.vector, limit=limit, keep=keep),
             in_thread=count > _MANY,
@@ -210,14 +258,6 @@ class MemorySearcher:
             for hit, (message, conversation_id, session_id, agent_id) in matched
         )
 
-    async def _conversations_of(self, searched: Sequence[MemoryRow], session_id: str) -> set[str]:
-        check_id("session_id", session_id)
-        found: set[str] = set()
-        for memory_id in _ids_of(searched):
-            rows = await self._database.fetch(conversations.OF_SESSION, (memory_id, session_id), list)
-            found.update(conversation_id for (conversation_id,) in rows)
-        return found
-
 
 def _ids_of(searched: Sequence[MemoryRow]) -> list[str]:
     return [memory.memory_id for memory in searched]
@@ -227,21 +267,6 @@ def _outline(corpus: Corpus, embedder: Embedder | None) -> tuple[tuple[str, ...]
     """The speakers, the number of documents, and warnings about documents without a usable vector."""
     without = () if embedder is None else warn_of_missing_vectors(corpus, embedder)
     return tuple(corpus.speakers), len(corpus), without
-
-
-def _within(since: datetime | str | None, until: datetime | str | None) -> Callable[[Document], bool]:
-    """A test whether the time of a document lies between two bounds, each of which is optional."""
-    first, last = read_bound("since", since, is_end=False), read_bound("until", until, is_end=True)
-    if first is not None and last is not None and first > last:
-        raise InvalidValueError("since must not be later than until")
-
-    def is_within(document: Document) -> bool:
-        time = document.time
-        return (first is None or (time is not None and time >= first)) and (
-            last is None or (time is not None and time <= last)
-        )
-
-    return is_within
 
 
 def _quoted(message: Message) -> str:

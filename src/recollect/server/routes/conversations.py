@@ -71,6 +71,7 @@ async def create_conversation(
                 memory_id=body.memory_id,
                 created_at=body.created_at,
                 metadata=body.metadata,
+                tags=body.tags,
             )
         set_audit_target(request, "conversation", saved.conversation_id)
         made.append(saved)
@@ -259,8 +260,7 @@ async def search_conversations(
             body.user_id,
             limit=limit,
             session_id=body.session_id,
-            since=body.since,
-            until=body.until,
+            **body.filters(),
         )
     return json_response(
         {"items": serialize_hits(search.hits, body.explain), "warnings": list(search.warnings)}

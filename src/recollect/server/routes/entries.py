@@ -77,6 +77,7 @@ async def create_entry(
                 confidence=body.confidence,
                 content_id=ids("entry"),
                 metadata=body.metadata,
+                tags=body.tags,
             )
         return {"content_id": entry.content_id}
 
@@ -122,6 +123,7 @@ async def change_entry(
                 body.content_text,
                 edited_by=caller_of(request).key_id,
                 metadata=body.metadata,
+                tags=body.tags,
             )
         except ConflictError as error:
             raise Problem("conflict", "The entry is retired: another entry has superseded it.") from error

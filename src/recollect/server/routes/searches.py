@@ -58,9 +58,8 @@ async def search_memories(
             body.user_id,
             limit=limit,
             content_type=body.content_type,
-            since=body.since,
-            until=body.until,
             as_of=body.as_of,
+            **body.filters(),
         )
     return json_response(
         {"items": serialize_hits(search.hits, body.explain), "warnings": list(search.warnings)}
@@ -79,7 +78,9 @@ async def recall(body: schemas.RecallRequest, store: ReadStore, wait: Wait = Non
     """What is remembered about a query, as a block of text for a prompt, within a token budget."""
     await wait_until_learned(store, body, wait)
     with translate_input_errors():
-        recalled = await store.recall(body.query, body.agent_id, body.user_id, budget=body.budget)
+        recalled = await store.recall(
+            body.query, body.agent_id, body.user_id, budget=body.budget, **body.filters()
+        )
     return json_response(
         {
             "text": recalled.text,

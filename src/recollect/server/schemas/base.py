@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from ...memory.conversation import read_name
 from ...memory.metadata import MOST_BYTES, MOST_LEVELS, read_metadata
+from ...memory.tags import LONGEST_TAG, MOST_TAGS, read_tags
 from ...memory.times import read_bound, read_date, read_time
 
 PAGE_SIZE = 50
@@ -109,6 +110,10 @@ def _read_metadata(given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
+def _read_tags(given: list[str]) -> list[str]:
+    return list(read_tags("it", given))
+
+
 OwnerId: TypeAlias = Annotated[
     str,
     Field(
@@ -150,6 +155,15 @@ Metadata: TypeAlias = Annotated[
         description=f"Your own JSON object: at most {MOST_BYTES:,} bytes, nested at most {MOST_LEVELS} deep."
     ),
     AfterValidator(_read_metadata),
+]
+Tags: TypeAlias = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]],
+    Field(
+        max_length=MOST_TAGS,
+        fail_fast=True,
+        description=f"At most {MOST_TAGS} short texts of at most {LONGEST_TAG} characters each.",
+    ),
+    AfterValidator(_read_tags),
 ]
 Timestamp: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Cursor: TypeAlias = Annotated[

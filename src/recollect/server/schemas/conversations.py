@@ -20,6 +20,7 @@ from .base import (
     PageQuery,
     RequestBody,
     ResponseBody,
+    Tags,
     Text,
     Time,
     Timestamp,
@@ -145,6 +146,7 @@ class NewConversation(RequestBody):
         | None
     ) = None
     metadata: Metadata | None = None
+    tags: Tags | None = None
 
 
 class ConversationSaved(ResponseBody):
@@ -200,6 +202,7 @@ _OUTLINE: dict[str, Any] = {
     "turn_count": 2,
     "memory_id": examples.MEMORY_ID,
     "metadata": {},
+    "tags": [],
     "summary": "Conversation with 2 turns: I live in Lisbon....",
 }
 
@@ -219,6 +222,7 @@ class ConversationOutline(ResponseBody):
     turn_count: int = Field(description="The number of messages.")
     memory_id: str | None
     metadata: dict[str, Any]
+    tags: list[str]
     summary: str
 
 

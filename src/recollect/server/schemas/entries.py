@@ -12,6 +12,7 @@ from .base import (
     PageQuery,
     RequestBody,
     ResponseBody,
+    Tags,
     Text,
     Time,
     Timestamp,
@@ -41,6 +42,7 @@ class EntryPayload(ResponseBody):
     content_text: str
     content_data: dict[str, Any]
     metadata: dict[str, Any]
+    tags: list[str]
     confidence: float
     learned_at: Timestamp
     said_at: Timestamp | None
@@ -88,6 +90,7 @@ class NewEntry(RequestBody):
     valid_to: Date | None = None
     confidence: Confidence = 1.0
     metadata: Metadata | None = None
+    tags: Tags | None = None
 
 
 class EntryChange(RequestBody):
@@ -99,6 +102,7 @@ class EntryChange(RequestBody):
     metadata: Metadata | None = Field(
         default=None, description="If absent, the new entry keeps the old metadata."
     )
+    tags: Tags | None = Field(default=None, description="If absent, the new entry keeps the old tags.")
 
 
 class EntryEdited(EntryPayload):

@@ -57,6 +57,7 @@ ENTRY = {
     "content_text": "The user is allergic to peanuts.",
     "content_data": {},
     "metadata": {"source": "intake form"},
+    "tags": ["health"],
     "confidence": 1.0,
     "learned_at": TIME,
     "said_at": None,

@@ -1,12 +1,23 @@
 """Searches of entries and messages, and recall."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypedDict
 
 from pydantic import Field
 
 from . import examples
-from .base import Bound, Key, OwnerId, RequestBody, ResponseBody, Time, with_examples
-from .conversations import MessagePayload
+from .base import (
+    Bound,
+    Key,
+    Metadata,
+    Name,
+    OwnerId,
+    RequestBody,
+    ResponseBody,
+    Tags,
+    Time,
+    with_examples,
+)
+from .conversations import MessagePayload, Role
 from .entries import ContentType, EntryPayload
 
 Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question or keywords.")]
@@ -16,20 +27,49 @@ HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="The most hits to r
 _FOUND = {**examples.ENTRY, "evidence": []}
 
 
+class SearchFilters(TypedDict):
+    """The filters of a search, as the store takes them."""
+
+    since: str | None
+    until: str | None
+    tags: list[str] | None
+    metadata: dict[str, Any] | None
+    role: Role | None
+    name: str | None
+
+
 class OwnedSearch(RequestBody):
-    """A query about one user, with one agent or all."""
+    """A query about one user, with one agent or all, and filters."""
 
     query: Question
     agent_id: AnyAgent = None
     user_id: OwnerId
+    since: Bound | None = None
+    until: Bound | None = None
+    tags: Annotated[Tags, Field(description="Only what has all of these tags.")] | None = None
+    metadata: (
+        Annotated[Metadata, Field(description="Only what has equal values under these top-level keys.")]
+        | None
+    ) = None
+    role: Annotated[Role, Field(description="Only what a speaker of this role said.")] | None = None
+    name: Annotated[Name, Field(description="Only what the speaker of this name said.")] | None = None
+
+    def filters(self) -> SearchFilters:
+        """The filters, as the store takes them."""
+        return {
+            "since": self.since,
+            "until": self.until,
+            "tags": self.tags,
+            "metadata": self.metadata,
+            "role": self.role,
+            "name": self.name,
+        }
 
 
 class _Search(OwnedSearch):
-    """A search with filters."""
+    """A search for hits."""
 
     limit: HitLimit | None = None
-    since: Bound | None = None
-    until: Bound | None = None
     explain: bool = Field(default=False, description="Include the parts of each score.")
 
 

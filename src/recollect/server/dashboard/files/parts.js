@@ -55,6 +55,13 @@ export function Chip({ kind = "plain", children }) {
   return html`<span class=${`chip chip-${kind}`}>${children}</span>`;
 }
 
+// The tags and the metadata of a conversation or an entry.
+export function Labels({ of }) {
+  const hasMetadata = Object.keys(of.metadata).length > 0;
+  return html`${of.tags.map((tag) => html`<span key=${tag} title=${t("label.tag")}><${Chip}><${Name} value=${tag} most=${64} /></${Chip}></span>`)}
+    ${hasMetadata && html`<span class="hint" title=${t("label.metadata")}><${Name} value=${JSON.stringify(of.metadata)} most=${200} /></span>`}`;
+}
+
 // --- a page ---
 
 let isFirst = true; // after the first load, the first Tab must reach the skip link

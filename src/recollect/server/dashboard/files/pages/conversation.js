@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";
 import { useLive } from "../live.js";
-import { ActionButton, At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Loading, Name, Owner, Panel, Speaker, Text } from "../parts.js";
+import { ActionButton, At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Labels, Loading, Name, Owner, Panel, Speaker, Text } from "../parts.js";
 import { Plot } from "../plot.js";
 import { go, link } from "../routes.js";
 import { announce } from "../store.js";
@@ -131,6 +131,7 @@ function Facts({ conversation, path, reload }) {
     <span>${count("messages", conversation.turn_count)}</span>
     <span><${At} at=${conversation.updated_at} /></span>
     ${conversation.closed_at ? html`<${Chip}>${t("conversation.closed")}</${Chip}>` : html`<${Chip} kind="good">${t("conversation.open")}</${Chip}>`}
+    <${Labels} of=${conversation} />
     <span class="spacer" />
     ${!conversation.closed_at && html`<${ActionButton} act=${close}>${t("conversation.close")}</${ActionButton}>`}
     <${DangerButton} label=${t("action.delete")} title=${t("conversation.delete")} warning=${t("conversation.delete.why")} act=${erase} />

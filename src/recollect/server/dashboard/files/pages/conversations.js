@@ -3,7 +3,7 @@ import { html, useState } from "../lib.js";
 import { call, get } from "../api.js";
 import { count, t } from "../i18n.js";
 import { useLive, usePages } from "../live.js";
-import { Ago, At, Chip, Empty, Failure, Field, Heading, Loading, MoreButton, Name, Owner, Speaker, Text } from "../parts.js";
+import { Ago, At, Chip, Empty, Failure, Field, Heading, Labels, Loading, MoreButton, Name, Owner, Speaker, Text } from "../parts.js";
 import { go, link } from "../routes.js";
 import { titleOf } from "../text.js";
 
@@ -70,6 +70,7 @@ function Row({ item }) {
       <span>${count("messages", item.turn_count)}</span>
       <span><${Ago} at=${item.updated_at} /></span>
       ${item.closed_at && html`<${Chip}>${t("conversation.closed")}</${Chip}>`}
+      <${Labels} of=${item} />
     </span>
   </a></li>`;
 }

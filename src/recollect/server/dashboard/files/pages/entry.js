@@ -4,7 +4,7 @@ import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
 import { Icon } from "../icons.js";
 import { useLive } from "../live.js";
-import { At, Chip, DangerButton, Day, Failure, Loading, Name, Speaker, Text } from "../parts.js";
+import { At, Chip, DangerButton, Day, Failure, Labels, Loading, Speaker, Text } from "../parts.js";
 import { link } from "../routes.js";
 import { announce } from "../store.js";
 
@@ -24,7 +24,7 @@ export function Entry({ entry, changed, isReadOnly = false, children }) {
       <${Validity} entry=${entry} />
       ${!isTold && html`<${Chip}>${t("entry.retired")}</${Chip}>`}
       <span title=${t("entry.confidence")}>${t("entry.sure", { n: number(entry.confidence, { style: "percent" }) })}</span>
-      ${Object.keys(entry.metadata).length > 0 && html`<span class="hint" title=${t("entry.metadata")}><${Name} value=${JSON.stringify(entry.metadata)} most=${200} /></span>`}
+      <${Labels} of=${entry} />
       ${children}
       <span class="spacer" />
       <span class="entry-actions">

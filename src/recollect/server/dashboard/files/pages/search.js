@@ -8,6 +8,8 @@ import { go, link } from "../routes.js";
 import { Entry } from "./entry.js";
 
 const COLORS = 6; // in the style sheet
+const FILTERS = ["tags", "metadata", "name", "role", "since", "until"];
+const ROLES = ["user", "assistant", "tool"]; // system messages are not searched
 
 export function SearchPage({ query }) {
   const place = query.in === "said" ? "said" : "known";
@@ -15,12 +17,12 @@ export function SearchPage({ query }) {
   return html`
     <div class="page-head"><${Heading} title=${t("nav.search")}>${t("nav.search")}</${Heading}><p class="lead">${t("search.lead")}</p></div>
     <${Question} key=${JSON.stringify(query)} query=${query} place=${place} />
-    ${isAsked ? html`<${Found} q=${query.q} agent=${query.agent} user=${query.user} place=${place} kind=${query.kind} />` : html`<${Empty} title=${t("search.ask")}>${t("search.ask.why")}</${Empty}>`}
+    ${isAsked ? html`<${Found} q=${query.q} agent=${query.agent} user=${query.user} place=${place} kind=${query.kind} filters=${readFilters(query)} />` : html`<${Empty} title=${t("search.ask")}>${t("search.ask.why")}</${Empty}>`}
   `;
 }
 
 function Question({ query, place }) {
-  const [values, change] = useState({ q: "", agent: "", user: "", kind: "", ...query });
+  const [values, change] = useState({ q: "", agent: "", user: "", kind: "", ...Object.fromEntries(FILTERS.map((name) => [name, ""])), ...query });
   const owners = useLive((signal) => get("/v1/memories", { limit: 200 }, signal), ["owners"]);
   const field = (name) => ({ value: values[name], onInput: (event) => change({ ...values, [name]: event.target.value }) });
   const send = (event) => {
@@ -40,11 +42,36 @@ function Question({ query, place }) {
       ${place === "known" &&
       html`<${Choice} label=${t("search.kind")} value=${query.kind ?? ""} onChange=${(name) => go(["search"], { ...values, in: place, kind: name })} options=${[["", t("search.kind.all")], ...["profile", "event", "mind"].map((name) => [name, t(`kind.${name}`)])]} />`}
     </div>
+    <div class="filter-line"><${Fold} summary=${t("search.filters")} open=${FILTERS.some((name) => query[name])}>
+      <div class="more-filters">
+        <${Field} label=${t("search.tags")}><input ...${field("tags")} placeholder=${t("search.tags.hint")} autocomplete="off" /></${Field}>
+        <${Field} label=${t("label.metadata")}><input ...${field("metadata")} placeholder=${'{"ticket": 17}'} autocomplete="off" /></${Field}>
+        <${Field} label=${t("search.name")}><input ...${field("name")} autocomplete="off" /></${Field}>
+        <${Field} label=${t("search.role")}><select value=${values.role} onChange=${field("role").onInput}>${["", ...ROLES].map((name) => html`<option value=${name}>${t(name ? `role.${name}` : "search.kind.all")}</option>`)}</select></${Field}>
+        <${Field} label=${t("search.since")}><input type="date" ...${field("since")} /></${Field}>
+        <${Field} label=${t("search.until")}><input type="date" ...${field("until")} /></${Field}>
+      </div>
+    </${Fold}></div>
   </form>`;
 }
 
-function Found({ q, agent, user, place, kind }) {
-  const body = { query: q, agent_id: agent, user_id: user, limit: 20, explain: true, ...(kind && place === "known" && { content_type: kind }) };
+// The filters of the address, as the service takes them. Metadata that is not JSON is sent as it is: the service explains the error.
+function readFilters({ tags, metadata, ...others }) {
+  const found = Object.fromEntries(FILTERS.filter((name) => others[name]).map((name) => [name, others[name]]));
+  const listed = (tags ?? "").split(",").map((tag) => tag.trim()).filter(Boolean);
+  if (listed.length) found.tags = listed;
+  if (metadata) {
+    try {
+      found.metadata = JSON.parse(metadata);
+    } catch {
+      found.metadata = metadata;
+    }
+  }
+  return found;
+}
+
+function Found({ q, agent, user, place, kind, filters }) {
+  const body = { query: q, agent_id: agent, user_id: user, limit: 20, explain: true, ...filters, ...(kind && place === "known" && { content_type: kind }) };
   const path = place === "known" ? "/v1/memories/search" : "/v1/conversations/search";
   const found = useLive((signal) => call("POST", path, { body, signal }), [path, body]);
   if (found.isLoading) return html`<${Loading} />`;

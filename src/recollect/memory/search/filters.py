@@ -1,0 +1,135 @@
+"""Filters of a search: validated values, and pure tests whether a document matches them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ...errors import InvalidTypeError, InvalidValueError
+from ...sql.columns import check_id
+from ..conversation import Role, read_name, read_role
+from ..entry import ContentType, check_type
+from ..metadata import read_metadata
+from ..tags import read_tags
+from ..times import read_bound
+from .documents import Document
+
+
+@dataclass(frozen=True)
+class RequestedFilters:
+    """The filters that a caller asks for. Tags and metadata are looked up in the database."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    content_type: ContentType | None = None
+    session_id: str | None = None
+    role: Role | None = None
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether it asks for tags or metadata."""
+        return bool(self.tags or self.metadata)
+
+    @property
+    def has_speaker(self) -> bool:
+        """Whether it asks for a role or a name."""
+        return self.role is not None or self.name is not None
+
+
+def read_filters(
+    *,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    content_type: object = None,
+    session_id: object = None,
+    role: object = None,
+    name: object = None,
+    tags: object = None,
+    metadata: object = None,
+) -> RequestedFilters:
+    """Validate filters. An `InvalidTypeError` or `InvalidValueError` names the filter and the broken rule."""
+    first, last = read_bound("since", since, is_end=False), read_bound("until", until, is_end=True)
+    if first is not None and last is not None and first > last:
+        raise InvalidValueError("since must not be later than until")
+    return RequestedFilters(
+        first,
+        last,
+        None if content_type is None else check_type(content_type),
+        None if session_id is None else check_id("session_id", session_id),
+        None if role is None else read_role("role", role),
+        read_name("name", name),
+        read_tags("tags", tags),
+        read_metadata("metadata", metadata),
+    )
+
+
+def check_min_score(given: object) -> float:
+    """Check the lowest score of a hit: a number from 0 to 1; `None` is 0."""
+    if given is None:
+        return 0.0
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise InvalidTypeError(f"min_score must be a number, not {type(given).__name__}")
+    if math.isnan(given) or not 0 <= given <= 1:
+        raise InvalidValueError(f"min_score must be from 0 to 1, and it is {given:g}")
+    return float(given)
+
+
+@dataclass(frozen=True)
+class SearchFilter:
+    """The documents that a search may return. Each condition is optional, and all must hold."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    kind: str | None = None
+    """The type of an entry."""
+    role: str | None = None
+    """The role of the speaker of a message."""
+    speaker: str | None = None
+    """The name of the speaker of a message, or the role where no name is given."""
+    sessions: frozenset[str] | None = None
+    """The conversations to search."""
+    ids: frozenset[str] | None = None
+    """The documents to search."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every document matches."""
+        return self == SearchFilter()
+
+    def matches(self, document: Document) -> bool:
+        """Whether all conditions hold for a document."""
+        return (
+            self.kind in (None, document.kind)
+            and self.role in (None, document.role)
+            and self.speaker in (None, document.speaker)
+            and (self.sessions is None or document.session in self.sessions)
+            and (self.ids is None or document.id in self.ids)
+            and self._is_within(document.time)
+        )
+
+    def _is_within(self, time: datetime | None) -> bool:
+        if time is None:
+            return self.since is None and self.until is None
+        return (self.since is None or time >= self.since) and (self.until is None or time <= self.until)
+
+
+def labels_match(request: RequestedFilters, tags: Sequence[str], metadata: Mapping[str, Any]) -> bool:
+    """Whether something with these tags and this metadata has all that is asked for."""
+    return set(request.tags) <= set(tags) and all(
+        key in metadata and is_same_json(metadata[key], value) for key, value in request.metadata.items()
+    )
+
+
+def is_same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal. In JSON, unlike in Python, `true` is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(is_same_json(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(is_same_json, one, other))
+    return bool(one == other)

@@ -1,0 +1,151 @@
+"""Filters are validated, and match a document by all of their conditions."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recollect.memory.metadata import MOST_BYTES
+from recollect.memory.search.documents import Document
+from recollect.memory.search.filters import (
+    RequestedFilters,
+    SearchFilter,
+    check_min_score,
+    is_same_json,
+    labels_match,
+    read_filters,
+)
+
+NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
+SAID = Document("c/m", "I sail.", "Ada", "c", 0, NOON, kind="turn", role="user")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        SearchFilter(),
+        SearchFilter(since=NOON, until=NOON),
+        SearchFilter(kind="turn", role="user", speaker="Ada"),
+        SearchFilter(sessions=frozenset({"c", "d"}), ids=frozenset({"c/m"})),
+    ],
+)
+def test_a_document_matches_if_all_conditions_hold(wanted: SearchFilter) -> None:
+    assert wanted.matches(SAID)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        SearchFilter(since=NOON.replace(hour=13)),
+        SearchFilter(until=NOON.replace(hour=11)),
+        SearchFilter(kind="profile"),
+        SearchFilter(role="assistant"),
+        SearchFilter(speaker="Bo"),
+        SearchFilter(sessions=frozenset()),
+        SearchFilter(ids=frozenset({"other"})),
+        SearchFilter(role="user", speaker="Bo"),
+    ],
+)
+def test_a_document_does_not_match_if_one_condition_fails(wanted: SearchFilter) -> None:
+    assert not wanted.matches(SAID)
+    assert not wanted.is_empty
+
+
+def test_a_document_without_a_time_matches_no_bound() -> None:
+    timeless = Document("e", "The user sails.")
+    assert SearchFilter().matches(timeless)
+    assert not SearchFilter(since=NOON).matches(timeless)
+    assert not SearchFilter(until=NOON).matches(timeless)
+
+
+def test_labels_match_if_all_tags_and_all_keys_are_there() -> None:
+    wanted = RequestedFilters(tags=("a", "b"), metadata={"n": 1})
+    assert labels_match(wanted, ["b", "c", "a"], {"n": 1.0, "other": None})
+    assert not labels_match(wanted, ["a"], {"n": 1})
+    assert not labels_match(wanted, ["a", "b"], {"n": 2})
+    assert not labels_match(wanted, ["a", "b"], {})
+
+
+def test_an_absent_key_is_not_null() -> None:
+    wanted = RequestedFilters(metadata={"n": None})
+    assert labels_match(wanted, (), {"n": None})
+    assert not labels_match(wanted, (), {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (1, 1.0, True),
+        (True, 1, False),
+        (0, False, False),
+        (True, True, True),
+        ("1", 1, False),
+        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}, True),
+        ({"a": [True]}, {"a": [1]}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ([1, 2], [2, 1], False),
+        (None, 0, False),
+    ],
+)
+def test_values_are_compared_as_json(one: Any, other: Any, same: bool) -> None:
+    assert is_same_json(one, other) is is_same_json(other, one) is same
+
+
+def deep(levels: int) -> Any:
+    return {} if levels == 1 else {"a": deep(levels - 1)}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "told"),
+    [
+        ({"role": "robot"}, ValueError, "role must be one of user, assistant, system, tool"),
+        ({"role": 7}, ValueError, "role must be one of"),
+        ({"name": 7}, TypeError, "name must be text, not int"),
+        ({"name": " "}, ValueError, "name must be one line"),
+        ({"name": "x" * 256}, ValueError, "name must not be longer than 255"),
+        ({"tags": "work"}, TypeError, "tags must be a list of texts, not str"),
+        ({"metadata": ["a"]}, TypeError, "metadata must be an object, not list"),
+        ({"metadata": {1: 2}}, TypeError, "keys in metadata must be strings, not int"),
+        ({"metadata": {"a": float("nan")}}, ValueError, "numbers in metadata must be finite"),
+        ({"metadata": {"a": "x" * 1_000_000}}, ValueError, f"metadata must be at most {MOST_BYTES:,} bytes"),
+        ({"metadata": deep(100)}, ValueError, "metadata must not be nested deeper than 5 levels"),
+        ({"content_type": "song"}, ValueError, "content_type must be one of"),
+        ({"session_id": ""}, ValueError, "session_id must not be empty"),
+        ({"since": "soon"}, ValueError, "since must be a time"),
+        ({"since": "2025", "until": "2024"}, ValueError, "since must not be later than until"),
+    ],
+)
+def test_filters_that_are_none_are_refused(given: Any, kind: type[Exception], told: str) -> None:
+    with pytest.raises(kind, match=f"^{told}"):
+        read_filters(**given)
+
+
+def test_no_filters_are_no_conditions() -> None:
+    assert read_filters() == read_filters(tags=[], metadata={}) == RequestedFilters()
+    assert not read_filters().has_labels
+    assert not read_filters().has_speaker
+
+
+@pytest.mark.parametrize("given", [0, 0.0, 0.25, 1, 1.0])
+def test_a_score_from_0_to_1_is_a_cut(given: float) -> None:
+    assert check_min_score(given) == given
+
+
+def test_no_cut_is_a_cut_at_0() -> None:
+    assert check_min_score(None) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "told"),
+    [
+        (-0.1, ValueError, "min_score must be from 0 to 1, and it is -0.1"),
+        (1.01, ValueError, "min_score must be from 0 to 1, and it is 1.01"),
+        (float("nan"), ValueError, "min_score must be from 0 to 1, and it is nan"),
+        (float("inf"), ValueError, "min_score must be from 0 to 1, and it is inf"),
+        (True, TypeError, "min_score must be a number, not bool"),
+        ("0.5", TypeError, "min_score must be a number, not str"),
+    ],
+)
+def test_another_cut_is_refused(given: Any, kind: type[Exception], told: str) -> None:
+    with pytest.raises(kind, match=f"^{told}"):
+        check_min_score(given)
