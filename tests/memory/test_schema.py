@@ -105,10 +105,14 @@ async def test_a_file_without_names_and_metadata_gets_the_columns_and_keeps_its_
         entry = await store.add_entry("agent", "user", "profile", "The user sails.")
     close_all()
     with closing(sqlite3.connect(path)) as connection:
+        for table in ("conversations", "memory_contents"):
+            connection.execute(f"DROP INDEX recollect_{table}_described")
         for table, column in NEWEST:
             connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.execute("DROP INDEX recollect_memories_tenant_user_key")
-        connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_names_and_metadata'")
+        connection.execute(
+            "DELETE FROM recollect_migrations WHERE step IN ('add_names_and_metadata', 'add_tags')"
+        )
         connection.commit()
     async with MemoryStore(path, workers=0, embedder=None) as store:
         stored = await store.get_conversation("c")
@@ -131,10 +135,12 @@ async def test_a_file_without_tags_gets_the_columns_and_keeps_its_rows(tmp_path:
     close_all()
     with closing(sqlite3.connect(path)) as connection:
         for table in ("conversations", "memory_contents"):
+            connection.execute(f"DROP INDEX recollect_{table}_tagged")
+            connection.execute(f"DROP INDEX recollect_{table}_described")
             connection.execute(f"ALTER TABLE {table} DROP COLUMN tags")
         connection.execute("DELETE FROM recollect_migrations WHERE step = 'add_tags'")
         connection.commit()
-    assert {change[0] for change in differences(path)} == {"add_column"}
+    assert {change[0] for change in differences(path)} == {"add_column", "add_index"}
     async with MemoryStore(path, workers=0, embedder=None) as store:
         stored = await store.get_conversation("c")
         assert stored is not None

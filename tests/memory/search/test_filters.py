@@ -11,8 +11,8 @@ from recollect.memory.search.filters import (
     RequestedFilters,
     SearchFilter,
     check_min_score,
+    has_metadata,
     is_same_json,
-    labels_match,
     read_filters,
 )
 
@@ -58,18 +58,16 @@ def test_a_document_without_a_time_matches_no_bound() -> None:
     assert not SearchFilter(until=NOON).matches(timeless)
 
 
-def test_labels_match_if_all_tags_and_all_keys_are_there() -> None:
-    wanted = RequestedFilters(tags=("a", "b"), metadata={"n": 1})
-    assert labels_match(wanted, ["b", "c", "a"], {"n": 1.0, "other": None})
-    assert not labels_match(wanted, ["a"], {"n": 1})
-    assert not labels_match(wanted, ["a", "b"], {"n": 2})
-    assert not labels_match(wanted, ["a", "b"], {})
+def test_metadata_matches_if_all_keys_have_equal_values() -> None:
+    assert has_metadata({"n": 1, "t": "a"}, {"n": 1.0, "t": "a", "other": None})
+    assert not has_metadata({"n": 1, "t": "a"}, {"n": 1, "t": "b"})
+    assert not has_metadata({"n": 1}, {})
+    assert has_metadata({}, {})
 
 
 def test_an_absent_key_is_not_null() -> None:
-    wanted = RequestedFilters(metadata={"n": None})
-    assert labels_match(wanted, (), {"n": None})
-    assert not labels_match(wanted, (), {})
+    assert has_metadata({"n": None}, {"n": None})
+    assert not has_metadata({"n": None}, {})
 
 
 @pytest.mark.parametrize(

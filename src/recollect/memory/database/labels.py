@@ -5,30 +5,67 @@ agree on what is equal, and a corrupt label does not stop a search.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
+from ...sql.columns import json_from_column
 from ...sql.description import Table
 from ...sql.scripts import Row
-from ..tags import tags_from_column
+from ..search.filters import has_metadata
 from .corruption import stored_object, value_or
 from .dialect import Dialect
-from .schema import CONTENTS, CONVERSATIONS, EVIDENCE, LABELLED, MESSAGES
+from .schema import CONTENTS, DESCRIBED, EVIDENCE, MESSAGES, TAGGED
 
 
-class Labels(NamedTuple):
-    """The tags and the metadata of a conversation or an entry."""
+@dataclass(frozen=True)
+class LabelMatches:
+    """The conversations or entries that have all wanted tags or all wanted metadata."""
 
-    id: str
-    tags: tuple[str, ...]
-    metadata: Mapping[str, Any]
+    ids: frozenset[str] = frozenset()
+    known: frozenset[str] = frozenset()
+    """Those of the wanted tags or keys that at least one conversation or entry has."""
+
+    def __or__(self, other: "LabelMatches") -> "LabelMatches":
+        return LabelMatches(self.ids | other.ids, self.known | other.known)
 
 
-def _labels_of(table: Table) -> str:
-    return f"SELECT {table.key[0]}, tags, metadata FROM {table.name} WHERE memory_id = ?1 AND ({LABELLED})"
+def read_tags(table: Table) -> str:
+    """The query for the tags of all conversations or entries of a memory."""
+    return f"SELECT {table.key[0]}, tags FROM {table.name} WHERE memory_id = ?1 AND {TAGGED}"
 
 
-OF_CONVERSATIONS = _labels_of(CONVERSATIONS)
-OF_ENTRIES = _labels_of(CONTENTS)
+def read_metadata(table: Table) -> str:
+    """The query for the metadata of all conversations or entries of a memory."""
+    return f"SELECT {table.key[0]}, metadata FROM {table.name} WHERE memory_id = ?1 AND {DESCRIBED}"
+
+
+def match_tags(table: str, wanted: frozenset[str], rows: list[Row]) -> LabelMatches:
+    """The rows that have all wanted tags. Corrupt tags count as absent."""
+    ids, known = set(), set[str]()
+    for row_id, stored in rows:
+        found = wanted & value_or(table, row_id, _tags_from, stored, frozenset())
+        known |= found
+        if found == wanted:
+            ids.add(row_id)
+    return LabelMatches(frozenset(ids), frozenset(known))
+
+
+def match_metadata(table: str, wanted: Mapping[str, Any], rows: list[Row]) -> LabelMatches:
+    """The rows that have equal values under all wanted keys. Corrupt metadata counts as absent."""
+    ids, known = set(), set[str]()
+    for row_id, stored in rows:
+        metadata = value_or(table, row_id, stored_object, stored, {})
+        known |= wanted.keys() & metadata.keys()
+        if has_metadata(wanted, metadata):
+            ids.add(row_id)
+    return LabelMatches(frozenset(ids), frozenset(known))
+
+
+def _tags_from(stored: Any) -> frozenset[str]:
+    parsed = json_from_column(stored)
+    if not isinstance(parsed, list):
+        raise TypeError("not a list")
+    return frozenset(parsed)
 
 
 class LabelQueries:
@@ -50,25 +87,6 @@ class LabelQueries:
         )
 
 
-def conversation_labels_from(rows: list[Row]) -> list[Labels]:
-    """The labels of conversations. A corrupt label counts as absent."""
-    return [_labels_from(CONVERSATIONS.name, row) for row in rows]
-
-
-def entry_labels_from(rows: list[Row]) -> list[Labels]:
-    """The labels of entries. A corrupt label counts as absent."""
-    return [_labels_from(CONTENTS.name, row) for row in rows]
-
-
-def _labels_from(table: str, row: Row) -> Labels:
-    row_id, tags, metadata = row
-    return Labels(
-        row_id,
-        value_or(table, row_id, tags_from_column, tags, ()),
-        {} if metadata is None else value_or(table, row_id, stored_object, metadata, {}),
-    )
-
-
-def ids_from(rows: list[Row]) -> set[str]:
+def ids_from(rows: list[Row]) -> frozenset[str]:
     """The ids in the first column."""
-    return {row[0] for row in rows}
+    return frozenset(row[0] for row in rows)

@@ -49,7 +49,8 @@ _INDEXED_DIMENSIONS = (384, 512, 1536)  # of our embedders; others are searched 
 CURRENT_ENTRIES = "retired_at IS NULL"
 SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
-LABELLED = "tags IS NOT NULL OR metadata IS NOT NULL"
+TAGGED = "tags IS NOT NULL"
+DESCRIBED = "metadata IS NOT NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
 # Columns of conversations that older files get in a step of their own.
 _ADDED_LATER: tuple[Column, ...] = (
@@ -59,6 +60,11 @@ _ADDED_LATER: tuple[Column, ...] = (
 )
 _METADATA = (Column("metadata", "json", required=False),)
 _TAGS = (Column("tags", "json", required=False),)
+# Filters read only the rows of a memory that have tags or metadata.
+_LABELLED = (
+    PartialIndex("tagged", ("memory_id",), TAGGED),
+    PartialIndex("described", ("memory_id",), DESCRIBED),
+)
 _OF_MESSAGES = (*_optional("name"), Column("attachments", "json", required=False))
 _REPLACED_INDEXES = (
     "recollect_conversations_memory_id_created_at",
@@ -110,7 +116,7 @@ CONTENTS = Table(
         ("superseded_by",),
         ("run_id",),
     ),
-    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), CURRENT_ENTRIES),),
+    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), CURRENT_ENTRIES), *_LABELLED),
     vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
@@ -167,6 +173,7 @@ CONVERSATIONS = Table(
     partial=(
         PartialIndex("due", ("learn_at",), WAITING_CONVERSATIONS),
         PartialIndex("provided", ("provider_conversation_id",), "provider_conversation_id IS NOT NULL"),
+        *_LABELLED,
     ),
 )
 
@@ -301,7 +308,8 @@ def create_tables() -> Script[None]:
 
 def add_quiet_conversations() -> Script[None]:
     """Add to an older file the time at which conversations are due, and the indexes of their pages."""
-    yield from add_columns_in_sqlite(CONVERSATIONS, _ADDED_LATER)
+    # The indexes, which are created together, need the columns of later steps as well.
+    yield from add_columns_in_sqlite(CONVERSATIONS, (*_ADDED_LATER, *_METADATA, *_TAGS))
     for name in _REPLACED_INDEXES:
         yield Statement(f"DROP INDEX IF EXISTS {name}")
     yield from create_in_sqlite((CONVERSATIONS, RUNS))
@@ -330,9 +338,10 @@ def add_message_items() -> Script[None]:
 
 
 def add_tags() -> Script[None]:
-    """Add the tags of conversations and entries."""
+    """Add the tags of conversations and entries, and the indexes of rows with tags or metadata."""
     for table in _TAGGED:
         yield from add_columns_in_sqlite(table, _TAGS)
+    yield from create_in_sqlite(_TAGGED)
 
 
 _TAGGED = (CONVERSATIONS, CONTENTS)

@@ -1,7 +1,7 @@
 """Filters of a search: validated values, and pure tests whether a document matches them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -117,11 +117,9 @@ class SearchFilter:
         return (self.since is None or time >= self.since) and (self.until is None or time <= self.until)
 
 
-def labels_match(request: RequestedFilters, tags: Sequence[str], metadata: Mapping[str, Any]) -> bool:
-    """Whether something with these tags and this metadata has all that is asked for."""
-    return set(request.tags) <= set(tags) and all(
-        key in metadata and is_same_json(metadata[key], value) for key, value in request.metadata.items()
-    )
+def has_metadata(wanted: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Whether some metadata has equal values under all wanted keys."""
+    return all(key in metadata and is_same_json(metadata[key], value) for key, value in wanted.items())
 
 
 def is_same_json(one: Any, other: Any) -> bool:

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from ...sql.description import Table
 from ..database import conversations, labels
 from ..database.access import MemoryDatabase
-from ..database.labels import Labels
-from ..search.filters import RequestedFilters, SearchFilter, labels_match
+from ..database.labels import LabelMatches
+from ..database.schema import CONTENTS, CONVERSATIONS
+from ..search.filters import RequestedFilters, SearchFilter
 
 _NO_KEY = "no {} of the user has the metadata key {!r}: nothing is found"
 _NO_TAG = "no {} of the user has the tag {!r}: nothing is found"
@@ -21,6 +24,21 @@ class ResolvedFilter:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Labelled:
+    """The conversations or entries with the wanted tags, and those with the wanted metadata."""
+
+    tags: LabelMatches | None
+    metadata: LabelMatches | None
+    """`None` if no metadata is wanted."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Those that have both."""
+        wanted = [each.ids for each in (self.tags, self.metadata) if each is not None]
+        return frozenset.intersection(*wanted)
+
+
 class FilterResolver:
     """Looks filters up in the database. It reads only the memories that it is given."""
 
@@ -30,24 +48,18 @@ class FilterResolver:
 
     async def for_messages(self, request: RequestedFilters, memory_ids: Sequence[str]) -> ResolvedFilter:
         """The filter for the messages of some memories."""
-        sessions: set[str] | None = None
+        sessions: frozenset[str] | None = None
         warnings: tuple[str, ...] = ()
         if request.session_id is not None:
             sessions = await self._of_session(request.session_id, memory_ids)
         if request.has_labels:
-            found = await self._conversation_labels(memory_ids)
-            warnings = _warn_of_unknown(request, found, "conversation")
-            sessions = _both(sessions, _matching(request, found))
-        return ResolvedFilter(
-            SearchFilter(
-                request.since,
-                request.until,
-                role=request.role,
-                speaker=request.name,
-                sessions=None if sessions is None else frozenset(sessions),
-            ),
-            warnings,
+            found = await self._labelled(CONVERSATIONS, request, memory_ids)
+            warnings = _warn_of_unknown(request, [found], "conversation")
+            sessions = _both(sessions, found.ids)
+        conditions = SearchFilter(
+            request.since, request.until, role=request.role, speaker=request.name, sessions=sessions
         )
+        return ResolvedFilter(conditions, warnings)
 
     async def for_entries(self, request: RequestedFilters, memory_ids: Sequence[str]) -> ResolvedFilter:
         """The filter for the entries of some memories.
@@ -55,66 +67,68 @@ class FilterResolver:
         An entry has the tags and metadata that it was given, or those of a conversation it was learned from.
         Its speakers are those of its evidence.
         """
-        ids: set[str] | None = None
+        ids: frozenset[str] | None = None
         warnings: tuple[str, ...] = ()
         if request.has_labels:
-            own, said = await self._entry_labels(memory_ids), await self._conversation_labels(memory_ids)
-            warnings = _warn_of_unknown(request, [*own, *said], "conversation or entry")
-            ids = _matching(request, own) | await self._learned_from(_matching(request, said))
+            own = await self._labelled(CONTENTS, request, memory_ids)
+            said = await self._labelled(CONVERSATIONS, request, memory_ids)
+            warnings = _warn_of_unknown(request, [own, said], "conversation or entry")
+            ids = own.ids | await self._learned_from(said.ids)
         if request.has_speaker:
             ids = _both(ids, await self._said_by(request, memory_ids))
         return ResolvedFilter(
-            SearchFilter(
-                request.since,
-                request.until,
-                request.content_type,
-                ids=None if ids is None else frozenset(ids),
-            ),
-            warnings,
+            SearchFilter(request.since, request.until, request.content_type, ids=ids), warnings
         )
 
-    async def _of_session(self, session_id: str, memory_ids: Sequence[str]) -> set[str]:
-        found: set[str] = set()
-        for memory_id in memory_ids:
-            key = (memory_id, session_id)
-            found |= await self._database.fetch(conversations.OF_SESSION, key, labels.ids_from)
-        return found
+    async def _labelled(
+        self, table: Table, request: RequestedFilters, memory_ids: Sequence[str]
+    ) -> _Labelled:
+        tags = metadata = None
+        if request.tags:
+            match = partial(labels.match_tags, table.name, frozenset(request.tags))
+            pages = [
+                await self._database.fetch(labels.read_tags(table), (each,), match) for each in memory_ids
+            ]
+            tags = _together(pages)
+        if request.metadata:
+            find = partial(labels.match_metadata, table.name, request.metadata)
+            pages = [
+                await self._database.fetch(labels.read_metadata(table), (each,), find) for each in memory_ids
+            ]
+            metadata = _together(pages)
+        return _Labelled(tags, metadata)
 
-    async def _conversation_labels(self, memory_ids: Sequence[str]) -> list[Labels]:
-        query, decode = labels.OF_CONVERSATIONS, labels.conversation_labels_from
-        pages = [await self._database.fetch(query, (each,), decode) for each in memory_ids]
-        return [found for page in pages for found in page]
+    async def _of_session(self, session_id: str, memory_ids: Sequence[str]) -> frozenset[str]:
+        sql, decode = conversations.OF_SESSION, labels.ids_from
+        found = [await self._database.fetch(sql, (each, session_id), decode) for each in memory_ids]
+        return frozenset().union(*found)
 
-    async def _entry_labels(self, memory_ids: Sequence[str]) -> list[Labels]:
-        query, decode = labels.OF_ENTRIES, labels.entry_labels_from
-        pages = [await self._database.fetch(query, (each,), decode) for each in memory_ids]
-        return [found for page in pages for found in page]
-
-    async def _learned_from(self, conversation_ids: Iterable[str]) -> set[str]:
+    async def _learned_from(self, conversation_ids: Iterable[str]) -> frozenset[str]:
         key = (self._tenant, json.dumps(sorted(conversation_ids)))
         return await self._database.fetch(self._database.labels.learned_from, key, labels.ids_from)
 
-    async def _said_by(self, request: RequestedFilters, memory_ids: Sequence[str]) -> set[str]:
-        query, found = self._database.labels.said_by, set[str]()
-        for memory_id in memory_ids:
-            key = (memory_id, request.role or "", request.name or "")
-            found |= await self._database.fetch(query, key, labels.ids_from)
-        return found
+    async def _said_by(self, request: RequestedFilters, memory_ids: Sequence[str]) -> frozenset[str]:
+        sql, speaker = self._database.labels.said_by, (request.role or "", request.name or "")
+        found = [await self._database.fetch(sql, (each, *speaker), labels.ids_from) for each in memory_ids]
+        return frozenset().union(*found)
 
 
-def _matching(request: RequestedFilters, found: Iterable[Labels]) -> set[str]:
-    return {each.id for each in found if labels_match(request, each.tags, each.metadata)}
+def _together(pages: Sequence[LabelMatches]) -> LabelMatches:
+    together = LabelMatches()
+    for page in pages:
+        together |= page
+    return together
 
 
-def _both(one: set[str] | None, other: set[str]) -> set[str]:
+def _both(one: frozenset[str] | None, other: frozenset[str]) -> frozenset[str]:
     """The ids that are in both sets; `None` has all ids."""
     return other if one is None else one & other
 
 
-def _warn_of_unknown(request: RequestedFilters, found: Sequence[Labels], what: str) -> tuple[str, ...]:
+def _warn_of_unknown(request: RequestedFilters, found: Sequence[_Labelled], what: str) -> tuple[str, ...]:
     """A warning for each tag and each key that nothing has: a filter by it can find nothing."""
-    keys = {key for each in found for key in each.metadata}
-    tags = {tag for each in found for tag in each.tags}
+    keys = {key for each in found if each.metadata is not None for key in each.metadata.known}
+    tags = {tag for each in found if each.tags is not None for tag in each.tags.known}
     return (
         *(_NO_KEY.format(what, key) for key in request.metadata if key not in keys),
         *(_NO_TAG.format(what, tag) for tag in request.tags if tag not in tags),
