@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from recollect import MissingTablesError
-from recollect.memory.database.schema import MESSAGE_ITEMS
+from recollect.memory.database.schema import MESSAGE_ITEMS, MESSAGE_RECORDS
 from recollect.migrations import VERSION_TABLE, migrate
 from recollect.server.access.audit import AuditLog
 from recollect.server.access.keys import KeyStore
@@ -112,7 +112,11 @@ async def test_a_step_back_removes_these_tables_alone(empty_database: str) -> No
     await migrate(empty_database)
     before = tables(empty_database)
     await downgrade(empty_database, "0011")
-    assert before - tables(empty_database) == {TOKEN_RESERVATIONS.name, MESSAGE_ITEMS.name}
+    assert before - tables(empty_database) == {
+        TOKEN_RESERVATIONS.name,
+        MESSAGE_ITEMS.name,
+        MESSAGE_RECORDS.name,
+    }
     await downgrade(empty_database, "0007")
     after_later_steps = tables(empty_database)
     await downgrade(empty_database, "0006")

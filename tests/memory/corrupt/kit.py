@@ -62,6 +62,10 @@ IN_SQLITE = [
     Case("conversation_messages", "content", SECRET.encode()),
     Case("conversation_messages", "content_vector", b"123"),
     Case("conversation_messages", "content_vector", SECRET),
+    Case("message_records", "head", b"123"),
+    Case("message_records", "head", SECRET),
+    Case("message_records", "terms", b"12345"),
+    Case("message_records", "counts", None),
     Case("memory_contents", "learned_at", "2024-01-01"),
     Case("memory_contents", "said_at", SECRET),
     Case("memory_contents", "retired_at", SECRET),
@@ -80,10 +84,17 @@ IN_SQLITE = [
     Case("memory_run_stages", "prompt_tokens", SECRET),
     Case("memory_run_failures", "failed_at", SECRET),
 ]
+# Columns that no reading of everything reads.
+UNREAD = {
+    ("conversations", "next_index"),
+    ("memory_evidence", "wording"),
+    ("conversation_messages", "content_vector"),
+}
 _KEYS = {
     "memories": "memory_id",
     "conversations": "conversation_id",
     "conversation_messages": "message_id",
+    "message_records": "message_id",
     "memory_contents": "content_id",
     "memory_evidence": "content_id",
     "memory_runs": "run_id",
@@ -93,6 +104,7 @@ _KEYS = {
 _FIRST = {
     "conversations": "SELECT conversation_id FROM conversations WHERE session_id = 'first'",
     "conversation_messages": "SELECT message_id FROM conversation_messages WHERE message_id = 'm0'",
+    "message_records": "SELECT message_id FROM message_records WHERE message_id = 'm0'",
     "memory_contents": "SELECT content_id FROM memory_contents ORDER BY position LIMIT 1",
 }
 

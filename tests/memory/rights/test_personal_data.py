@@ -11,6 +11,7 @@ from recollect.memory.database.schema import (
     KEYS,
     MEMORIES,
     MESSAGE_ITEMS,
+    MESSAGE_RECORDS,
     TABLES,
     MemorySchema,
 )
@@ -67,9 +68,9 @@ def test_each_table_is_erased_with_a_user_or_holds_nothing_personal() -> None:
 
 
 def test_the_rows_of_each_table_of_memory_are_counted() -> None:
-    """But for links between messages and items, which are copies of ids."""
+    """But for what each message has beside it: links to items, which copy ids, and its search record."""
     counted = {*COUNTED.values(), *(table for table, _, _ in COUNTED_BENEATH.values())}
-    assert {table.name for table in MEMORY_TABLES} - counted == {MESSAGE_ITEMS.name}
+    assert {table.name for table in MEMORY_TABLES} - counted == {MESSAGE_ITEMS.name, MESSAGE_RECORDS.name}
 
 
 def test_dependents_are_found_through_other_tables() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recollect import CallableEmbedder, LocalEmbedder, MemoryStore
-from recollect.memory.store.corpus_cache import _run_off_loop
+from recollect.memory.store.cached_corpus import run_off_loop
 from recollect.memory.texts.terms import terms
 from recollect.testing.contract import in_event_loop
 
@@ -397,7 +397,7 @@ async def test_an_entry_stands_where_it_was_first_said(shared_place: Place) -> N
         (hit,) = (await store.search_memories("Lisbon", AGENT, USER)).hits
         assert [each.conversation_id for each in hit.entry.evidence] == ["early", "middle", "late"]
         held = await store._shared.corpora.get("entry", hit.entry.memory_id)
-        assert [document.session for document in held.corpus.documents] == ["early"]
+        assert [held.corpus.session_of(row) for row in range(len(held.corpus))] == ["early"]
 
 
 @in_event_loop
@@ -412,4 +412,4 @@ async def test_the_local_embedder_finds_by_meaning_in_two_languages(file_place: 
 @pytest.mark.parametrize(("count", "is_here"), [(500, True), (501, False)])
 @in_event_loop
 async def test_what_takes_long_to_make_ready_is_made_in_another_thread(count: int, is_here: bool) -> None:
-    assert (await _run_off_loop(count, threading.get_ident) == threading.get_ident()) is is_here
+    assert (await run_off_loop(count, threading.get_ident) == threading.get_ident()) is is_here

@@ -209,7 +209,9 @@ async def test_what_is_deleted_while_it_is_embedded_is_left_out(place: Place) ->
 
         work = embedding(store, CallableEmbedder(made, name="small", dimensions=8))
         assert await work.step() == 1
-        found = await vectors_of(store).read("entry", await memory_of(store, "ada"), model="small/8")
+        found = await vectors_of(store).read(
+            "entry", await memory_of(store, "ada"), model=model_of(embedder())
+        )
         assert list(found) == [ids["stays"]]
 
 
@@ -219,7 +221,7 @@ async def test_two_at_once_do_no_harm(shared_place: Place) -> None:
         await add_turns(store, "ada", [f"{number}" for number in range(40)])
         works = [embedding(store, embedder(), most_texts=10) for _ in range(3)]
         assert sum(await asyncio.gather(*map(finish, works))) == 40
-        assert await vectors_of(store).count_pending("small/8") == 0
+        assert await vectors_of(store).count_pending(model_of(embedder())) == 0
 
 
 # --- OpenAI's ---

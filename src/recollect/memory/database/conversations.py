@@ -12,7 +12,7 @@ from ..content_parts import attachments_to_column
 from ..conversation import Conversation, ConversationSettings, Message, check_key, check_owner, check_role
 from ..metadata import metadata_to_column
 from ..tags import tags_from_column, tags_to_column
-from . import memories
+from . import memories, records
 from .corruption import (
     UNKNOWN_TIME,
     or_none,
@@ -142,8 +142,8 @@ def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Sc
     if not (yield from make(tenant, conversation, memory_id, now)):
         yield from _check_same(tenant, conversation, memory_id)
         return False
-    yield from add_messages(tenant, memory_id, conversation.conversation_id, conversation.messages)
     yield Statement(memories.TURNS_CHANGED, (memory_id,))
+    yield from add_messages(tenant, memory_id, conversation.conversation_id, conversation.messages)
     return True
 
 
@@ -204,7 +204,7 @@ def find_existing(by_id: str, conversation_id: str, messages: Sequence[Message])
 def add_messages(
     tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
 ) -> Script[None]:
-    """Insert messages at their indexes. The caller must run `memories.TURNS_CHANGED` in the transaction."""
+    """Insert messages at their indexes. The transaction must have run `memories.TURNS_CHANGED` before."""
     rows = [
         {
             "conversation_id": conversation_id,
@@ -221,6 +221,9 @@ def add_messages(
         for message in messages
     ]
     yield from run_all(insert(MESSAGES, rows))
+    if rows:
+        span = (rows[0]["message_index"], rows[-1]["message_index"])
+        yield Statement(records.ADD_OF_CONVERSATION, (conversation_id, *span))
 
 
 def in_conversation(dialect: Dialect) -> str:

@@ -17,8 +17,11 @@ from ...sql.description import Table
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..conversation import check_key, check_owner, check_role
 from ..entry import check_type
+from ..search.records import Record
+from ..search.records import check as check_record
 from ..tags import tags_from_column
 from ..times import format_time
+from . import records
 from .access import MemoryDatabase, column_now
 from .corruption import (
     UNREADABLE,
@@ -42,6 +45,7 @@ from .schema import (
     EVIDENCE,
     FAILURES,
     MEMORIES,
+    MESSAGE_RECORDS,
     MESSAGES,
     QUEUE,
     RUNS,
@@ -50,10 +54,18 @@ from .schema import (
 )
 from .vector_queries import vector_fits
 
+_SAID = (MESSAGES, MESSAGE_RECORDS)
+
 NOW = "{now}"
 """A placeholder for the parameter with the time of the repair."""
 VECTOR = ("content_vector", "vector_model", "vector_dimension")
 """Columns that are set to NULL together. Then the vector is computed again."""
+
+
+_FORGET_VECTOR = (
+    f"UPDATE {MESSAGES.name} SET {', '.join(f'{name} = NULL' for name in VECTOR)}"
+    " WHERE conversation_id = ?1 AND message_id = ?2"
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,9 @@ class CheckedTable:
     is_removable: bool = True
     """Whether a corrupt row may be deleted. Memories and conversations may not."""
     has_vector: bool = field(default=False)
+    together: tuple[str, ...] = ()
+    """Columns that are also read together, by `read_together`. If one is corrupt, all are set to NULL."""
+    read_together: Callable[[Sequence[Any]], Any] = field(default=tuple)
 
     def select(self, dialect: Dialect, has_edge: bool) -> str:
         """A page of rows in the order of their keys: key, columns, and whether the vector fits."""
@@ -92,6 +107,11 @@ class CheckedTable:
         size = len(self.table.key)
         values = zip(self.rules.items(), row[size:-1], strict=True)
         columns = [name for (name, rule), value in values if not _can_read(rule, value)]
+        stored = dict(zip(self.rules, row[size:-1], strict=True))
+        if self.together and not _can_read(
+            Rule(self.read_together), [stored[name] for name in self.together]
+        ):
+            columns = [*(name for name in columns if name not in self.together), *self.together]
         columns += [] if row[-1] else list(VECTOR)
         return Damage(self, tuple(row[:size]), tuple(columns)) if columns else None
 
@@ -130,6 +150,12 @@ def _status(stored: Any) -> Any:
 
 def _session_id(stored: Any) -> Any:
     return check_key("session_id", stored_id(stored))
+
+
+def _record(stored: Sequence[Any]) -> None:
+    """A search record, or none."""
+    if any(part is not None for part in stored):
+        check_record(list(stored))
 
 
 def _owner(stored: Any) -> Any:
@@ -213,6 +239,12 @@ CHECKED: Sequence[CheckedTable] = (
         },
         has_vector=True,
     ),
+    CheckedTable(
+        MESSAGE_RECORDS,
+        {"stamp": _ZERO, **dict.fromkeys(Record._fields, Rule(lambda stored: stored, "NULL"))},
+        together=Record._fields,
+        read_together=_record,
+    ),
     CheckedTable(EVIDENCE, {"place": _ZERO, "wording": Rule(stored_text, _WORDING)}),
     CheckedTable(
         RUNS,
@@ -255,7 +287,11 @@ CHECKED: Sequence[CheckedTable] = (
 Outcome = Literal["mended", "removed", "left"]
 
 _PAGE_SIZE = 500  # rows
-_STAMPS = {CONTENTS.name: "entries_stamp", MESSAGES.name: "turns_stamp"}
+_STAMPS = {
+    CONTENTS.name: "entries_stamp",
+    MESSAGES.name: "turns_stamp",
+    MESSAGE_RECORDS.name: "turns_stamp",
+}
 
 
 @dataclass(frozen=True)
@@ -347,8 +383,10 @@ def _repair(damage: Damage, now: str) -> Script[None]:
     table = damage.checked.table
     yield from _touch_memory(damage)
     values = damage.neutral
+    said = (yield from _said_in(damage)) if table in _SAID else []
     if values is None:
         yield from _remove(damage)
+        yield from _renew_records(said)
         return
     changes = ", ".join(
         f"{name} = {value.replace(NOW, f'?{len(damage.key) + 1}')}" for name, value in values.items()
@@ -356,6 +394,22 @@ def _repair(damage: Damage, now: str) -> Script[None]:
     uses_time = any(NOW in value for value in values.values())
     parameters = (*damage.key, now) if uses_time else damage.key
     yield Statement(f"UPDATE {table.name} SET {changes} WHERE {_has_key(damage)}", parameters)
+    yield from _renew_records(said)
+
+
+def _said_in(damage: Damage) -> Script[list[Row]]:
+    """The ids of the conversation and the message of a row."""
+    name = damage.checked.table.name
+    sql = f"SELECT conversation_id, message_id FROM {name} WHERE {_has_key(damage)}"
+    return (yield Statement(sql, damage.key))
+
+
+def _renew_records(said: Sequence[Row]) -> Script[None]:
+    """Let the vectors and records of messages be made again."""
+    for key in said:
+        yield Statement(records.DELETE, tuple(key))
+        yield Statement(_FORGET_VECTOR, tuple(key))
+        yield Statement(records.ADD_OF_MESSAGE, tuple(key))
 
 
 def _touch_memory(damage: Damage) -> Script[None]:

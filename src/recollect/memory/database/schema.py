@@ -3,10 +3,11 @@
 A memory belongs to one agent and one user. Its entries are rows of `memory_contents`. The messages that an
 entry was learned from are in `memory_evidence`. Its terms are in `memory_terms`: by these it is found when
 something similar is learned. The stamps of a memory change with its entries and messages, so that caches
-notice it. A conversation has rows of messages; from `learn_at` on, a run is due for those from `waiting_from`
-on. `message_items` says which session items are copies of which messages. A run stores each finished stage.
-`memory_queue` says when a memory may be claimed next, and who has its lease. `memory_keys` holds the secret
-of a tenant's receipts, and `memory_embedders` the model of a tenant's vectors.
+notice it. `message_records` holds what the search needs of each message. A conversation has rows of messages;
+from `learn_at` on, a run is due for those from `waiting_from` on. `message_items` says which session items
+are copies of which messages. A run stores each finished stage. `memory_queue` says when a memory may be
+claimed next, and who has its lease. `memory_keys` holds the secret of a tenant's receipts, and
+`memory_embedders` the model of a tenant's vectors.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -51,6 +52,7 @@ SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
 TAGGED = "tags IS NOT NULL"
 DESCRIBED = "metadata IS NOT NULL"
+RECORDS_TO_MAKE = "head IS NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
 # Columns of conversations that older files get in a step of their own.
 _ADDED_LATER: tuple[Column, ...] = (
@@ -196,6 +198,23 @@ MESSAGES = Table(
     vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
+# A row for each message that is searched. Without a head, its record is still to be made.
+MESSAGE_RECORDS = Table(
+    "message_records",
+    (
+        Column("conversation_id", parent="conversations.conversation_id"),
+        _TENANT,
+        Column("memory_id"),
+        Column("message_id"),
+        Column("stamp", "integer"),
+        Column("vector_model", required=False),
+        *(Column(name, "bytes", required=False) for name in ("head", "terms", "counts", "vectors")),
+    ),
+    key=("conversation_id", "message_id"),
+    indexes=(("memory_id", "stamp"),),
+    partial=(PartialIndex("to_make", ("tenant",), RECORDS_TO_MAKE),),
+)
+
 MESSAGE_ITEMS = Table(
     "message_items",
     (
@@ -291,6 +310,7 @@ TABLES = (
     TERMS,
     CONVERSATIONS,
     MESSAGES,
+    MESSAGE_RECORDS,
     MESSAGE_ITEMS,
     RUNS,
     STAGES,
@@ -345,6 +365,17 @@ def add_tags() -> Script[None]:
 
 
 _TAGGED = (CONVERSATIONS, CONTENTS)
+def add_message_records() -> Script[None]:
+    """Add the search records of messages. Those of earlier messages are made in the background."""
+    yield from create_in_sqlite((MESSAGE_RECORDS,))
+    yield Statement(
+        f"INSERT INTO {MESSAGE_RECORDS.name} (conversation_id, tenant, memory_id, message_id, stamp)"
+        f" SELECT said.conversation_id, said.tenant, said.memory_id, said.message_id, owner.turns_stamp"
+        f" FROM {MESSAGES.name} AS said JOIN {MEMORIES.name} AS owner ON owner.memory_id = said.memory_id"
+        f" WHERE said.{SPOKEN_MESSAGES} ON CONFLICT DO NOTHING"
+    )
+
+
 _NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
 _STEPS = (
     create_tables,
@@ -354,6 +385,7 @@ _STEPS = (
     add_names_and_metadata,
     add_message_items,
     add_tags,
+    add_message_records,
 )
 
 
@@ -377,7 +409,7 @@ class MemorySchema(Schema):
             later.setdefault(table.name, set()).update(column.name for column in columns)
         for table in _TAGGED:
             later.setdefault(table.name, set()).update(column.name for column in _TAGS)
-        first = (table for table in TABLES if table is not MESSAGE_ITEMS)
+        first = (table for table in TABLES if table not in (MESSAGE_ITEMS, MESSAGE_RECORDS))
         return {table.name: set(table.column_names) - later.get(table.name, set()) for table in first}
 
     def describe(self) -> Any:

@@ -35,6 +35,8 @@ class Source:
     text: str
     searched: str
     """The condition for rows that are embedded and searched."""
+    place: str
+    """The columns with the place of a text in its conversation, as they are selected."""
     stamp: str
     """The column of the memory that changes with these rows: caches compare it."""
 
@@ -45,8 +47,17 @@ class Source:
 
 
 SOURCES: dict[Kind, Source] = {
-    "entry": Source(CONTENTS, ("content_id",), "content_text", CURRENT_ENTRIES, "entries_stamp"),
-    "turn": Source(MESSAGES, ("conversation_id", "message_id"), "content", SPOKEN_MESSAGES, "turns_stamp"),
+    "entry": Source(
+        CONTENTS, ("content_id",), "content_text", CURRENT_ENTRIES, "NULL, 0, NULL", "entries_stamp"
+    ),
+    "turn": Source(
+        MESSAGES,
+        ("conversation_id", "message_id"),
+        "content",
+        SPOKEN_MESSAGES,
+        "coalesce(name, role), message_index, created_at",
+        "turns_stamp",
+    ),
 }
 
 
@@ -67,7 +78,7 @@ class VectorQueries:
             f"UPDATE {MEMORIES.name} SET {source.stamp} = {source.stamp} + 1 WHERE memory_id IN {ids}"
         )
         self.stamp = f"SELECT {source.stamp} FROM {MEMORIES.name} WHERE memory_id = ?1"
-        self.pending = self._pending(f"{source.listed_key}, memory_id, {source.text}", "?3")
+        self.pending = self._pending(f"{source.listed_key}, memory_id, {source.text}, {source.place}", "?3")
         self.table = source.table.name
         self.read = (
             f"SELECT {source.listed_key}, {self._out}, {vector_fits(dialect)} FROM {source.table.name}"
@@ -116,14 +127,16 @@ class VectorQueries:
         """
         source, width = self._source, len(self._source.key) + 3
         given = ", ".join(self._given(2 + row * width) for row in range(count))
-        same = " AND ".join(f"target.{name} = given.{name}" for name in source.key)
+        same = " AND ".join(f"target.{name} = given.the_{name}" for name in source.key)
+        named = ", ".join(f"the_{name}" for name in source.key)
         return (
-            f"WITH given({source.listed_key}, said, vector, dimension) AS (VALUES {given})"
+            f"WITH given({named}, said, vector, dimension) AS (VALUES {given})"
             f" UPDATE {source.table.name} AS target SET vector_model = ?1,"
             f" vector_dimension = given.dimension,"
             f" content_vector = {self._column_type.format('given.vector')}"
             f" FROM given WHERE {same} AND target.{source.text} = given.said"
-            " AND (target.vector_model IS NULL OR target.vector_model <> ?1) RETURNING memory_id"
+            " AND (target.vector_model IS NULL OR target.vector_model <> ?1)"
+            f" RETURNING {source.listed_key}, memory_id"
         )
 
     def _given(self, first: int) -> str:

@@ -7,9 +7,9 @@ Vectors of different models or dimensions are never compared.
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,14 @@ from numpy.typing import NDArray
 
 from ...sql.columns import check_id
 from ...sql.scripts import Row, Script, Statement, run_all
+from ..search.passages import split
+from ..search.records import Place, Record, make_record
 from ..texts.similarity import gist_of
 from .access import MemoryDatabase, column_now
-from .corruption import UNREADABLE, report_corrupt, row_id_of, stored_text
-from .schema import EMBEDDERS
+from .corruption import UNREADABLE, report_corrupt, row_id_of, stored_text, value_or
+from .records import Key, RecordQueries, StoredRecord, place_from
+from .records import write as write_records
+from .schema import EMBEDDERS, MESSAGES
 from .vector_cache import CacheKey, KeyedVectors, VectorCache
 from .vector_queries import SOURCES, Kind, Matrix, Vector, VectorQueries, tenants_pending
 
@@ -35,6 +39,7 @@ _CHOOSE = (
     " ON CONFLICT (tenant) DO UPDATE SET vector_model = excluded.vector_model, chosen_at = excluded.chosen_at"
 )
 _CHOSEN = f"SELECT vector_model FROM {EMBEDDERS.name} WHERE tenant = ?1"
+_PASSAGES = "p1"  # the vector of a text is the mean of those of its passages
 _MOST_COUNTED = 10_000
 _ROWS_PER_STATEMENT = 100
 _BLOCK_BYTES = 4 * 2**20  # of vectors that are compared at once
@@ -51,6 +56,8 @@ class Pending:
     key: tuple[str, ...]
     memory_id: str
     stored: str = field(repr=False)
+    place: tuple[Any, ...] = field(default=(None, 0, None), repr=False)
+    """The speaker, index and time of a message, as they are stored."""
 
     @property
     def text(self) -> str:
@@ -75,6 +82,18 @@ class NewVector:
 
     pending: Pending
     vector: Vector | None = field(repr=False)
+    of_passages: Matrix | None = field(default=None, repr=False)
+    """The vectors of the passages of a message. Without them, its vector counts for each."""
+
+    def record(self) -> Record:
+        """The search record of the message."""
+        place = value_or(MESSAGES.name, row_id_of(*self.pending.key), place_from, self.pending.place, Place())
+        text = "" if self.pending.is_corrupt else self.pending.text
+        passages = split(text)
+        vectors = self.of_passages
+        if vectors is None and self.vector is not None:
+            vectors = np.tile(self.vector, (len(passages), 1))
+        return make_record(text, place, vectors, passages)
 
 
 class Vectors:
@@ -84,6 +103,7 @@ class Vectors:
         self._database = database
         self.tenant = tenant
         self._queries = {kind: VectorQueries(kind, database.dialect) for kind in SOURCES}
+        self._records = RecordQueries(database.dialect)
         self._warned: set[tuple[Kind, int]] = set()
         self._cache = VectorCache()
 
@@ -140,10 +160,11 @@ class Vectors:
         Raises `ValueError` for values that are not finite numbers and for vectors of length 0.
         """
         check_id("model", model)
-        ready = [
-            NewVector(each.pending, None if each.vector is None else _unit(each.vector)) for each in made
-        ]
-        return await self._database.write(partial(_store, self._queries, model, ready)) if ready else 0
+        ready = [replace(each, vector=None if each.vector is None else _unit(each.vector)) for each in made]
+        said = [each for each in ready if each.pending.kind == "turn"]
+        records = await asyncio.to_thread(_records_of, said) if said else {}
+        change = partial(_store, self._queries, self._records, model, ready, records)
+        return await self._database.write(change) if ready else 0
 
     async def read(
         self, kind: Kind, memory_id: str, *, model: str, ids: Iterable[str] | None = None
@@ -240,28 +261,45 @@ def turn_of(turn: str) -> tuple[str, str]:
 
 
 def model_of(embedder: "Embedder") -> str:
-    """The name under which vectors are stored. Vectors of the same name can be compared."""
-    return f"{embedder.name}/{embedder.dimensions}"
+    """The name under which vectors are stored. Vectors of the same name can be compared.
+
+    It says how texts are embedded too: after a change of that, all texts are embedded again.
+    """
+    return f"{embedder.name}/{embedder.dimensions}/{_PASSAGES}"
 
 
 # --- storing ---
 
 
-def _store(queries: dict[Kind, VectorQueries], model: str, made: Sequence[NewVector]) -> Script[int]:
+def _records_of(made: Sequence[NewVector]) -> dict[Key, StoredRecord]:
+    keys = [(each.pending.key[0], each.pending.key[1]) for each in made]
+    return {key: StoredRecord(key, each.record()) for key, each in zip(keys, made, strict=True)}
+
+
+def _store(
+    queries: dict[Kind, VectorQueries],
+    record_queries: RecordQueries,
+    model: str,
+    made: Sequence[NewVector],
+    records: Mapping[Key, StoredRecord],
+) -> Script[int]:
     count = 0
     memory_ids = json.dumps(sorted({each.pending.memory_id for each in made}))
     # Lock order: memories in the order of their ids, then their rows.
     yield Statement(next(iter(queries.values())).lock_memories, (memory_ids,))
     for kind, of_kind in queries.items():
         mine = [each for each in made if each.pending.kind == kind]
-        owners: list[str] = []
+        owners: dict[tuple[str, ...], str] = {}
         for start in range(0, len(mine), _ROWS_PER_STATEMENT):
             some = mine[start : start + _ROWS_PER_STATEMENT]
             values = [value for each in some for value in _values(of_kind, each)]
             rows = yield Statement(of_kind.store(len(some)), (model, *values))
-            owners += [memory_id for (memory_id,) in rows]
+            owners |= {tuple(key): memory_id for *key, memory_id in rows}
         if owners:
-            yield Statement(of_kind.stamp_memories, (json.dumps(sorted(set(owners))),))
+            yield Statement(of_kind.stamp_memories, (json.dumps(sorted(set(owners.values()))),))
+        if kind == "turn":
+            theirs = {key: owners[key] for key in records if key in owners}
+            yield from write_records(record_queries, [records[key] for key in theirs], theirs, model)
         count += len(owners)
     return count
 
@@ -361,7 +399,10 @@ def _search(query: _Query) -> Script[tuple[list[Row], bool]]:
 
 
 def _pending_from(kind: Kind, rows: list[Row]) -> list[Pending]:
-    return [Pending(kind, tuple(key), memory_id, stored) for *key, memory_id, stored in rows]
+    width = len(SOURCES[kind].key)
+    return [
+        Pending(kind, tuple(row[:width]), row[width], row[width + 1], tuple(row[width + 2 :])) for row in rows
+    ]
 
 
 def _number_from(rows: list[Row]) -> int:

@@ -16,6 +16,7 @@ from ..database.vectors import NewVector, Pending, Vectors, model_of
 from ..search.documents import Vectors as Matrix
 from ..search.embedders import Embedder, EmbeddingError
 from ..search.embedders.protocol import validate_vectors
+from ..search.passages import split
 
 _log = logging.getLogger("recollect.memory")
 
@@ -140,7 +141,7 @@ class EmbeddingBackfill:
     async def _embed(self, batch: Sequence[Pending]) -> int:
         """Embed a batch. If that fails although the embedder works, embed each half by itself."""
         try:
-            vectors = await self._call([each.text for each in batch])
+            vectors = await self._call_for(batch)
         except EmbeddingError:
             await self._call([_PROBE])
             if len(batch) == 1:
@@ -153,7 +154,7 @@ class EmbeddingBackfill:
     async def _embed_again(self, one: Pending) -> int:
         """Embed a text that has failed by itself. If it fails again, it is marked as having no vector."""
         try:
-            vectors = await self._call([one.text])
+            vectors = await self._call_for([one])
         except EmbeddingError as error:
             _log.warning("text cannot be embedded: memory %s (%s)", one.memory_id, error)
             await self._vectors.store(model_of(self._embedder), [NewVector(one, None)])
@@ -161,16 +162,18 @@ class EmbeddingBackfill:
             return 0
         return await self._keep([one], vectors)
 
-    async def _keep(self, batch: Sequence[Pending], vectors: Matrix) -> int:
+    async def _keep(self, batch: Sequence[Pending], vectors: Sequence[Matrix]) -> int:
         """Store vectors; returns how many were written. A zero vector has no direction and counts as none."""
-        usable = np.linalg.norm(vectors.astype(np.float64), axis=1) > 0
-        kept = [
-            NewVector(each, vector if has_length else None)
-            for each, vector, has_length in zip(batch, vectors, usable, strict=True)
-        ]
-        self.unusable += int((~usable).sum())
-        written = await self._vectors.store(model_of(self._embedder), kept)
-        return written - int((~usable).sum())
+        kept = [_new_vector(each, of_passages) for each, of_passages in zip(batch, vectors, strict=True)]
+        unusable = sum(each.vector is None for each in kept)
+        self.unusable += unusable
+        return await self._vectors.store(model_of(self._embedder), kept) - unusable
+
+    async def _call_for(self, batch: Sequence[Pending]) -> list[Matrix]:
+        """The vectors of the passages of each text."""
+        passages = [[each.text[part.start : part.end] for part in split(each.text)] for each in batch]
+        vectors = await self._call([passage for each in passages for passage in each])
+        return np.split(vectors, np.cumsum([len(each) for each in passages])[:-1])
 
     async def _call(self, texts: list[str]) -> Matrix:
         """The vectors of texts. Every failure of the embedder is an `EmbeddingError`."""
@@ -190,6 +193,15 @@ class EmbeddingBackfill:
         self._not_before = self._clock() + seconds
         self.last_error = str(error)
         _log.warning("embedder failed, next call in %g seconds: %s", seconds, error)
+
+
+def _new_vector(pending: Pending, of_passages: Matrix) -> NewVector:
+    """The vector of a text: the mean of those of its passages, each of length 1."""
+    lengths = np.linalg.norm(of_passages.astype(np.float64), axis=1, keepdims=True)
+    mean = (of_passages / np.where(lengths > 0, lengths, 1.0)).mean(axis=0)
+    if not (lengths > 0).any() or not np.linalg.norm(mean) > 0:
+        return NewVector(pending, None)
+    return NewVector(pending, mean, of_passages)
 
 
 def _batches(pending: Sequence[Pending], most_characters: int) -> Iterator[list[Pending]]:

@@ -12,6 +12,7 @@ from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
 from .embedding_backfill import EmbeddingBackfill
+from .record_filler import RecordFiller
 from .runner import Runner
 from .scheduler import RunScheduler
 
@@ -25,8 +26,8 @@ _PATIENCE = 5.0  # until a worker that has not ended is cancelled again
 class Workers:
     """Workers on one database, in an event loop of their own.
 
-    `count` workers execute runs. One more embeds pending texts, and one creates the runs of conversations
-    that have been quiet for long enough.
+    `count` workers execute runs. One more makes vectors and search records, and one creates the runs of
+    conversations that have been quiet for long enough.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Workers:
         self._runner = runner
         self._count = count
         self._backfill = backfill
+        self._records = RecordFiller(database, runner.tenant)
         self._scheduler = RunScheduler(database, runner.tenant)
         self._starting = threading.Lock()
         self._loop = BackgroundLoop("recollect-memory-workers")
@@ -65,8 +67,7 @@ class Workers:
         self._loop.stop()
 
     async def _begin(self) -> None:
-        duties = [*[self._execute_run] * self._count, self._create_runs]
-        duties += [self._embed] if self._backfill else []
+        duties = [*[self._execute_run] * self._count, self._create_runs, self._index]
         self._tasks = [asyncio.create_task(self._work(duty)) for duty in duties]
 
     async def _end(self) -> None:
@@ -104,8 +105,11 @@ class Workers:
             self._wake.set()  # new runs are due
         return made > 0
 
-    async def _embed(self) -> bool:
-        return self._backfill is not None and await self._backfill.step() > 0
+    async def _index(self) -> bool:
+        """Make vectors and search records. If the embedder does not answer, messages are found by words."""
+        if self._backfill is not None and await self._backfill.step() > 0:
+            return True
+        return await self._records.step() > 0
 
     async def _wait(self) -> None:
         """Wait until work is due or `start` is called."""

@@ -15,7 +15,7 @@ from typing import Any
 from ...sql.columns import StoredTime, time_as_text
 from ...sql.scripts import Script, Statement
 from ...strategies.summaries.schema import SUMMARIES
-from ..database import conversations, memories, message_items, removal
+from ..database import conversations, memories, message_items, records, removal
 from ..database.access import MemoryDatabase
 from ..database.conversations import ConversationRow
 from ..database.schema import CONVERSATIONS, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
@@ -215,6 +215,7 @@ def erase_message(
     message = yield from _erased_message(request)
     counts = yield from _unlearn(database, request, row, (index, index), scan)
     counts["messages"] = len((yield Statement(_DELETE_MESSAGE, key)))
+    yield Statement(records.DELETE, key)
     for name, table in _OF_RUNS.items():
         counts[name] = yield from _delete(table, _SAW_IT, (request.conversation_id, index))
     counts["runs"] = len((yield Statement(_EMPTY_RUNS, (request.conversation_id,))))

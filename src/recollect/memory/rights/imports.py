@@ -18,7 +18,7 @@ from ...sql.columns import text_from_column, time_to_column
 from ...sql.description import Table
 from ...sql.scripts import Script, Statement, insert, run_all
 from ..conversation import Conversation, messages_in
-from ..database import entries, memories
+from ..database import entries, memories, records
 from ..database.access import MemoryDatabase
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
 from ..entry import CONTENT_TYPES
@@ -311,6 +311,7 @@ def write_export(database: MemoryDatabase, export: ParsedExport) -> Script[dict[
     for table in _TABLES:
         yield from run_all(insert(table, export.of(table)))
     for memory in export.of(MEMORIES):
+        yield Statement(records.ADD_OF_MEMORY, (memory["memory_id"],))
         texts = [
             (row["position"], text_from_column(row["content_text"]))
             for row in export.of(CONTENTS)

@@ -1,38 +1,64 @@
-"""A corpus: the documents of one scope in memory, indexed so that a search takes about a millisecond.
+"""A corpus: the documents of one scope in memory, indexed so that a search takes a few milliseconds.
 
-A corpus is not thread-safe. Its owner serializes access.
+A corpus holds arrays and no texts: columns by document, columns and vectors by passage, and postings. It is
+not thread-safe. Its owner serializes access.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime
-from itertools import count
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress, count, islice, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..texts.terms import characters, terms
-from .documents import Document, Numbers, Vector, Vectors, name_share, names_time, question_share, substance
-from .index import Column, Layout, Postings, lay_out
+from .documents import Document, Flags, Floats, Numbers, Vector, substance
+from .index import Column, Layout, lay_out
+from .passage_vectors import PassageVectors, unit_of
+from .passages import split
+from .postings import Found, Postings, edits_of, sum_by_row
+from .records import (
+    NO_TIME,
+    Batch,
+    Place,
+    Record,
+    decode,
+    hashes_of,
+    make_record,
+    prefix_term,
+    time_from_numbers,
+)
+
+Key = str | tuple[str, str]
+"""The id of a document: of an entry, or of a conversation and a message."""
 
 _COLUMNS: Mapping[str, type] = {
-    "session": np.int64,
+    "session": np.int32,
     "has_session": np.bool_,
     "position": np.int64,
-    "speaker": np.int64,
-    "day": np.int64,
-    "seconds": np.float64,
-    "length": np.float64,
-    "question": np.float64,
-    "names": np.float64,
-    "time": np.float64,
-    "substance": np.float64,
-    "has_vector": np.bool_,
+    "speaker": np.int32,
+    "kind": np.int32,
+    "micros": np.int64,
+    "offset": np.int16,
+    "length": np.int32,
+    "question": np.float32,
+    "names": np.float32,
+    "time": np.bool_,
+    "first_passage": np.int64,
 }
+_PASSAGE_COLUMNS: Mapping[str, type] = {
+    "row": np.int32,
+    "start": np.int32,
+    "end": np.int32,
+    "length": np.int32,
+    "is_code": np.bool_,
+}
+_DAY = 86_400 * 10**6  # microseconds
 NOBODY = -1
-NO_DAY = 0  # the calendar starts with 1
+_IN_A_CHUNK = 1000  # documents that are analysed before they are indexed
+_FEW = 1000  # documents whose rows are noted at once
+_BYTES_OF_KEY = 200  # of the ids of a document, about
+_MOST_EDITED = 40  # characters of a word whose misspellings are looked up
 
 
 class Corpus:
@@ -43,54 +69,157 @@ class Corpus:
     """
 
     def __init__(self, documents: Iterable[Document] = (), *, dimensions: int | None = None) -> None:
-        self.documents: list[Document] = []
-        """The documents by row, without their vectors."""
+        self.keys: list[Key] = []
+        """The id of the document of each row."""
         self.postings = Postings()
-        self._dimensions = dimensions
-        self._row_of: dict[str, int] = {}
-        self._numbers = count()
+        self.vectors = PassageVectors(dimensions)
+        self._rows: dict[Key, int] | None = {}
         self._sessions: dict[str, int] = {}
+        self._kinds: dict[str, int] = {}
+        self._names: list[str] = []  # of sessions, speakers and kinds, by their numbers
         self._speakers: dict[str, int] = {}
         self._columns = {name: Column(kind) for name, kind in _COLUMNS.items()}
-        self._vectors: Column | None = None if dimensions is None else Column(np.float32, dimensions)
+        self._of_passages = {name: Column(kind) for name, kind in _PASSAGE_COLUMNS.items()}
         self._layout: Layout | None = None
+        self._derived: dict[str, NDArray[Any]] = {}
+        self._texts: dict[Key, str] = {}
         self.add(documents)
 
     def __len__(self) -> int:
-        return len(self.documents)
+        return len(self.keys)
 
-    def __contains__(self, document_id: object) -> bool:
-        return document_id in self._row_of
+    def __contains__(self, key: object) -> bool:
+        return key in self._row_of
 
     def add(self, documents: Iterable[Document]) -> None:
-        """Add documents. An id that is in use is a `ValueError`; the documents before it stay."""
-        self._layout = None
-        for document in documents:
-            if document.id in self._row_of:
+        """Add documents with their texts. An id that is in use is a `ValueError`; those before it stay."""
+        given = iter(documents)
+        while chunk := list(islice(given, _IN_A_CHUNK)):
+            known = set(self._row_of)
+            new = [each for each in chunk if not (each.id in known or known.add(each.id))]  # type: ignore[func-returns-value]
+            self._texts |= {each.id: each.text for each in new}
+            self.append(
+                decode([self._record_of(each) for each in new]),
+                [each.id for each in new],
+                [each.session for each in new],
+                [each.kind for each in new],
+            )
+            if len(new) < len(chunk):
                 raise ValueError("a document with this id is in the corpus already")
-            self._add(document)
 
-    def remove(self, document_ids: Collection[str]) -> int:
+    def _record_of(self, document: Document) -> Record:
+        """The record of a document. Its vector counts for each of its passages."""
+        place = Place(document.speaker, document.position, document.time)
+        vector, passages = unit_of(document.vector), split(document.text)
+        if vector is not None and self.dimensions is None:
+            self.vectors = PassageVectors(len(vector), self.passage_count)
+        if vector is None or len(vector) != self.dimensions:
+            return make_record(document.text, place, None, passages)
+        return make_record(document.text, place, np.tile(vector, (len(passages), 1)), passages)
+
+    def append(
+        self,
+        batch: Batch,
+        keys: Sequence[Key],
+        sessions: Sequence[str | None],
+        kinds: Sequence[str] | None = None,
+    ) -> None:
+        """Add decoded records, whose ids must be new. `kinds` are turns unless they are given."""
+        if not keys:
+            return
+        first_row, first_passage, sizes = len(self), self.passage_count, batch.passage_counts
+        passages, of_passage = batch.passages, np.repeat(batch.has_vectors, sizes)
+        self._add_passages(batch, np.repeat(np.arange(first_row, first_row + len(keys)), sizes))
+        firsts = first_passage + np.cumsum(sizes) - sizes
+        values = {
+            "session": self._session_numbers(sessions),
+            "has_session": [each is not None for each in sessions],
+            "position": batch.heads["position"],
+            "speaker": self._speaker_numbers(batch.speakers),
+            "kind": [self._number(self._kinds, each) for each in kinds or repeat("turn", len(keys))],
+            "micros": batch.heads["micros"],
+            "offset": batch.heads["offset"],
+            "length": np.add.reduceat(passages["length"], firsts - first_passage),
+            "question": batch.heads["question"],
+            "names": batch.heads["names"],
+            "time": batch.heads["names_time"] > 0,
+            "first_passage": firsts,
+        }
+        for name, column in self._columns.items():
+            column.extend(values[name], len(keys))
+        dimensions = int(batch.heads["dimensions"].max(initial=0))
+        self.vectors.add(passages["scale"], of_passage, batch.vectors, dimensions)
+        self._changed()
+        if self._rows is not None and len(keys) < _FEW:
+            self._rows.update(zip(keys, count(first_row)))
+        else:
+            self._rows = None
+        self.keys += keys
+
+    def _add_passages(self, batch: Batch, rows: Numbers) -> None:
+        passages = batch.passages
+        self.postings.add(batch.terms, batch.counts, passages["postings"].astype(np.int64))
+        for name, column in self._of_passages.items():
+            column.extend(rows if name == "row" else passages[name], len(rows))
+
+    def remove(self, keys: Collection[Key]) -> int:
         """Remove documents and return how many were removed. Unknown ids are ignored."""
-        gone = {self._row_of[each] for each in document_ids if each in self._row_of}
+        gone = {self._row_of[each] for each in keys if each in self._row_of}
         if gone:
-            self._layout = None
-            self._keep(np.array([row for row in range(len(self)) if row not in gone], np.int64))
+            stays = np.ones(len(self), np.bool_)
+            stays[list(gone)] = False
+            self._keep(stays)
         return len(gone)
+
+    # --- documents ---
+
+    def document(self, row: int) -> Document:
+        """The document of a row, without its text and vector."""
+        key, speaker = self.keys[row], int(self.column("speaker")[row])
+        return Document(
+            self.id_of(row),
+            self._texts.get(key, ""),
+            None if speaker == NOBODY else self._names[speaker],
+            self.session_of(row),
+            int(self.column("position")[row]),
+            time_from_numbers(int(self.column("micros")[row]), int(self.column("offset")[row])),
+            kind=self._names[int(self.column("kind")[row])],
+        )
+
+    def session_of(self, row: int) -> str | None:
+        """The session of the document of a row, if it has one."""
+        return self._names[int(self.column("session")[row])] if self.column("has_session")[row] else None
+
+    def id_of(self, row: int) -> str:
+        """The id of the document of a row as one text."""
+        key = self.keys[row]
+        return key if isinstance(key, str) else json.dumps(key)
+
+    def text_of(self, row: int) -> str | None:
+        """The text of a document that was added with it; `None` for one that was added as a record."""
+        return self._texts.get(self.keys[row])
 
     def column(self, name: str) -> NDArray[Any]:
         """A column with a value for each row: `length`, `speaker`, `day`, …"""
-        return self._columns[name].values
+        if name in self._columns:
+            return self._columns[name].values
+        if name not in self._derived:
+            self._derived[name] = self._derive(name)
+        return self._derived[name]
 
-    @property
-    def vectors(self) -> Vectors | None:
-        """The unit vectors by row; zeros for rows without a vector, as `has_vector` says."""
-        return None if self._vectors is None else self._vectors.values
-
-    @property
-    def dimensions(self) -> int | None:
-        """The dimensions of the vectors, as given or those of the first vector; `None` without vectors."""
-        return self._dimensions
+    def _derive(self, name: str) -> NDArray[Any]:
+        """A column that is computed from others."""
+        micros, has_time = self.column("micros"), self.column("offset") != NO_TIME
+        if name == "day":  # of the calendar, from 1 on; 0 if it is not known
+            return np.where(has_time, micros // _DAY + 1, 0)
+        if name == "seconds":  # since the start of the calendar in local time; 0 if the time is not known
+            return np.where(has_time, micros // 10**6 + 86_400.0, 0.0)
+        if name == "substance":
+            return substance(self.column("length"))
+        if name == "has_vector":  # in all passages
+            firsts, has = self.column("first_passage"), self.vectors.has_vector
+            return np.logical_and.reduceat(has, firsts) if len(firsts) else np.zeros(0, np.bool_)
+        raise KeyError(name)
 
     @property
     def speakers(self) -> Mapping[str, int]:
@@ -104,79 +233,136 @@ class Corpus:
             self._layout = lay_out(self.column("session"), self.column("position"))
         return self._layout
 
-    def _add(self, document: Document) -> None:
-        found = Counter(terms(document.text))
-        vector = self._usable(document.vector)
-        values = {
-            **self._place(document),
-            **_traits(document, found.total()),
-            "has_vector": vector is not None,
-        }
-        for name, column in self._columns.items():
-            column.append(values[name])
-        if self._vectors is not None:
-            self._vectors.append(0.0 if vector is None else vector)
-        row = len(self.documents)
-        self.postings.add(row, found)
-        self.postings.add(row, Counter(each for each in characters(document.text) if each not in found))
-        self._row_of[document.id] = row
-        self.documents.append(replace(document, vector=None))
+    # --- passages ---
 
-    def _place(self, document: Document) -> dict[str, float]:
-        session, speaker = document.session, document.speaker
-        return {
-            "session": next(self._numbers) if session is None else self._number(self._sessions, session),
-            "has_session": session is not None,
-            "position": document.position,
-            "speaker": NOBODY if speaker is None else self._number(self._speakers, speaker),
-            "day": document.time.toordinal() if document.time else NO_DAY,
-            "seconds": _seconds(document.time),
-        }
+    @property
+    def passage_count(self) -> int:
+        """The number of passages of all documents."""
+        return self.postings.passages
+
+    def passage_column(self, name: str) -> NDArray[Any]:
+        """A column with a value for each passage: `row`, `start`, `end`, `length`, `is_code`."""
+        return self._of_passages[name].values
+
+    def passages_of(self, row: int) -> range:
+        """The numbers of the passages of a document."""
+        firsts = self.column("first_passage")
+        return range(int(firsts[row]), int(firsts[row + 1]) if row + 1 < len(firsts) else self.passage_count)
+
+    def best_of_passages(self, values: Floats) -> Floats:
+        """The highest value among the passages of each document."""
+        best: Floats = np.maximum.reduceat(values, self.column("first_passage"))
+        return best
+
+    def postings_of(self, terms: Sequence[str]) -> list[Found]:
+        """The passages that contain each of some terms, which must be different, and how often."""
+        return self.postings.find(hashes_of(terms)) if terms else []
+
+    def rows_of(self, terms: Sequence[str]) -> list[tuple[Numbers, Numbers]]:
+        """The rows that contain each of some terms, which must be different, and how often."""
+        row_of = self.passage_column("row")
+        return [sum_by_row(found, row_of) for found in self.postings_of(terms)]
+
+    def rows_with_all(self, terms: Iterable[str]) -> Numbers:
+        """The rows that contain all of some terms."""
+        found = [rows for rows, _ in self.rows_of(list(dict.fromkeys(terms)))]
+        common = found[0] if found else np.zeros(0, np.int64)
+        for rows in found[1:]:
+            common = np.intersect1d(common, rows, assume_unique=True)
+        return common
+
+    def variants_of(self, term: str) -> list[str]:
+        """The terms of documents that a misspelled or unfinished term may mean.
+
+        These are the terms at one edit from it, or else the term for all words with its first letters.
+        """
+        if not term.isascii() or not term.isalnum() or len(term) > _MOST_EDITED:
+            return []
+        edits = sorted(edits_of(term))
+        found = [
+            edit for edit, exists in zip(edits, self.postings.has(hashes_of(edits)), strict=True) if exists
+        ]
+        if found:
+            return found
+        prefix = prefix_term(term)
+        return [prefix] if prefix and self.postings.has(hashes_of([prefix])).all() else []
+
+    @property
+    def dimensions(self) -> int | None:
+        """The dimensions of the vectors, as given or those of the first vector; `None` without vectors."""
+        return self.vectors.dimensions
+
+    def similarities(self, vector: Vector | None) -> Floats | None:
+        """The similarity of each passage to a vector, from -1 to 1; `None` if nothing can be compared."""
+        return self.vectors.similarities(vector)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes, about."""
+        columns = (*self._columns.values(), *self._of_passages.values())
+        texts = sum(map(len, self._texts.values()))
+        return (
+            sum(column.size for column in columns)
+            + self.postings.size
+            + self.vectors.size
+            + _BYTES_OF_KEY * len(self)
+            + 2 * texts
+        )
+
+    # --- numbers ---
+
+    @property
+    def _row_of(self) -> dict[Key, int]:
+        if self._rows is None:
+            self._rows = dict(zip(self.keys, count()))
+        return self._rows
 
     def _number(self, numbers: dict[str, int], name: str) -> int:
         if name not in numbers:
-            numbers[name] = next(self._numbers)
+            numbers[name] = len(self._names)
+            self._names.append(name)
         return numbers[name]
 
-    def _usable(self, given: Any) -> Vector | None:
-        """The unit vector, if it can be compared, else `None`. The first vector sets the dimensions."""
-        vector = np.zeros(0) if given is None else np.asarray(given, np.float64)
-        size = float(np.linalg.norm(vector))
-        if vector.ndim != 1 or not np.isfinite(size) or size == 0.0:
-            return None
-        if self._vectors is None:
-            self._dimensions = len(vector)
-            self._vectors = Column(np.float32, len(vector))
-            self._vectors.append_zeros(len(self))
-        return (vector / size).astype(np.float32) if len(vector) == self._dimensions else None
+    def _session_numbers(self, sessions: Sequence[str | None]) -> list[int]:
+        """The number of each session. A document without a session is a session of its own."""
+        known = self._sessions
+        numbers = [NOBODY if each is None else known.get(each, NOBODY) for each in sessions]
+        for place, each in enumerate(sessions):
+            if numbers[place] == NOBODY:
+                numbers[place] = self._number({} if each is None else known, each or "")
+        return numbers
 
-    def _keep(self, rows: Numbers) -> None:
-        new_rows = np.full(len(self), -1, np.int64)
-        new_rows[rows] = np.arange(len(rows))
-        self.postings.renumber(new_rows)
+    def _speaker_numbers(self, names: Sequence[str]) -> list[int]:
+        numbers = {
+            each: self._number(self._speakers, each) if each else NOBODY for each in dict.fromkeys(names)
+        }
+        return [numbers[each] for each in names]
+
+    def _changed(self) -> None:
+        self._layout = None
+        self._derived.clear()
+
+    def _keep(self, stays: Flags) -> None:
+        of_passages = stays[self.passage_column("row")]
+        self.postings.renumber(_new_numbers(of_passages))
+        self.vectors.keep(of_passages)
+        for column in self._of_passages.values():
+            column.keep(of_passages)
+        row = self._of_passages["row"]
+        row.values[:] = _new_numbers(stays)[row.values]
+        firsts = _new_numbers(of_passages)[self.column("first_passage")]
+        self.column("first_passage")[:] = firsts
         for column in self._columns.values():
-            column.keep(rows)
-        if self._vectors is not None:
-            self._vectors.keep(rows)
-        self.documents = [self.documents[row] for row in rows]
-        self._row_of = {document.id: row for row, document in enumerate(self.documents)}
-        present = {document.speaker for document in self.documents}
-        self._speakers = {name: number for name, number in self._speakers.items() if name in present}
+            column.keep(stays)
+        for key in compress(self.keys, ~stays):
+            self._texts.pop(key, None)
+        self.keys = list(compress(self.keys, stays))
+        self._rows = None
+        present = set(self.column("speaker").tolist())
+        self._speakers = {name: number for name, number in self._speakers.items() if number in present}
+        self._changed()
 
 
-def _traits(document: Document, length: int) -> dict[str, float]:
-    speakers = frozenset((document.speaker or "").lower().split())
-    return {
-        "length": length,
-        "question": question_share(document.text),
-        "names": name_share(document.text, speakers),
-        "time": names_time(document.text),
-        "substance": substance(length),
-    }
-
-
-def _seconds(time: datetime | None) -> float:
-    """Seconds since the start of the calendar in local time; 0 if the time is unknown."""
-    if time is None:
-        return 0.0
-    return time.toordinal() * 86400.0 + time.hour * 3600 + time.minute * 60 + time.second
+def _new_numbers(stays: Flags) -> Numbers:
+    """The new number of each place; -1 for those that do not stay."""
+    return np.where(stays, np.cumsum(stays) - 1, -1)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,7 @@ def names_time(text: str) -> bool:
     return _TIME.search(text) is not None
 
 
-def substance(terms: int) -> float:
-    """Whether a text with this number of terms is long enough to say something, from 0 to 1."""
-    return min(terms, _ENOUGH_TERMS) / _ENOUGH_TERMS
+def substance(terms: NDArray[Any]) -> Floats:
+    """Whether texts with these numbers of terms are long enough to say something, from 0 to 1."""
+    shares: Floats = np.minimum(terms, _ENOUGH_TERMS) / _ENOUGH_TERMS
+    return shares

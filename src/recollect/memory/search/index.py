@@ -1,7 +1,5 @@
-"""The index structures of a corpus: growing columns, postings, and the layout of sessions."""
+"""Structures of a corpus: columns that grow, and the layout of sessions."""
 
-from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,77 +12,40 @@ _FIRST_CAPACITY = 4
 
 
 class Column:
-    """An array that grows: appending a row takes constant time on average."""
+    """An array that grows: appending rows takes constant time a row on average.
+
+    The spare room is zeros that were never written, which takes no memory.
+    """
 
     def __init__(self, kind: DTypeLike, width: int | None = None) -> None:
         self._shape = () if width is None else (width,)
         self._array: NDArray[Any] = np.zeros((_FIRST_CAPACITY, *self._shape), kind)
         self._count = 0
 
-    def append(self, value: Any) -> None:
-        """Add a row."""
-        if self._count == len(self._array):
-            grown = np.zeros((2 * self._count, *self._shape), self._array.dtype)
-            grown[: self._count] = self._array
+    def extend(self, values: Any, count: int) -> None:
+        """Add `count` rows: an array of them, or one value for all."""
+        wanted = self._count + count
+        if wanted > len(self._array):
+            grown = np.zeros((wanted + wanted // 2, *self._shape), self._array.dtype)
+            grown[: self._count] = self.values
             self._array = grown
-        self._array[self._count] = value
-        self._count += 1
+        self._array[self._count : wanted] = values
+        self._count = wanted
 
-    def append_zeros(self, count: int) -> None:
-        """Add rows of zeros."""
-        self._array = np.concatenate(
-            [self.values, np.zeros((count + _FIRST_CAPACITY, *self._shape), self._array.dtype)]
-        )
-        self._count += count
-
-    def keep(self, rows: NDArray[np.int64]) -> None:
-        """Keep only these rows."""
-        kept = self._array[rows]
-        self._array = np.concatenate([kept, np.zeros((_FIRST_CAPACITY, *self._shape), kept.dtype)])
-        self._count = len(rows)
+    def keep(self, rows: NDArray[Any]) -> None:
+        """Keep only these rows: their numbers, or a flag for each row."""
+        kept = self.values[rows]
+        self._array, self._count = kept, len(kept)
 
     @property
     def values(self) -> NDArray[Any]:
         """The rows, as a view and not a copy."""
         return self._array[: self._count]
 
-
-# --- postings ---
-
-_NOTHING: "array[int]" = array("q")
-
-
-class Postings:
-    """The rows of each term, with its number of occurrences in each."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, array[int]] = {}
-        self._counts: dict[str, array[int]] = {}
-
-    def add(self, row: int, found: Mapping[str, int]) -> None:
-        """Add the terms of a row, whose number must be higher than all before."""
-        for term, count in found.items():
-            if term not in self._rows:
-                self._rows[term], self._counts[term] = array("q"), array("q")
-            self._rows[term].append(row)
-            self._counts[term].append(count)
-
-    def of(self, term: str) -> tuple[Numbers, Numbers]:
-        """The rows that contain a term, and its number of occurrences in each."""
-        rows, counts = self._rows.get(term, _NOTHING), self._counts.get(term, _NOTHING)
-        return np.array(rows, np.int64), np.array(counts, np.int64)
-
-    def renumber(self, new_rows: Numbers) -> None:
-        """Give each row its new number. Rows with the new number -1 are dropped."""
-        for term in list(self._rows):
-            rows, counts = self.of(term)
-            numbers = new_rows[rows]
-            stays = numbers >= 0
-            if not stays.any():
-                del self._rows[term], self._counts[term]
-                continue
-            self._rows[term] = array("q", numbers[stays].tobytes())
-            self._counts[term] = array("q", counts[stays].tobytes())
+    @property
+    def size(self) -> int:
+        """The bytes of its rows."""
+        return self.values.nbytes
 
 
 # --- layout ---

@@ -1,7 +1,8 @@
 """Ranks documents and sessions for a question: pure functions that also return the parts of every score."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from ..texts.terms import terms
 from .corpus import Corpus
 from .dates import nearness
 from .documents import Document, Flags, Floats, Numbers, Vector
-from .index import Postings, taken_from
+from .index import taken_from
 from .query import Query
 
 
@@ -66,22 +67,24 @@ _SATURATION = 0.9
 _LENGTH = 0.4
 
 
-def bm25(query: Iterable[str], postings: Postings, lengths: Floats) -> Floats:
-    """The BM25 score of every row for these terms: the rarer the matched terms, the higher."""
+Occurrences = Sequence[tuple[Numbers, Numbers]]
+"""For each term of a question, the rows that contain it, and how often each does."""
+
+
+def bm25(found: Occurrences, lengths: Floats) -> Floats:
+    """The BM25 score of every row: the rarer the matched terms, the higher."""
     scores, damping = np.zeros(len(lengths)), _damping(lengths)
-    for term in query:
-        rows, counts = postings.of(term)
+    for rows, counts in found:
         scores[rows] += _worth(counts, damping[rows], len(rows), len(lengths))
     return scores
 
 
-def bm25_of_groups(query: Iterable[str], postings: Postings, lengths: Floats, group: Numbers) -> Floats:
+def bm25_of_groups(found: Occurrences, lengths: Floats, group: Numbers) -> Floats:
     """The BM25 score of every group of rows, as if its rows were one text; `group` has one per row."""
     groups = int(group.max(initial=-1)) + 1
     together = np.bincount(group, lengths, groups).astype(np.float64)
     scores, damping = np.zeros(groups), _damping(together)
-    for term in query:
-        rows, counts = postings.of(term)
+    for rows, counts in found:
         counted = np.bincount(group[rows], counts, groups).astype(np.float64)
         scores += _worth(counted, damping, int(np.count_nonzero(counted)), groups)
     return scores
@@ -136,19 +139,19 @@ def rank(
     weights: Weights | None = None,
     limit: int = 10,
     keep: Callable[[Document], bool] | None = None,
+    quotes: Mapping[str, float] | None = None,
 ) -> list[Hit]:
-    """The documents that answer a question best. Without a vector, they are found by their text only."""
+    """The documents that answer a question best. Without a vector, they are found by their text only.
+
+    `quotes` has the share of the quoted phrases in documents, by their ids, for a corpus without texts.
+    """
     if limit < 0:
         raise ValueError(f"limit must not be negative, and it is {limit}")
-    parts = score(query, corpus, vector, weights or Weights())
+    parts = score(query, corpus, vector, weights or Weights(), quotes)
     total = _total(parts, len(corpus))
     rows = np.flatnonzero(_is_found(parts, total))
-    if keep is not None:
-        rows = np.array([row for row in rows if keep(corpus.documents[row])], np.int64)
-    return [
-        Hit(corpus.documents[row].id, float(total[row]), _parts_of(parts, row))
-        for row in _best(total, rows, limit, corpus)
-    ]
+    best = islice(_best(total, rows, limit if keep is None else len(rows), corpus, keep), limit)
+    return [Hit(corpus.id_of(row), float(total[row]), _parts_of(parts, row)) for row in best]
 
 
 def rank_sessions(
@@ -164,28 +167,36 @@ def rank_sessions(
     total = _total(parts, len(corpus))
     best: dict[str, list[float]] = {}
     for row in np.argsort(-total, kind="stable"):
-        session = corpus.documents[row].session
+        session = corpus.session_of(int(row))
         if session is not None and parts:
             best.setdefault(session, []).append(float(total[row]))
     scored = [SessionHit(session, _session_score(its)) for session, its in best.items()]
     return sorted(scored, key=lambda hit: -hit.score)[:limit]
 
 
-def score(query: Query, corpus: Corpus, vector: Vector | None, weights: Weights) -> Parts:
+def score(
+    query: Query,
+    corpus: Corpus,
+    vector: Vector | None,
+    weights: Weights,
+    quotes: Mapping[str, float] | None = None,
+) -> Parts:
     """The parts of the score of every document; empty for an empty question."""
     if query.is_empty or not len(corpus):
         return {}
-    own = _own(query, corpus, vector, weights)
+    found = corpus.rows_of(query.terms)
+    own = _own(found, corpus, vector, weights)
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
-    parts = {**own, **_context(query, together, corpus, weights), **_hints(query, corpus, weights)}
+    context = _context(query, found, together, corpus, weights)
+    parts = {**own, **context, **_hints(query, corpus, weights, quotes)}
     parts["substance"] = weights.substance * corpus.column("substance")
     parts["question"] = -weights.question * corpus.column("question")
     return {name: its for name, its in parts.items() if its.any()}
 
 
-def _own(query: Query, corpus: Corpus, vector: Vector | None, weights: Weights) -> dict[str, Floats]:
+def _own(found: Occurrences, corpus: Corpus, vector: Vector | None, weights: Weights) -> dict[str, Floats]:
     """The parts that a document scores by itself: the words and the meaning of the question."""
-    text = _share_of_best(bm25(query.terms, corpus.postings, corpus.column("length")))
+    text = _share_of_best(bm25(found, corpus.column("length")))
     meaning = _meaning(corpus, vector)
     if meaning is None or not weights.vector:
         return {"text": (weights.text + weights.vector) * text if weights.text else 0.0 * text}
@@ -198,26 +209,23 @@ def _own(query: Query, corpus: Corpus, vector: Vector | None, weights: Weights) 
 
 
 def _meaning(corpus: Corpus, vector: Vector | None) -> Floats | None:
-    """The similarity of each vector to that of the question, from 0 for the farthest to 1."""
-    vectors, has_vector = corpus.vectors, corpus.column("has_vector")
-    if vector is None or vectors is None or vector.shape != (corpus.dimensions,) or not has_vector.any():
+    """The similarity of the best passage to the question, from 0 for the farthest document to 1."""
+    has_vector, similar = corpus.column("has_vector"), corpus.similarities(vector)
+    if similar is None or not has_vector.any():
         return None
-    exact = vector.astype(np.float64)
-    size = float(np.linalg.norm(exact))
-    if not np.isfinite(size) or not size:
-        return None
-    # Row by row is as fast as a matrix product here, and uses one core only.
-    near = np.vecdot(vectors, (exact / size).astype(np.float32)).astype(np.float64)
+    near = corpus.best_of_passages(similar)
     least, most = near[has_vector].min(), near[has_vector].max()
     return (near - least) / (most - least) if most > least else np.ones(len(near))
 
 
-def _context(query: Query, own: Floats, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
+def _context(
+    query: Query, found: Occurrences, own: Floats, corpus: Corpus, weights: Weights
+) -> dict[str, Floats]:
     """The parts that a document scores by its neighbours: an answer may share no word with its question."""
     layout, has_session = corpus.layout, corpus.column("has_session")
     before = weights.before * taken_from(own, layout.before)
     after = weights.after * taken_from(own, layout.after)
-    topic = bm25_of_groups(query.terms, corpus.postings, corpus.column("length"), layout.segment)
+    topic = bm25_of_groups(found, corpus.column("length"), layout.segment)
     share = _SEVERAL if query.asks_several else 1.0
     best = share * weights.session * layout.best_of_session(own)
     topic = share * weights.topic * _share_of_best(topic)
@@ -228,7 +236,9 @@ def _context(query: Query, own: Floats, corpus: Corpus, weights: Weights) -> dic
     }
 
 
-def _hints(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
+def _hints(
+    query: Query, corpus: Corpus, weights: Weights, quotes: Mapping[str, float] | None
+) -> dict[str, Floats]:
     """The parts for what the question asks beside its words: speaker, date, time, names and so on."""
     parts = {
         "speaker": weights.speaker * _speaker(query, corpus),
@@ -240,7 +250,7 @@ def _hints(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
     if query.asks_newest:
         parts["recency"] = weights.recency * _newness(corpus.column("seconds"))
     if query.phrases:
-        parts["phrase"] = weights.phrase * _quotes(query, corpus)
+        parts["phrase"] = weights.phrase * _quotes(query, corpus, quotes)
     return parts
 
 
@@ -260,21 +270,26 @@ def _newness(seconds: Floats) -> Floats:
     return place / max(1, len(times) - 1)
 
 
-def _quotes(query: Query, corpus: Corpus) -> Floats:
+def _quotes(query: Query, corpus: Corpus, quotes: Mapping[str, float] | None) -> Floats:
     """The share of the quoted phrases in each document. Only documents with all the words are read."""
     found = np.zeros(len(corpus))
-    for phrase in query.phrases:
-        for row in _rows_with_all(corpus, terms(phrase)):
-            found[row] += phrase in corpus.documents[row].text.lower()
-    return found / len(query.phrases)
+    for row in rows_to_read(query, corpus):
+        text = corpus.text_of(row)
+        shares = quotes or {}
+        found[row] = shares.get(corpus.id_of(row), 0.0) if text is None else quoted_share(query, text)
+    return found
 
 
-def _rows_with_all(corpus: Corpus, wanted: list[str]) -> Numbers:
-    rows = [corpus.postings.of(term)[0] for term in dict.fromkeys(wanted)]
-    common = rows[0] if rows else np.zeros(0, np.int64)
-    for each in rows[1:]:
-        common = np.intersect1d(common, each, assume_unique=True)
-    return common
+def rows_to_read(query: Query, corpus: Corpus) -> list[int]:
+    """The rows that may contain a quoted phrase, since they have all of its words."""
+    rows = [corpus.rows_with_all(terms(phrase)) for phrase in query.phrases]
+    return sorted({int(row) for each in rows for row in each})
+
+
+def quoted_share(query: Query, text: str) -> float:
+    """The share of the quoted phrases that a text contains literally."""
+    lower = text.lower()
+    return sum(phrase in lower for phrase in query.phrases) / max(1, len(query.phrases))
 
 
 def _share_of_best(scores: Floats) -> Floats:
@@ -295,14 +310,22 @@ def _is_found(parts: Parts, total: Floats) -> Flags:
     return found
 
 
-def _best(total: Floats, rows: Numbers, limit: int, corpus: Corpus) -> list[int]:
-    """The rows with the best scores. Among equal scores, the earliest said comes first."""
+def _best(
+    total: Floats,
+    rows: Numbers,
+    limit: int,
+    corpus: Corpus,
+    keep: Callable[[Document], bool] | None,
+) -> Iterator[int]:
+    """The rows to keep, best scores first. Among equal scores, the earliest said comes first."""
     if limit < len(rows):
         least = np.partition(total[rows], len(rows) - limit - 1)[len(rows) - limit - 1] if limit else np.inf
         rows = rows[total[rows] >= least]
     rounded = np.round(total[rows], _DIGITS)  # sums in another order differ in the last digits
     order = np.lexsort((corpus.column("position")[rows], corpus.column("seconds")[rows], -rounded))
-    return [int(row) for row in rows[order][:limit]]
+    for row in rows[order].tolist():
+        if keep is None or keep(corpus.document(row)):
+            yield row
 
 
 def _parts_of(parts: Parts, row: int) -> dict[str, float]:

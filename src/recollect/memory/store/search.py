@@ -14,21 +14,25 @@ from ...strategies.summaries import inject_memory
 from ..conversation import Message, Role
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
-from ..database.vectors import turn_of
+from ..database.vectors import turn_id, turn_of
 from ..entry import ContentType
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
-from ..search import Corpus, Hit, rank
+from ..search import Corpus, Hit, Query, rank
 from ..search.embedders import Embedder
 from ..search.filters import RequestedFilters, SearchFilter, read_filters
 from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
+from ..search.ranking import quoted_share, rows_to_read
 from ..times import format_date, now, read_time
-from .corpus_cache import CachedCorpus, CorpusCache
+from .cached_corpus import CachedCorpus
+from .corpus_cache import CorpusCache
 from .filters import FilterResolver, ResolvedFilter
 from .lookup import MemoryLookup
 
 _PENDING = "{} of the user's conversations are still to be learned from: their entries are not found yet"
 _PAUSED = "found by words alone: the embedder did not answer a moment ago"
 _PAUSE = 5.0  # seconds for which the embedder is not called after a failure
+_UNREAD = "{} messages are not found yet: their search records are still to be made"
+_MOST_READ = 200  # messages whose texts are read for a quoted phrase
 _MANY = 5000  # documents: ranking more than these would block the event loop for too long
 _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
@@ -222,15 +226,27 @@ class MemorySearcher:
         """The best documents. If the embedder does not answer, they are found by words alone."""
         speakers, count, without = await cached.use(partial(_outline, cached.corpus, self._embedder))
         if not count:
-            return SearchResult(())
+            return SearchResult((), _unread_in(cached))
         prepared = await self._prepare(query, speakers)
         keep = None if wanted.is_empty else wanted.matches
+        quotes = await self._read_quotes(prepared.query, cached)
         hits = await cached.use(
-            lambda: rank(prepared.query, cached.corpus, prepared.vector, limit=limit, keep=keep),
+            lambda: rank(
+                prepared.query, cached.corpus, prepared.vector, limit=limit, keep=keep, quotes=quotes
+            ),
             in_thread=count > _MANY,
         )
+        cached.optimize_later()
         warnings = prepared.warnings + (without if prepared.vector is not None else ())
-        return SearchResult(tuple(hits), warnings)
+        return SearchResult(tuple(hits), (*_unread_in(cached), *warnings))
+
+    async def _read_quotes(self, query: Query, cached: CachedCorpus) -> Mapping[str, float]:
+        """The share of the quoted phrases in messages, whose texts the corpus does not hold."""
+        if not query.phrases:
+            return {}
+        keys = await cached.use(partial(_messages_to_read, query, cached.corpus))
+        found = await self._database.turns_by_id(self._tenant, keys)
+        return {turn_id(*key): quoted_share(query, message.content) for key, (message, *_) in found.items()}
 
     async def _prepare(self, query: str, speakers: Sequence[str]) -> PreparedQuery:
         """A query with its vector. The embedder is not called again for some seconds after a failure."""
@@ -267,6 +283,17 @@ def _outline(corpus: Corpus, embedder: Embedder | None) -> tuple[tuple[str, ...]
     """The speakers, the number of documents, and warnings about documents without a usable vector."""
     without = () if embedder is None else warn_of_missing_vectors(corpus, embedder)
     return tuple(corpus.speakers), len(corpus), without
+
+
+def _unread_in(cached: CachedCorpus) -> tuple[str, ...]:
+    """A warning if messages are not found yet."""
+    return (_UNREAD.format(len(cached.unread)),) if cached.unread else ()
+
+
+def _messages_to_read(query: Query, corpus: Corpus) -> list[tuple[str, str]]:
+    """The messages that may contain a quoted phrase: the newest of them, if they are many."""
+    keys = [corpus.keys[row] for row in rows_to_read(query, corpus)[-_MOST_READ:]]
+    return [key for key in keys if isinstance(key, tuple)]
 
 
 def _quoted(message: Message) -> str:

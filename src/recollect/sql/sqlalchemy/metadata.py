@@ -43,6 +43,7 @@ _TYPES: dict[Kind, TypeEngine[Any]] = {
     "int32": sa.Integer(),
     "autoincrement": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
     "real": sa.Double().with_variant(sa.REAL(), "sqlite"),
+    "bytes": sa.LargeBinary(),
     "vector": Vector().with_variant(sa.LargeBinary(), "sqlite"),
     "time": sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql"),
     "json": sa.Text().with_variant(JSONB(), "postgresql"),
@@ -116,6 +117,9 @@ def _add_nearest(
     for table in described:
         if table.name in made and table.vector_dimensions:
             connection.exec_driver_sql(_vector_inline(table))
+        if table.name in made:
+            for statement in _bytes_inline(table):
+                connection.exec_driver_sql(statement)
         for dimension in table.vector_dimensions:
             # CREATE INDEX IF NOT EXISTS waits for writers even if the index exists.
             found = connection.exec_driver_sql(f"SELECT to_regclass('{table.nearest_name(dimension)}')")
@@ -126,6 +130,13 @@ def _add_nearest(
 def _vector_inline(table: Table) -> str:
     """The statement that stores vectors in their rows if these fit on a page: reading is faster then."""
     return f"ALTER TABLE {table.name} ALTER COLUMN {_vector_column(table)} SET STORAGE MAIN"
+
+
+def _bytes_inline(table: Table) -> list[str]:
+    """The statements that store bytes as they are in their rows, if these fit on a page."""
+    names = [column.name for column in table.columns if column.kind == "bytes"]
+    as_they_are = [f"ALTER TABLE {table.name} ALTER COLUMN {name} SET STORAGE EXTERNAL" for name in names]
+    return [*as_they_are, f"ALTER TABLE {table.name} SET (toast_tuple_target = 8160)"] if names else []
 
 
 def _vector_column(table: Table) -> str:

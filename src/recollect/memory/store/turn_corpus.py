@@ -1,0 +1,187 @@
+"""Reads the messages of memories into a corpus, from their search records.
+
+A refresh reads the records that are newer than the corpus. A message without a record is analysed here.
+Removed messages are noticed by the number of records: only if it differs are the ids of all compared.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from ...sql.scripts import Row
+from ..database.access import MemoryDatabase
+from ..database.corruption import report_corrupt, row_id_of
+from ..database.records import Key, RecordQueries, pairs_to_column, said_from
+from ..database.schema import MESSAGE_RECORDS
+from ..search.records import Batch, CorruptRecordsError, decode
+from .cached_corpus import CachedCorpus, Stamps, run_off_loop
+
+T = TypeVar("T")
+
+_NEVER = -1  # a stamp below all others
+_PAGE = 8000  # records that are read at once
+_MOST_ANALYSED = 2000  # messages without a record that a refresh analyses: the newest
+
+
+@dataclass
+class _Records:
+    """Decoded records, and the ids of messages whose records are missing or corrupt."""
+
+    keys: list[Key] = field(default_factory=list)
+    batches: list[tuple[Batch, list[Key]]] = field(default_factory=list)
+    missing: list[Key] = field(default_factory=list)
+
+    def add(self, keys: list[Key], batch: Batch) -> None:
+        """Add decoded records."""
+        self.batches.append((batch, keys))
+        self.keys += keys
+
+    def extend(self, other: "_Records") -> None:
+        """Add the records of another memory."""
+        self.keys += other.keys
+        self.batches += other.batches
+        self.missing += other.missing
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Records of a page, and the last stamp of it, if more may follow."""
+
+    found: _Records
+    last: int | None
+
+
+class TurnReader:
+    """Reads messages by their records. Only vectors of `model` are read."""
+
+    def __init__(self, database: MemoryDatabase, model: str | None) -> None:
+        self._database = database
+        self._model = model
+        self._queries = RecordQueries(database.dialect)
+
+    async def refresh(self, cached: CachedCorpus, memory_ids: Collection[str], stamps: Stamps) -> None:
+        """Read what has changed since the corpus was read, and set its stamps."""
+        known = dict(cached.stamps or {})
+        # A stamp goes back if a memory was erased, and perhaps created again: then all is read anew.
+        is_new = any(stamps.get(each, _NEVER) < stamp for each, stamp in known.items())
+        found, counts = _Records(), {} if is_new else dict(cached.counts)
+        for memory_id in memory_ids:
+            since = _NEVER if is_new else known.get(memory_id, _NEVER)
+            its = await self._newer(memory_id, since, stamps.get(memory_id, _NEVER))
+            counts[memory_id] = counts.get(memory_id, 0) + _count_new(its, cached, is_new)
+            found.extend(its)
+        present = {*found.keys, *found.missing} if is_new else None
+        if known and not is_new:
+            present = await self._present(memory_ids, counts)
+        unread = await self._analyse(found)
+        await asyncio.to_thread(_apply_changes, cached, stamps, counts, found, unread, present)
+
+    async def _newer(self, memory_id: str, since: int, until: int) -> _Records:
+        """The records with a stamp after `since`, up to `until`, read page by page to save memory."""
+        found, limit = _Records(), _PAGE
+        while since < until:
+            parameters = (memory_id, since, self._model, until, limit)
+            page = await self._database.fetch(self._queries.newer, parameters, partial(_page_from, limit))
+            if page is None:  # more records have this stamp than fit on a page
+                limit *= 4
+                continue
+            found.extend(page.found)
+            since, limit = page.last if page.last is not None else until, _PAGE
+        return found
+
+    async def _present(self, memory_ids: Collection[str], counts: dict[str, int]) -> set[Key] | None:
+        """The ids of all messages if some were removed, else `None`. It corrects the counts."""
+        for memory_id in memory_ids:
+            stored = await self._database.fetch(self._queries.count, (memory_id,), list)
+            if stored[0][0] != counts[memory_id]:
+                return await self._read_keys(memory_ids, counts)
+        return None
+
+    async def _read_keys(self, memory_ids: Collection[str], counts: dict[str, int]) -> set[Key]:
+        present: set[Key] = set()
+        for memory_id in memory_ids:
+            keys = await self._database.fetch(self._queries.keys, (memory_id,), _keys_from)
+            counts[memory_id] = len(keys)
+            present |= keys
+        return present
+
+    async def _analyse(self, found: _Records) -> set[Key]:
+        """Analyse the newest messages that have no record; returns those that are left out."""
+        wanted = found.missing[-_MOST_ANALYSED:]
+        if wanted:
+            said = await self._database.fetch(self._queries.said, (pairs_to_column(wanted),), said_from)
+            made = await run_off_loop(10 * len(said), lambda: [each.record for each in said])
+            found.add([each.key for each in made], decode([each.record for each in made]))
+        return set(found.missing) - set(found.keys)
+
+
+def _count_new(found: _Records, cached: CachedCorpus, is_new: bool) -> int:
+    """How many of the found messages are not known yet."""
+    keys = (*found.keys, *found.missing)
+    if is_new or not len(cached.corpus):
+        return len(keys) - (0 if is_new else sum(key in cached.unread for key in keys))
+    return sum(key not in cached.corpus and key not in cached.unread for key in keys)
+
+
+def _page_from(limit: int, rows: list[Row]) -> "_Page | None":
+    """A page without its last stamp, of which there may be more; `None` if that leaves nothing."""
+    if len(rows) < limit:
+        return _Page(_records_from(rows), None)
+    last = rows[-1][-1]
+    whole = [row for row in rows if row[-1] != last]
+    return _Page(_records_from(whole), whole[-1][-1]) if whole else None
+
+
+def _records_from(rows: list[Row]) -> _Records:
+    found = _Records()
+    keys, heads = [(row[0], row[1]) for row in rows], [row[2] for row in rows]
+    if None in heads:
+        found.missing = [key for key, head in zip(keys, heads, strict=True) if head is None]
+        rows = [row for row in rows if row[2] is not None]
+        keys = [key for key, head in zip(keys, heads, strict=True) if head is not None]
+    records = [row[2:-1] for row in rows]
+    while records:
+        try:
+            found.add(keys, decode(records))
+            break
+        except CorruptRecordsError as error:
+            for place in error.places:
+                report_corrupt(MESSAGE_RECORDS.name, row_id_of(*keys[place]))
+                found.missing.append(keys[place])
+            keys = _without(keys, error.places)
+            records = _without(records, error.places)
+    return found
+
+
+def _without(items: Sequence[T], places: Collection[int]) -> list[T]:
+    return [item for place, item in enumerate(items) if place not in places]
+
+
+def _keys_from(rows: list[Row]) -> set[Key]:
+    return {(conversation_id, message_id) for conversation_id, message_id in rows}
+
+
+def _apply_changes(
+    cached: CachedCorpus,
+    stamps: Stamps,
+    counts: dict[str, int],
+    found: _Records,
+    unread: set[Key],
+    present: set[Key] | None,
+) -> None:
+    """Change the documents and the stamps together, under the lock.
+
+    An older refresh that ends after a newer one leaves its older stamps, so the next search refreshes again.
+    """
+    with cached.lock:
+        corpus = cached.corpus
+        surplus = set(corpus.keys) - present if present is not None else set()
+        corpus.remove(surplus.union(key for key in found.keys if key in corpus))
+        for batch, keys in found.batches:
+            corpus.append(batch, keys, [conversation_id for conversation_id, _ in keys])
+        cached.unread = (cached.unread | unread).difference(found.keys)
+        if present is not None:
+            cached.unread &= present
+        cached.counts, cached.stamps = counts, stamps
