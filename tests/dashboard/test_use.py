@@ -245,7 +245,7 @@ def test_tags_and_metadata_are_shown_and_narrow_a_search(page: Page, place: Plac
     search.get_by_label("Tags").fill("")
     search.get_by_label("Metadata").fill("ticket")
     search.get_by_role("button", name="Search", exact=True).click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_text("body.metadata: Input should be a valid dictionary")).to_be_visible()
 
 
 def test_a_long_conversation_is_read_where_it_is_looked_at(page: Page, place: Place, watch: Watch) -> None:

@@ -40,6 +40,22 @@ def metadata_to_column(metadata: Mapping[str, Any]) -> ColumnJSON | None:
     return json_to_column(dict(metadata), allow_nan=False) if metadata else None
 
 
+def has_metadata(wanted: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Whether some metadata has equal values under all wanted keys."""
+    return all(key in metadata and is_same_json(metadata[key], value) for key, value in wanted.items())
+
+
+def is_same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal. In JSON, unlike in Python, `true` is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(is_same_json(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(is_same_json, one, other))
+    return bool(one == other)
+
+
 def _encode(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 

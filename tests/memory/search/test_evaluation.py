@@ -25,6 +25,8 @@ from benchmarks.search.recall import share_out
 from recollect.cli.bench import add_bench_parser
 from recollect.errors import ImportFormatError
 
+from ...sessions.postgres.database import sql
+
 WANTED = frozenset({"a", "b"})
 
 
@@ -312,10 +314,20 @@ def test_the_command_prints_two_tables(data: str, capsys: pytest.CaptureFixture[
     assert lines[7].split()[:3] == ["collection", "0", "-"]
 
 
-def test_the_command_leaves_nothing_in_a_database(
+def test_the_command_leaves_nothing_in_a_file(
     data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "kept.db"
     assert run(data, "--database", str(file), "--embedder", "none", "--json") == 0
     assert json.loads(capsys.readouterr().out)["collections"]["collection"]["questions"] == 3
     assert b"tomatoes" not in file.read_bytes()
+
+
+def test_the_command_measures_on_postgresql_and_leaves_nothing_there(
+    data: str, empty_postgres: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(data, "--database", empty_postgres, "--json") == 0
+    report = json.loads(capsys.readouterr().out)["collections"]["collection"]
+    assert (report["questions"], report["all"]["recall@5"]) == (3, 1.0)
+    for table in ("memories", "conversations", "conversation_messages"):
+        assert sql(empty_postgres, f"SELECT count(*) FROM {table}") == [(0,)]

@@ -11,8 +11,6 @@ from recollect.memory.search.filters import (
     RequestedFilters,
     SearchFilter,
     check_min_score,
-    has_metadata,
-    is_same_json,
     read_filters,
 )
 
@@ -56,37 +54,6 @@ def test_a_document_without_a_time_matches_no_bound() -> None:
     assert SearchFilter().matches(timeless)
     assert not SearchFilter(since=NOON).matches(timeless)
     assert not SearchFilter(until=NOON).matches(timeless)
-
-
-def test_metadata_matches_if_all_keys_have_equal_values() -> None:
-    assert has_metadata({"n": 1, "t": "a"}, {"n": 1.0, "t": "a", "other": None})
-    assert not has_metadata({"n": 1, "t": "a"}, {"n": 1, "t": "b"})
-    assert not has_metadata({"n": 1}, {})
-    assert has_metadata({}, {})
-
-
-def test_an_absent_key_is_not_null() -> None:
-    assert has_metadata({"n": None}, {"n": None})
-    assert not has_metadata({"n": None}, {})
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (1, 1.0, True),
-        (True, 1, False),
-        (0, False, False),
-        (True, True, True),
-        ("1", 1, False),
-        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}, True),
-        ({"a": [True]}, {"a": [1]}, False),
-        ({"a": 1}, {"a": 1, "b": 2}, False),
-        ([1, 2], [2, 1], False),
-        (None, 0, False),
-    ],
-)
-def test_values_are_compared_as_json(one: Any, other: Any, same: bool) -> None:
-    assert is_same_json(one, other) is is_same_json(other, one) is same
 
 
 def deep(levels: int) -> Any:

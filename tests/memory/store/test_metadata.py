@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recollect import ConflictError, Conversation
-from recollect.memory.metadata import MOST_BYTES, read_metadata
+from recollect.memory.metadata import MOST_BYTES, has_metadata, is_same_json, read_metadata
 from recollect.testing.contract import in_event_loop
 
 from ..databases import Place
@@ -88,3 +88,34 @@ def test_a_copy_is_kept_that_the_caller_cannot_change() -> None:
     made = Conversation("agent", "user", metadata=given)
     given["tags"].append("b")
     assert made.metadata == {"tags": ["a"]}
+
+
+def test_metadata_matches_if_all_keys_have_equal_values() -> None:
+    assert has_metadata({"n": 1, "t": "a"}, {"n": 1.0, "t": "a", "other": None})
+    assert not has_metadata({"n": 1, "t": "a"}, {"n": 1, "t": "b"})
+    assert not has_metadata({"n": 1}, {})
+    assert has_metadata({}, {})
+
+
+def test_an_absent_key_is_not_null() -> None:
+    assert has_metadata({"n": None}, {"n": None})
+    assert not has_metadata({"n": None}, {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (1, 1.0, True),
+        (True, 1, False),
+        (0, False, False),
+        (True, True, True),
+        ("1", 1, False),
+        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}, True),
+        ({"a": [True]}, {"a": [1]}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ([1, 2], [2, 1], False),
+        (None, 0, False),
+    ],
+)
+def test_values_are_compared_as_json(one: Any, other: Any, same: bool) -> None:
+    assert is_same_json(one, other) is is_same_json(other, one) is same

@@ -11,7 +11,7 @@ from typing import Any
 from ...sql.columns import json_from_column
 from ...sql.description import Table
 from ...sql.scripts import Row
-from ..search.filters import has_metadata
+from ..metadata import has_metadata
 from .corruption import stored_object, value_or
 from .dialect import Dialect
 from .schema import CONTENTS, DESCRIBED, EVIDENCE, MESSAGES, TAGGED
