@@ -25,6 +25,10 @@ from .documents import Numbers, Vectors, name_share, names_time, question_share
 from .passages import Passage, split
 
 VERSION = 1
+"""The format of records, and how texts are cut and embedded. A change makes all records and vectors anew.
+
+A store without an embedder makes only missing records: with a change, a step of the schema must remove them.
+"""
 _MARK = 0x52  # "R"
 _HEAD = np.dtype(
     [
@@ -206,6 +210,10 @@ class CorruptRecordsError(ValueError):
         self.places = frozenset(places)
 
 
+class OutdatedRecordsError(CorruptRecordsError):
+    """Records of another version, by their places in the list. They are sound, and are to be made anew."""
+
+
 @dataclass
 class Batch:
     """Decoded records as arrays: by document, by passage, and by posting."""
@@ -259,8 +267,11 @@ def _is_bytes(record: Sequence[bytes]) -> bool:
 
 
 def check(record: Sequence[bytes]) -> None:
-    """Check a record with its checksum. Raises `ValueError` if it is corrupt."""
-    batch = decode([record])
+    """Check a record with its checksum. Raises `ValueError` if it is corrupt; another version is sound."""
+    try:
+        batch = decode([record])
+    except OutdatedRecordsError:
+        return
     head = batch.heads.copy()
     stored = int(head["checksum"][0])
     head["checksum"] = 0
@@ -276,9 +287,11 @@ def _fixed(heads: Sequence[bytes]) -> NDArray[Any]:
         short = [place for place, part in enumerate(parts) if len(part) < _HEAD.itemsize]
         raise CorruptRecordsError(short)
     fixed = np.frombuffer(joined, _HEAD)
-    wrong = (fixed["mark"] != _MARK) | (fixed["version"] != VERSION) | (fixed["passages"] == 0)
+    wrong = (fixed["mark"] != _MARK) | (fixed["passages"] == 0)
     if wrong.any():
         raise CorruptRecordsError(np.flatnonzero(wrong).tolist())
+    if (fixed["version"] != VERSION).any():
+        raise OutdatedRecordsError(np.flatnonzero(fixed["version"] != VERSION).tolist())
     return fixed
 
 

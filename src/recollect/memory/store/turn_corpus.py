@@ -15,13 +15,13 @@ from ..database.access import MemoryDatabase
 from ..database.corruption import report_corrupt, row_id_of
 from ..database.records import Key, RecordQueries, pairs_to_column, said_from
 from ..database.schema import MESSAGE_RECORDS
-from ..search.records import Batch, CorruptRecordsError, decode
+from ..search.records import Batch, CorruptRecordsError, OutdatedRecordsError, decode
 from .cached_corpus import CachedCorpus, Stamps, run_off_loop
 
 T = TypeVar("T")
 
 _NEVER = -1  # a stamp below all others
-_PAGE = 8000  # records that are read at once
+_PAGE = 3000  # records that are read at once
 _MOST_ANALYSED = 2000  # messages without a record that a refresh analyses: the newest
 
 
@@ -148,8 +148,9 @@ def _records_from(rows: list[Row]) -> _Records:
             break
         except CorruptRecordsError as error:
             for place in error.places:
-                report_corrupt(MESSAGE_RECORDS.name, row_id_of(*keys[place]))
                 found.missing.append(keys[place])
+                if not isinstance(error, OutdatedRecordsError):
+                    report_corrupt(MESSAGE_RECORDS.name, row_id_of(*keys[place]))
             keys = _without(keys, error.places)
             records = _without(records, error.places)
     return found
