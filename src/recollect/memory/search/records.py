@@ -241,10 +241,14 @@ class Batch:
 
 def decode(records: Sequence[Sequence[bytes]]) -> Batch:
     """Decode records at once. Raises `CorruptRecordsError` that names those that cannot be decoded."""
-    strange = [place for place, record in enumerate(records) if not _is_bytes(record)]
-    if strange:
-        raise CorruptRecordsError(strange)
-    heads, terms_of, counts_of, vectors = zip(*records, strict=True) if records else ((), (), (), ())
+    return decode_parts(*zip(*records, strict=True)) if records else decode_parts((), (), (), ())
+
+
+def decode_parts(
+    heads: Sequence[bytes], terms_of: Sequence[bytes], counts_of: Sequence[bytes], vectors: Sequence[bytes]
+) -> Batch:
+    """Decode records at once, given as lists of their parts. Raises `CorruptRecordsError` like `decode`."""
+    _check_types(heads, terms_of, counts_of, vectors)
     fixed = _fixed(heads)
     ends = (_HEAD.itemsize + fixed["passages"].astype(np.int64) * _PASSAGE.itemsize).tolist()
     joined = b"".join([head[_HEAD.itemsize : end] for head, end in zip(heads, ends, strict=True)])
@@ -261,9 +265,12 @@ def decode(records: Sequence[Sequence[bytes]]) -> Batch:
     )
 
 
-def _is_bytes(record: Sequence[bytes]) -> bool:
-    head, terms_of, counts_of, vectors = record
-    return type(head) is type(terms_of) is type(counts_of) is type(vectors) is bytes
+def _check_types(*parts: Sequence[bytes]) -> None:
+    """Check that all parts are bytes: a column of SQLite may hold anything."""
+    if all(set(map(type, part)) <= {bytes} for part in parts):
+        return
+    strange = {place for part in parts for place, value in enumerate(part) if type(value) is not bytes}
+    raise CorruptRecordsError(strange)
 
 
 def check(record: Sequence[bytes]) -> None:

@@ -5,20 +5,17 @@ Removed messages are noticed by the number of records: only if it differs are th
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 from ...sql.scripts import Row
 from ..database.access import MemoryDatabase
 from ..database.corruption import report_corrupt, row_id_of
 from ..database.records import Key, RecordQueries, pairs_to_column, said_from
 from ..database.schema import MESSAGE_RECORDS
-from ..search.records import Batch, CorruptRecordsError, OutdatedRecordsError, decode
+from ..search.records import Batch, CorruptRecordsError, OutdatedRecordsError, decode, decode_parts
 from .cached_corpus import CachedCorpus, Stamps, run_off_loop
-
-T = TypeVar("T")
 
 _NEVER = -1  # a stamp below all others
 _PAGE = 3000  # records that are read at once
@@ -37,6 +34,11 @@ class _Records:
         """Add decoded records."""
         self.batches.append((batch, keys))
         self.keys += keys
+
+    def leave_out(self, rows: list[Row], keys: list[Key], places: Collection[int]) -> list[Row]:
+        """Note rows without a usable record, and return the others."""
+        self.missing += [keys[place] for place in sorted(places)]
+        return [row for place, row in enumerate(rows) if place not in places]
 
     def extend(self, other: "_Records") -> None:
         """Add the records of another memory."""
@@ -136,28 +138,23 @@ def _page_from(limit: int, rows: list[Row]) -> "_Page | None":
 
 def _records_from(rows: list[Row]) -> _Records:
     found = _Records()
-    keys, heads = [(row[0], row[1]) for row in rows], [row[2] for row in rows]
-    if None in heads:
-        found.missing = [key for key, head in zip(keys, heads, strict=True) if head is None]
-        rows = [row for row in rows if row[2] is not None]
-        keys = [key for key, head in zip(keys, heads, strict=True) if head is not None]
-    records = [row[2:-1] for row in rows]
-    while records:
+    left = rows
+    while left:
+        conversations, messages, *parts, _ = zip(*left, strict=True)
+        keys = list(zip(conversations, messages, strict=True))
+        if None in parts[0]:
+            unmade = frozenset(place for place, head in enumerate(parts[0]) if head is None)
+            left = found.leave_out(left, keys, unmade)
+            continue
         try:
-            found.add(keys, decode(records))
+            found.add(keys, decode_parts(*parts))
             break
         except CorruptRecordsError as error:
-            for place in error.places:
-                found.missing.append(keys[place])
-                if not isinstance(error, OutdatedRecordsError):
+            if not isinstance(error, OutdatedRecordsError):
+                for place in error.places:
                     report_corrupt(MESSAGE_RECORDS.name, row_id_of(*keys[place]))
-            keys = _without(keys, error.places)
-            records = _without(records, error.places)
+            left = found.leave_out(left, keys, error.places)
     return found
-
-
-def _without(items: Sequence[T], places: Collection[int]) -> list[T]:
-    return [item for place, item in enumerate(items) if place not in places]
 
 
 def _keys_from(rows: list[Row]) -> set[Key]:
