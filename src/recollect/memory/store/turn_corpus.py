@@ -7,7 +7,6 @@ Removed messages are noticed by the number of records: only if it differs are th
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import partial
 
 from ...sql.scripts import Row
 from ..database.access import MemoryDatabase
@@ -36,23 +35,16 @@ class _Records:
         self.keys += keys
 
     def leave_out(self, rows: list[Row], keys: list[Key], places: Collection[int]) -> list[Row]:
-        """Note rows without a usable record, and return the others."""
-        self.missing += [keys[place] for place in sorted(places)]
-        return [row for place, row in enumerate(rows) if place not in places]
+        """Note rows without a usable record, the newest last, and return the others."""
+        left_out = set(places)
+        self.missing += [keys[place] for place in sorted(left_out, key=lambda place: rows[place][-1])]
+        return [row for place, row in enumerate(rows) if place not in left_out]
 
     def extend(self, other: "_Records") -> None:
         """Add the records of another memory."""
         self.keys += other.keys
         self.batches += other.batches
         self.missing += other.missing
-
-
-@dataclass(frozen=True)
-class _Page:
-    """Records of a page, and the last stamp of it, if more may follow."""
-
-    found: _Records
-    last: int | None
 
 
 class TurnReader:
@@ -81,17 +73,20 @@ class TurnReader:
         await asyncio.to_thread(_apply_changes, cached, stamps, counts, found, unread, present)
 
     async def _newer(self, memory_id: str, since: int, until: int) -> _Records:
-        """The records with a stamp after `since`, up to `until`, read page by page to save memory."""
-        found, limit = _Records(), _PAGE
+        """The records with a stamp after `since`, up to `until`: when all are read, page by page."""
+        found, is_first = _Records(), since == _NEVER
         while since < until:
-            parameters = (memory_id, since, self._model, until, limit)
-            page = await self._database.fetch(self._queries.newer, parameters, partial(_page_from, limit))
-            if page is None:  # more records have this stamp than fit on a page
-                limit *= 4
-                continue
-            found.extend(page.found)
-            since, limit = page.last if page.last is not None else until, _PAGE
+            end = await self._page_end(memory_id, since, until) if is_first else until
+            parameters = (memory_id, since, self._model, end)
+            found.extend(await self._database.fetch(self._queries.newer, parameters, _records_from))
+            since = end
         return found
+
+    async def _page_end(self, memory_id: str, since: int, until: int) -> int:
+        """The last stamp of a page. All records with this stamp are on the page, however many they are."""
+        parameters = (memory_id, since, until, _PAGE - 1)
+        rows = await self._database.fetch(self._queries.page_end, parameters, list)
+        return int(rows[0][0]) if rows else until
 
     async def _present(self, memory_ids: Collection[str], counts: dict[str, int]) -> set[Key] | None:
         """The ids of all messages if some were removed, else `None`. It corrects the counts."""
@@ -127,15 +122,6 @@ def _count_new(found: _Records, cached: CachedCorpus, is_new: bool) -> int:
     return sum(key not in cached.corpus and key not in cached.unread for key in keys)
 
 
-def _page_from(limit: int, rows: list[Row]) -> "_Page | None":
-    """A page without its last stamp, of which there may be more; `None` if that leaves nothing."""
-    if len(rows) < limit:
-        return _Page(_records_from(rows), None)
-    last = rows[-1][-1]
-    whole = [row for row in rows if row[-1] != last]
-    return _Page(_records_from(whole), whole[-1][-1]) if whole else None
-
-
 def _records_from(rows: list[Row]) -> _Records:
     found = _Records()
     left = rows
@@ -143,7 +129,7 @@ def _records_from(rows: list[Row]) -> _Records:
         conversations, messages, *parts, _ = zip(*left, strict=True)
         keys = list(zip(conversations, messages, strict=True))
         if None in parts[0]:
-            unmade = frozenset(place for place, head in enumerate(parts[0]) if head is None)
+            unmade = [place for place, head in enumerate(parts[0]) if head is None]
             left = found.leave_out(left, keys, unmade)
             continue
         try:
