@@ -8,7 +8,6 @@ Many records are decoded at once into arrays: the same parts of all records are 
 terms.
 """
 
-import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -63,7 +62,6 @@ _MOST_COUNTED = 255
 _LONG_WORD = 6
 _PREFIX = 4
 _PREFIX_MARK = "\0"  # no term contains it
-_WORD = re.compile(r"[^\W\d_]+")
 _DAWN = datetime(1, 1, 1)  # noqa: DTZ001 - the start of the calendar, in no zone
 
 Terms = NDArray[np.uint32]
@@ -103,7 +101,7 @@ def hashes_of(wanted: Iterable[str]) -> Terms:
 
 def prefix_term(word: str) -> str | None:
     """The term for the first letters of a long word; `None` for short words and for what is no word."""
-    return _PREFIX_MARK + word[:_PREFIX] if len(word) >= _LONG_WORD and _WORD.fullmatch(word) else None
+    return _PREFIX_MARK + word[:_PREFIX] if len(word) >= _LONG_WORD and word.isalpha() else None
 
 
 # --- encoding ---
@@ -143,7 +141,8 @@ def _with_prefixes(found: Iterable[Counter[str]]) -> list[Counter[str]]:
     for counted in found:
         prefixes = {prefix for term in counted if (prefix := prefix_term(term))} - known
         known |= prefixes
-        result.append(counted + Counter(sorted(prefixes)))
+        counted.update(dict.fromkeys(sorted(prefixes), 1))
+        result.append(counted)
     return result
 
 
