@@ -291,7 +291,7 @@ def test_texts_without_a_vector_of_the_embedder_are_counted(run: Run, folder: Pa
     learn()  # without an embedder
     vectors = found(run)["vectors"]
     assert vectors["state"] == "warning"
-    assert vectors["found"].endswith("without a vector of use-multilingual-v3/512")
+    assert vectors["found"].endswith("without a vector of use-multilingual-v3/512/p1")
     with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
         connection.execute("INSERT INTO memory_embedders VALUES ('default', 'another/3', '')")
     assert "vectors of another/3 exist, but cannot be compared" in found(run)["vectors"]["found"]

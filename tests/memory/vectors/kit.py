@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.memory.database.access import MemoryDatabase
-from recollect.memory.database.vectors import NewVector, Vectors
+from recollect.memory.database.vectors import NewVector, Vectors, model_of
 from recollect.memory.search.embedders import CallableEmbedder
 from recollect.memory.store import MemoryStore
-
-MODEL = "small/8"
 
 
 def database_of(store: MemoryStore) -> MemoryDatabase:
@@ -34,6 +32,9 @@ def embedder(
 ) -> CallableEmbedder:
     """Embeds each text by a function."""
     return CallableEmbedder(lambda texts: [made(text) for text in texts], name=name, dimensions=dimensions)
+
+
+MODEL = model_of(embedder())
 
 
 async def add_entries(store: MemoryStore, user: str, texts: Sequence[str]) -> dict[str, str]:

@@ -71,7 +71,10 @@ class RecordQueries:
             "SELECT conversation_id, message_id, head, terms, counts,"
             f" CASE WHEN vector_model = CAST(?3 AS VARCHAR) THEN vectors ELSE {empty} END"
             f", stamp FROM {name} WHERE memory_id = ?1 AND stamp > ?2 AND stamp <= ?4"
-            " ORDER BY stamp LIMIT ?5"
+        )
+        self.page_end = (
+            f"SELECT stamp FROM {name} WHERE memory_id = ?1 AND stamp > ?2 AND stamp <= ?3"
+            " ORDER BY stamp LIMIT 1 OFFSET ?4"
         )
         self.count = f"SELECT count(*) FROM {name} WHERE memory_id = ?1"
         self.keys = f"SELECT conversation_id, message_id FROM {name} WHERE memory_id = ?1"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...sql.columns import check_id
 from ...sql.scripts import Row, Script, Statement, run_all
 from ..search.passages import split
-from ..search.records import Place, Record, make_record
+from ..search.records import VERSION, Place, Record, make_record
 from ..texts.similarity import gist_of
 from .access import MemoryDatabase, column_now
 from .corruption import UNREADABLE, report_corrupt, row_id_of, stored_text, value_or
@@ -39,7 +39,6 @@ _CHOOSE = (
     " ON CONFLICT (tenant) DO UPDATE SET vector_model = excluded.vector_model, chosen_at = excluded.chosen_at"
 )
 _CHOSEN = f"SELECT vector_model FROM {EMBEDDERS.name} WHERE tenant = ?1"
-_PASSAGES = "p1"  # the vector of a text is the mean of those of its passages
 _MOST_COUNTED = 10_000
 _ROWS_PER_STATEMENT = 100
 _BLOCK_BYTES = 4 * 2**20  # of vectors that are compared at once
@@ -265,7 +264,7 @@ def model_of(embedder: "Embedder") -> str:
 
     It says how texts are embedded too: after a change of that, all texts are embedded again.
     """
-    return f"{embedder.name}/{embedder.dimensions}/{_PASSAGES}"
+    return f"{embedder.name}/{embedder.dimensions}/p{VERSION}"
 
 
 # --- storing ---

@@ -95,14 +95,17 @@ class Corpus:
         """Add documents with their texts. An id that is in use is a `ValueError`; those before it stay."""
         given = iter(documents)
         while chunk := list(islice(given, _IN_A_CHUNK)):
-            known = set(self._row_of)
-            new = [each for each in chunk if not (each.id in known or known.add(each.id))]  # type: ignore[func-returns-value]
-            self._texts |= {each.id: each.text for each in new}
+            new: dict[str, Document] = {}
+            for document in chunk:
+                if document.id in new or document.id in self._row_of:
+                    break
+                new[document.id] = document
+            self._texts |= {key: document.text for key, document in new.items()}
             self.append(
-                decode([self._record_of(each) for each in new]),
-                [each.id for each in new],
-                [each.session for each in new],
-                [each.kind for each in new],
+                decode([self._record_of(each) for each in new.values()]),
+                list(new),
+                [each.session for each in new.values()],
+                [each.kind for each in new.values()],
             )
             if len(new) < len(chunk):
                 raise ValueError("a document with this id is in the corpus already")

@@ -18,7 +18,7 @@ Steps: TypeAlias = NDArray[np.int8]
 """Vectors with a byte for each dimension, in steps of the scale of each."""
 Signs: TypeAlias = NDArray[np.uint64]
 
-_MANY = 5_000  # vectors that are worth an array of their own
+_MANY = 3_000  # vectors that are worth an array of their own
 _BLOCK = 256  # vectors that are compared at once: they fit into the cache of a core
 _ALL = 60_000  # vectors up to which all are compared
 _NEAREST = 6_000  # vectors that are compared after their signs

@@ -8,7 +8,6 @@ Many records are decoded at once into arrays: the same parts of all records are 
 terms.
 """
 
-import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -25,6 +24,10 @@ from .documents import Numbers, Vectors, name_share, names_time, question_share
 from .passages import Passage, split
 
 VERSION = 1
+"""The format of records, and how texts are cut and embedded. A change makes all records and vectors anew.
+
+A store without an embedder makes only missing records: with a change, a step of the schema must remove them.
+"""
 _MARK = 0x52  # "R"
 _HEAD = np.dtype(
     [
@@ -59,7 +62,6 @@ _MOST_COUNTED = 255
 _LONG_WORD = 6
 _PREFIX = 4
 _PREFIX_MARK = "\0"  # no term contains it
-_WORD = re.compile(r"[^\W\d_]+")
 _DAWN = datetime(1, 1, 1)  # noqa: DTZ001 - the start of the calendar, in no zone
 
 Terms = NDArray[np.uint32]
@@ -99,7 +101,7 @@ def hashes_of(wanted: Iterable[str]) -> Terms:
 
 def prefix_term(word: str) -> str | None:
     """The term for the first letters of a long word; `None` for short words and for what is no word."""
-    return _PREFIX_MARK + word[:_PREFIX] if len(word) >= _LONG_WORD and _WORD.fullmatch(word) else None
+    return _PREFIX_MARK + word[:_PREFIX] if len(word) >= _LONG_WORD and word.isalpha() else None
 
 
 # --- encoding ---
@@ -139,7 +141,8 @@ def _with_prefixes(found: Iterable[Counter[str]]) -> list[Counter[str]]:
     for counted in found:
         prefixes = {prefix for term in counted if (prefix := prefix_term(term))} - known
         known |= prefixes
-        result.append(counted + Counter(sorted(prefixes)))
+        counted.update(dict.fromkeys(sorted(prefixes), 1))
+        result.append(counted)
     return result
 
 
@@ -206,6 +209,10 @@ class CorruptRecordsError(ValueError):
         self.places = frozenset(places)
 
 
+class OutdatedRecordsError(CorruptRecordsError):
+    """Records of another version, by their places in the list. They are sound, and are to be made anew."""
+
+
 @dataclass
 class Batch:
     """Decoded records as arrays: by document, by passage, and by posting."""
@@ -233,10 +240,14 @@ class Batch:
 
 def decode(records: Sequence[Sequence[bytes]]) -> Batch:
     """Decode records at once. Raises `CorruptRecordsError` that names those that cannot be decoded."""
-    strange = [place for place, record in enumerate(records) if not _is_bytes(record)]
-    if strange:
-        raise CorruptRecordsError(strange)
-    heads, terms_of, counts_of, vectors = zip(*records, strict=True) if records else ((), (), (), ())
+    return decode_parts(*zip(*records, strict=True)) if records else decode_parts((), (), (), ())
+
+
+def decode_parts(
+    heads: Sequence[bytes], terms_of: Sequence[bytes], counts_of: Sequence[bytes], vectors: Sequence[bytes]
+) -> Batch:
+    """Decode records at once, given as lists of their parts. Raises `CorruptRecordsError` like `decode`."""
+    _check_types(heads, terms_of, counts_of, vectors)
     fixed = _fixed(heads)
     ends = (_HEAD.itemsize + fixed["passages"].astype(np.int64) * _PASSAGE.itemsize).tolist()
     joined = b"".join([head[_HEAD.itemsize : end] for head, end in zip(heads, ends, strict=True)])
@@ -253,14 +264,20 @@ def decode(records: Sequence[Sequence[bytes]]) -> Batch:
     )
 
 
-def _is_bytes(record: Sequence[bytes]) -> bool:
-    head, terms_of, counts_of, vectors = record
-    return type(head) is type(terms_of) is type(counts_of) is type(vectors) is bytes
+def _check_types(*parts: Sequence[bytes]) -> None:
+    """Check that all parts are bytes: a column of SQLite may hold anything."""
+    if all(set(map(type, part)) <= {bytes} for part in parts):
+        return
+    strange = {place for part in parts for place, value in enumerate(part) if type(value) is not bytes}
+    raise CorruptRecordsError(strange)
 
 
 def check(record: Sequence[bytes]) -> None:
-    """Check a record with its checksum. Raises `ValueError` if it is corrupt."""
-    batch = decode([record])
+    """Check a record with its checksum. Raises `ValueError` if it is corrupt; another version is sound."""
+    try:
+        batch = decode([record])
+    except OutdatedRecordsError:
+        return
     head = batch.heads.copy()
     stored = int(head["checksum"][0])
     head["checksum"] = 0
@@ -276,9 +293,11 @@ def _fixed(heads: Sequence[bytes]) -> NDArray[Any]:
         short = [place for place, part in enumerate(parts) if len(part) < _HEAD.itemsize]
         raise CorruptRecordsError(short)
     fixed = np.frombuffer(joined, _HEAD)
-    wrong = (fixed["mark"] != _MARK) | (fixed["version"] != VERSION) | (fixed["passages"] == 0)
+    wrong = (fixed["mark"] != _MARK) | (fixed["passages"] == 0)
     if wrong.any():
         raise CorruptRecordsError(np.flatnonzero(wrong).tolist())
+    if (fixed["version"] != VERSION).any():
+        raise OutdatedRecordsError(np.flatnonzero(fixed["version"] != VERSION).tolist())
     return fixed
 
 

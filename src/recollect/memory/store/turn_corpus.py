@@ -5,23 +5,19 @@ Removed messages are noticed by the number of records: only if it differs are th
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
 
 from ...sql.scripts import Row
 from ..database.access import MemoryDatabase
 from ..database.corruption import report_corrupt, row_id_of
 from ..database.records import Key, RecordQueries, pairs_to_column, said_from
 from ..database.schema import MESSAGE_RECORDS
-from ..search.records import Batch, CorruptRecordsError, decode
+from ..search.records import Batch, CorruptRecordsError, OutdatedRecordsError, decode, decode_parts
 from .cached_corpus import CachedCorpus, Stamps, run_off_loop
 
-T = TypeVar("T")
-
 _NEVER = -1  # a stamp below all others
-_PAGE = 8000  # records that are read at once
+_PAGE = 3000  # records that are read at once
 _MOST_ANALYSED = 2000  # messages without a record that a refresh analyses: the newest
 
 
@@ -38,19 +34,17 @@ class _Records:
         self.batches.append((batch, keys))
         self.keys += keys
 
+    def leave_out(self, rows: list[Row], keys: list[Key], places: Collection[int]) -> list[Row]:
+        """Note rows without a usable record, the newest last, and return the others."""
+        left_out = set(places)
+        self.missing += [keys[place] for place in sorted(left_out, key=lambda place: rows[place][-1])]
+        return [row for place, row in enumerate(rows) if place not in left_out]
+
     def extend(self, other: "_Records") -> None:
         """Add the records of another memory."""
         self.keys += other.keys
         self.batches += other.batches
         self.missing += other.missing
-
-
-@dataclass(frozen=True)
-class _Page:
-    """Records of a page, and the last stamp of it, if more may follow."""
-
-    found: _Records
-    last: int | None
 
 
 class TurnReader:
@@ -79,17 +73,20 @@ class TurnReader:
         await asyncio.to_thread(_apply_changes, cached, stamps, counts, found, unread, present)
 
     async def _newer(self, memory_id: str, since: int, until: int) -> _Records:
-        """The records with a stamp after `since`, up to `until`, read page by page to save memory."""
-        found, limit = _Records(), _PAGE
+        """The records with a stamp after `since`, up to `until`: when all are read, page by page."""
+        found, is_first = _Records(), since == _NEVER
         while since < until:
-            parameters = (memory_id, since, self._model, until, limit)
-            page = await self._database.fetch(self._queries.newer, parameters, partial(_page_from, limit))
-            if page is None:  # more records have this stamp than fit on a page
-                limit *= 4
-                continue
-            found.extend(page.found)
-            since, limit = page.last if page.last is not None else until, _PAGE
+            end = await self._page_end(memory_id, since, until) if is_first else until
+            parameters = (memory_id, since, self._model, end)
+            found.extend(await self._database.fetch(self._queries.newer, parameters, _records_from))
+            since = end
         return found
+
+    async def _page_end(self, memory_id: str, since: int, until: int) -> int:
+        """The last stamp of a page. All records with this stamp are on the page, however many they are."""
+        parameters = (memory_id, since, until, _PAGE - 1)
+        rows = await self._database.fetch(self._queries.page_end, parameters, list)
+        return int(rows[0][0]) if rows else until
 
     async def _present(self, memory_ids: Collection[str], counts: dict[str, int]) -> set[Key] | None:
         """The ids of all messages if some were removed, else `None`. It corrects the counts."""
@@ -125,38 +122,25 @@ def _count_new(found: _Records, cached: CachedCorpus, is_new: bool) -> int:
     return sum(key not in cached.corpus and key not in cached.unread for key in keys)
 
 
-def _page_from(limit: int, rows: list[Row]) -> "_Page | None":
-    """A page without its last stamp, of which there may be more; `None` if that leaves nothing."""
-    if len(rows) < limit:
-        return _Page(_records_from(rows), None)
-    last = rows[-1][-1]
-    whole = [row for row in rows if row[-1] != last]
-    return _Page(_records_from(whole), whole[-1][-1]) if whole else None
-
-
 def _records_from(rows: list[Row]) -> _Records:
     found = _Records()
-    keys, heads = [(row[0], row[1]) for row in rows], [row[2] for row in rows]
-    if None in heads:
-        found.missing = [key for key, head in zip(keys, heads, strict=True) if head is None]
-        rows = [row for row in rows if row[2] is not None]
-        keys = [key for key, head in zip(keys, heads, strict=True) if head is not None]
-    records = [row[2:-1] for row in rows]
-    while records:
+    left = rows
+    while left:
+        conversations, messages, *parts, _ = zip(*left, strict=True)
+        keys = list(zip(conversations, messages, strict=True))
+        if None in parts[0]:
+            unmade = [place for place, head in enumerate(parts[0]) if head is None]
+            left = found.leave_out(left, keys, unmade)
+            continue
         try:
-            found.add(keys, decode(records))
+            found.add(keys, decode_parts(*parts))
             break
         except CorruptRecordsError as error:
-            for place in error.places:
-                report_corrupt(MESSAGE_RECORDS.name, row_id_of(*keys[place]))
-                found.missing.append(keys[place])
-            keys = _without(keys, error.places)
-            records = _without(records, error.places)
+            if not isinstance(error, OutdatedRecordsError):
+                for place in error.places:
+                    report_corrupt(MESSAGE_RECORDS.name, row_id_of(*keys[place]))
+            left = found.leave_out(left, keys, error.places)
     return found
-
-
-def _without(items: Sequence[T], places: Collection[int]) -> list[T]:
-    return [item for place, item in enumerate(items) if place not in places]
 
 
 def _keys_from(rows: list[Row]) -> set[Key]:
