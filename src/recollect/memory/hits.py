@@ -24,6 +24,7 @@ class MemoryHit:
 
     entry: Entry
     score: float
+    """The chance that it is relevant, from 0 to 1."""
     parts: Mapping[str, float]
     """The parts of the score: `text`, `vector`, `date`, …"""
     agent_id: str = ""
@@ -47,10 +48,13 @@ class TurnHit:
     conversation_id: str
     session_id: str
     score: float
+    """The chance that it is relevant, from 0 to 1."""
     parts: Mapping[str, float]
     """The parts of the score: `text`, `vector`, `neighbour`, `session`, …"""
     agent_id: str = ""
     """The agent of the conversation."""
+    passage: str = ""
+    """The part of a long message that matches best; all of a short one."""
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as a JSON object."""
@@ -59,6 +63,7 @@ class TurnHit:
             "conversation_id": self.conversation_id,
             "session_id": self.session_id,
             "agent_id": self.agent_id,
+            "passage": self.passage,
             "score": self.score,
             "parts": dict(self.parts),
         }
@@ -71,6 +76,8 @@ class MemorySearch:
     hits: tuple[MemoryHit, ...]
     warnings: tuple[str, ...] = ()
     """Why the results may be incomplete or less precise."""
+    relevance: float = 0.0
+    """The chance that there is anything to say about the question."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class TurnSearch:
     hits: tuple[TurnHit, ...]
     warnings: tuple[str, ...] = ()
     """Why the results may be incomplete or less precise."""
+    relevance: float = 0.0
+    """The chance that there is anything to say about the question."""
 
 
 @dataclass(frozen=True)

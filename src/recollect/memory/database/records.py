@@ -30,7 +30,7 @@ ADD_OF_CONVERSATION = f"{_ADD} AND conversation_id = ?1 AND message_index BETWEE
 ADD_OF_MESSAGE = f"{_ADD} AND conversation_id = ?1 AND message_id = ?2"
 ADD_OF_MEMORY = f"{_ADD} AND memory_id = ?1"
 DELETE = f"DELETE FROM {MESSAGE_RECORDS.name} WHERE conversation_id = ?1 AND message_id = ?2"
-_SAID = "coalesce(said.name, said.role), said.message_index, said.created_at, said.content"
+_SAID = "said.role, said.name, said.message_index, said.created_at, said.content"
 
 
 class StoredRecord(NamedTuple):
@@ -168,6 +168,7 @@ def _said_from(row: Row) -> Said:
 
 
 def place_from(stored: Sequence[Any]) -> Place:
-    """The place of a message: its speaker, index and time as they are stored."""
-    speaker, index, created_at = stored
-    return Place(stored_text(speaker), stored_count(index), stored_time(created_at))
+    """The place of a message: its role, name, index and time as they are stored."""
+    role, name, index, created_at = stored
+    speaker = stored_text(role if name is None else name)
+    return Place(speaker, stored_count(index), stored_time(created_at), stored_text(role))

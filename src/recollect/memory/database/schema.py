@@ -365,6 +365,8 @@ def add_tags() -> Script[None]:
 
 
 _TAGGED = (CONVERSATIONS, CONTENTS)
+
+
 def add_message_records() -> Script[None]:
     """Add the search records of messages. Those of earlier messages are made in the background."""
     yield from create_in_sqlite((MESSAGE_RECORDS,))

@@ -48,14 +48,14 @@ class Source:
 
 SOURCES: dict[Kind, Source] = {
     "entry": Source(
-        CONTENTS, ("content_id",), "content_text", CURRENT_ENTRIES, "NULL, 0, NULL", "entries_stamp"
+        CONTENTS, ("content_id",), "content_text", CURRENT_ENTRIES, "NULL, NULL, 0, NULL", "entries_stamp"
     ),
     "turn": Source(
         MESSAGES,
         ("conversation_id", "message_id"),
         "content",
         SPOKEN_MESSAGES,
-        "coalesce(name, role), message_index, created_at",
+        "role, name, message_index, created_at",
         "turns_stamp",
     ),
 }

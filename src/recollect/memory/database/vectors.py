@@ -55,7 +55,7 @@ class Pending:
     key: tuple[str, ...]
     memory_id: str
     stored: str = field(repr=False)
-    place: tuple[Any, ...] = field(default=(None, 0, None), repr=False)
+    place: tuple[Any, ...] = field(default=(None, None, 0, None), repr=False)
     """The speaker, index and time of a message, as they are stored."""
 
     @property

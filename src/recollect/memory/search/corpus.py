@@ -19,6 +19,7 @@ from .passages import split
 from .postings import Found, Postings, edits_of, sum_by_row
 from .records import (
     NO_TIME,
+    ROLE_NUMBERS,
     Batch,
     Place,
     Record,
@@ -44,6 +45,11 @@ _COLUMNS: Mapping[str, type] = {
     "question": np.float32,
     "names": np.float32,
     "time": np.bool_,
+    "role": np.uint8,
+    "statement": np.float32,
+    "preference": np.float32,
+    "is_instruction": np.bool_,
+    "addressed": np.uint32,
     "first_passage": np.int64,
 }
 _PASSAGE_COLUMNS: Mapping[str, type] = {
@@ -53,6 +59,8 @@ _PASSAGE_COLUMNS: Mapping[str, type] = {
     "length": np.int32,
     "is_code": np.bool_,
 }
+_ROLES = {number: role for role, number in ROLE_NUMBERS.items()}
+_TRAITS = ("role", "statement", "preference", "is_instruction", "addressed")
 _DAY = 86_400 * 10**6  # microseconds
 NOBODY = -1
 _IN_A_CHUNK = 1000  # documents that are analysed before they are indexed
@@ -112,7 +120,8 @@ class Corpus:
 
     def _record_of(self, document: Document) -> Record:
         """The record of a document. Its vector counts for each of its passages."""
-        place = Place(document.speaker, document.position, document.time)
+        role = document.role or (document.speaker if document.speaker in ROLE_NUMBERS else None)
+        place = Place(document.speaker, document.position, document.time, role)
         vector, passages = unit_of(document.vector), split(document.text)
         if vector is not None and self.dimensions is None:
             self.vectors = PassageVectors(len(vector), self.passage_count)
@@ -146,6 +155,7 @@ class Corpus:
             "question": batch.heads["question"],
             "names": batch.heads["names"],
             "time": batch.heads["names_time"] > 0,
+            **{name: batch.heads[name] for name in _TRAITS},
             "first_passage": firsts,
         }
         for name, column in self._columns.items():
@@ -187,6 +197,7 @@ class Corpus:
             int(self.column("position")[row]),
             time_from_numbers(int(self.column("micros")[row]), int(self.column("offset")[row])),
             kind=self._names[int(self.column("kind")[row])],
+            role=_ROLES.get(int(self.column("role")[row])),
         )
 
     def session_of(self, row: int) -> str | None:
@@ -257,11 +268,18 @@ class Corpus:
         best: Floats = np.maximum.reduceat(values, self.column("first_passage"))
         return best
 
+    def mean_of_passages(self, values: Floats) -> Floats:
+        """The mean of the values of the passages of each document."""
+        firsts = self.column("first_passage")
+        sizes = np.diff(firsts, append=self.passage_count)
+        mean: Floats = np.add.reduceat(values, firsts) / sizes
+        return mean
+
     def postings_of(self, terms: Sequence[str]) -> list[Found]:
         """The passages that contain each of some terms, which must be different, and how often."""
         return self.postings.find(hashes_of(terms)) if terms else []
 
-    def rows_of(self, terms: Sequence[str]) -> list[tuple[Numbers, Numbers]]:
+    def rows_of(self, terms: Sequence[str]) -> list[tuple[Numbers, NDArray[Any]]]:
         """The rows that contain each of some terms, which must be different, and how often."""
         row_of = self.passage_column("row")
         return [sum_by_row(found, row_of) for found in self.postings_of(terms)]

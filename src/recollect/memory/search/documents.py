@@ -33,7 +33,7 @@ class Document:
     vector: Vector | Sequence[float] | None = field(default=None, repr=False, compare=False)
     kind: str = "turn"
     role: str | None = None
-    """The role of the speaker of a turn."""
+    """The role of the speaker; `user` for an entry, which is about the user."""
 
 
 # --- features of texts ---

@@ -67,14 +67,14 @@ def read_filters(
     )
 
 
-def check_min_score(given: object) -> float:
-    """Check the lowest score of a hit: a number from 0 to 1; `None` is 0."""
+def check_chance(name: str, given: object) -> float:
+    """Check a chance such as the lowest score of a hit: a number from 0 to 1; `None` is 0."""
     if given is None:
         return 0.0
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise InvalidTypeError(f"min_score must be a number, not {type(given).__name__}")
+        raise InvalidTypeError(f"{name} must be a number, not {type(given).__name__}")
     if math.isnan(given) or not 0 <= given <= 1:
-        raise InvalidValueError(f"min_score must be from 0 to 1, and it is {given:g}")
+        raise InvalidValueError(f"{name} must be from 0 to 1, and it is {given:g}")
     return float(given)
 
 

@@ -24,6 +24,8 @@ class SearchResult:
 
     hits: tuple[Hit, ...]
     warnings: tuple[str, ...] = ()
+    relevance: float = 0.0
+    """The chance that the corpus has anything to say about the question."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,11 @@ async def find(
     """The best documents for a question. If the embedder fails, words alone decide, and a warning says so."""
     wanted = embedder if limit and len(corpus) else None
     prepared = await prepare_query(question, corpus.speakers, wanted, today=today, patience=patience)
-    hits = rank(prepared.query, corpus, prepared.vector, weights=weights, limit=limit, keep=keep)
+    found = rank(prepared.query, corpus, prepared.vector, weights=weights, limit=limit, keep=keep)
     warnings = prepared.warnings
     if prepared.vector is not None and wanted is not None:
         warnings += warn_of_missing_vectors(corpus, wanted)
-    return SearchResult(tuple(hits), warnings)
+    return SearchResult(found.hits, warnings, found.relevance)
 
 
 async def prepare_query(

@@ -23,7 +23,7 @@ class Found(NamedTuple):
     """The passages that contain a term, in ascending order, and how often each does."""
 
     passages: Numbers
-    counts: Numbers
+    counts: NDArray[Any]
 
 
 _NOTHING = Found(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -247,7 +247,7 @@ def _joined(parts: Sequence[Found]) -> Found:
     return Found(*(np.concatenate(each) for each in zip(*some, strict=True)))
 
 
-def sum_by_row(found: Found, row_of: NDArray[Any]) -> tuple[Numbers, Numbers]:
+def sum_by_row(found: Found, row_of: NDArray[Any]) -> tuple[Numbers, NDArray[Any]]:
     """The rows of the documents that contain a term, and how often each does, over all its passages."""
     rows = row_of[found.passages].astype(np.int64)
     if not len(rows):

@@ -6,11 +6,22 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from ..texts.terms import stem, terms
+from ..texts.terms import search_terms, stem, terms
 from .dates import NamedDate, Stretch, named_dates, relative_stretches
+from .phrasing import (
+    FRAME_TERMS,
+    asked_part,
+    asks_advice,
+    asks_name,
+    asks_newest,
+    asks_several,
+    asks_when,
+    meant_role,
+    without_frame,
+)
 
-LONGEST = 2_000
-"""Characters of a question that are read; what comes after is another text."""
+LONGEST = 4_000
+"""Characters of a question that are read: of a longer text the last ones, where people ask."""
 _MOST_TERMS = 64
 ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
 _STOP_WORDS = frozenset(
@@ -26,30 +37,8 @@ _STOP_TERMS = _STOP_WORDS | {stem(word) for word in _STOP_WORDS}
 _CHINESE_QUESTION = re.compile(
     r"什么时候|为什么|是什么|什么|哪里|哪儿|哪个|哪些|哪一?[天年月]|怎么样?|多少|多久|几[个次点号]|是不是|有没有|谁|吗|呢|请问|告诉我"
 )
-_ASKS_WHEN = re.compile(
-    r"^\W*(?:when|how long|since when|(?:in |on |at )?(?:what|which) (?:date|day|month|year|time|week))\b"
-    r"|什么时候|何时|哪[一]?[天年月]|几[月号]|多久",
-    re.IGNORECASE,
-)
-_ASKS_NAME = re.compile(
-    r"\b(?:where|who|which|names?|named|called|titles?|countr(?:y|ies)|cit(?:y|ies)|states?|books?|movies?|films?|"
-    r"songs?|bands?|brands?|games?|places?)\b|谁|哪里|哪儿|叫什么|名字",
-    re.IGNORECASE,
-)
-_ASKS_NEWEST = re.compile(
-    r"\b(?:latest|newest|most recent|recently|currently|current|nowadays|these days|last time)\b"
-    r"|最近|最新|现在|目前|上次",
-    re.IGNORECASE,
-)
-_ASKS_SEVERAL = re.compile(
-    r"^\W*(?:(?:what|which)(?: [\w'’-]+){0,3}? [\w'’-]+s (?:has|have|does|do|are|did|were)\b"
-    r"|how many\b|what (?:are|were)\b|in what ways\b|(?:what|which|where|who)\b.{0,60}?\b(?:has|have)\b)"
-    r"|哪些|哪几|[几多]少?次|都有",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|my|me|mine|myself)\b|我", re.IGNORECASE)
-_SECOND_PERSON = re.compile(r"\b(?:you|your|yours)\b|你|您", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“「『《]([^\"“”「」『』《》]{2,200})[\"”」』》]")
+_CAPITALIZED = re.compile(r"\b[A-Z][a-z]+")
 
 
 @dataclass(frozen=True)
@@ -63,6 +52,8 @@ class Query:
     """The text to embed: without the names of speakers, which would dominate the vector."""
     speakers: tuple[str, ...] = ()
     """The speakers that it names."""
+    names: tuple[str, ...] = ()
+    """The terms that may be names: those of capitalized words."""
     role: str | None = None
     """The role that "I" or "you" means, if no speaker is named."""
     dates: tuple[NamedDate, ...] = ()
@@ -74,32 +65,42 @@ class Query:
     asks_newest: bool = False
     asks_several: bool = False
     """Whether the answer may be spread over several documents."""
+    asks_advice: bool = False
+    """Whether the answer depends on what the user prefers."""
 
     @property
     def is_empty(self) -> bool:
         """Whether it has neither a term nor a date to search for."""
         return not (self.terms or self.dates or self.stretches)
 
+    @property
+    def is_personal(self) -> bool:
+        """Whether it is about what the user says of themselves."""
+        return self.role == "user" or self.asks_advice
+
 
 def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = None) -> Query:
     """Parse a question about these speakers. Relative dates such as "yesterday" need `today`."""
-    text = text[:LONGEST]
+    text = text[-LONGEST:]
+    question = asked_part(text)
     words = frozenset(terms(text))
     named = tuple(sorted(name for name in speakers if _is_named(name, words)))
-    asked, dates = named_dates(text)
+    undated, dates = named_dates(without_frame(question))
     return Query(
         text=text,
-        terms=_terms(asked, named) or tuple(dict.fromkeys(terms(asked)))[:_MOST_TERMS],
-        embedding_text=without_names(asked, named) or text,
+        terms=_terms(undated, text if question != text else "", named),
+        embedding_text=without_names(undated, named) or text,
         speakers=named,
-        role=None if named else _role(text),
+        names=tuple(dict.fromkeys(stem(word.lower()) for word in _CAPITALIZED.findall(text)))[:_MOST_TERMS],
+        role=None if named else meant_role(question),
         dates=dates,
         stretches=relative_stretches(text, today) if today else (),
         phrases=tuple(phrase.strip().lower() for phrase in _QUOTED.findall(text) if phrase.strip()),
-        asks_when=_ASKS_WHEN.search(text) is not None,
-        asks_name=_ASKS_NAME.search(text) is not None,
-        asks_newest=_ASKS_NEWEST.search(text) is not None,
-        asks_several=_ASKS_SEVERAL.search(text) is not None,
+        asks_when=asks_when(question),
+        asks_name=asks_name(question),
+        asks_newest=asks_newest(question),
+        asks_several=asks_several(question),
+        asks_advice=not named and asks_advice(question),
     )
 
 
@@ -117,17 +118,15 @@ def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _is_named(speaker: str, words: frozenset[str]) -> bool:
+    """Whether all words of a name are in a question. A role is no name: "user login" names nobody."""
     its = frozenset(terms(speaker))
-    return bool(its) and its <= words
+    return bool(its) and its <= words and speaker.lower() not in ROLES
 
 
-def _terms(text: str, named: tuple[str, ...]) -> tuple[str, ...]:
-    left_out = _STOP_TERMS.union(*(terms(name) for name in named))
-    asked = terms(_CHINESE_QUESTION.sub(" ", text))
-    return tuple(term for term in dict.fromkeys(asked) if term not in left_out)[:_MOST_TERMS]
-
-
-def _role(text: str) -> str | None:
-    if _SECOND_PERSON.search(text):
-        return "assistant"
-    return "user" if _FIRST_PERSON.search(text) else None
+def _terms(question: str, around: str, named: tuple[str, ...]) -> tuple[str, ...]:
+    """The terms to search for: of the question, and then of the long text around it, if there is one."""
+    asked = search_terms(_CHINESE_QUESTION.sub(" ", question)) + search_terms(around)
+    names = frozenset(term for name in named for term in terms(name))
+    found = [term for term in dict.fromkeys(asked) if term not in _STOP_TERMS and term not in names]
+    specific = [term for term in found if term not in FRAME_TERMS]
+    return tuple((specific or found or list(dict.fromkeys(asked)))[:_MOST_TERMS])

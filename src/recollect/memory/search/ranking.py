@@ -1,6 +1,6 @@
-"""Ranks documents and sessions for a question: pure functions that also return the parts of every score."""
+"""Ranks documents for a question: pure functions that also return the parts of every score."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 
@@ -12,41 +12,58 @@ from .dates import nearness
 from .documents import Document, Flags, Floats, Numbers, Vector
 from .index import taken_from
 from .query import Query
+from .records import ROLE_NUMBERS, hash_of
+from .relevance import (
+    Calibration,
+    Signs,
+    best_value,
+    chance,
+    estimated_similarity,
+    hit_chance,
+    log_odds,
+    spread_of,
+)
+from .words import Matches, match, score_groups, score_passages, score_rows
 
 
 @dataclass(frozen=True)
 class Weights:
     """The weight of each part of a score; 0 turns the part off.
 
-    The weights were chosen by cross-validation: those that were best for all conversations of a collection
-    but one were measured on that one. They are no more precise than what made a difference there. `phrase`
-    and `recency`, which questions there hardly need, were estimated.
+    The weights follow from what each part means, and were checked on several collections of conversations:
+    no part stays that helps one of them and hurts another. `benchmarks/search/fit.py` measures them.
     """
 
     text: float = 0.4
     """Words of the question, rare ones more. Without a vector, it also gets the weight of `vector`."""
     vector: float = 0.6
     """Similarity in meaning."""
-    before: float = 0.45
-    """Share of the score of the turn before, which is often the question that this one answers."""
-    after: float = 0.35
-    """Share of the score of the turn after. Of the two neighbours, the one that adds more counts."""
-    session: float = 0.4
+    neighbour: float = 0.4
+    """Share of the score of the message before or after, of which the better counts."""
+    session: float = 0.35
     """Share of the best score in the same session."""
-    topic: float = 0.2
+    topic: float = 0.18
     """Words of the question anywhere in the same session."""
     speaker: float = 0.45
     """The speaker is the one that the question names."""
+    role: float = 0.3
+    """The user said it if the question says "I", the assistant if it says "you said"."""
+    statement: float = 0.28
+    """The user states something about themselves, if the question is about the user."""
+    preference: float = 0.3
+    """The user says what they like or avoid, if the question asks for advice."""
+    instruction: float = 0.15
+    """The user tells the assistant how to behave, if the question is about the user or asks for advice."""
     date: float = 0.6
     """Said at the time that the question names, or soon after."""
     time: float = 0.25
     """Names a time, if the question asks for one."""
     names: float = 0.2
-    """Has names, if the question asks for one; less if it does not."""
-    substance: float = 0.15
+    """Has names, if the question asks for one."""
+    substance: float = 0.12
     """Long enough to say something."""
     question: float = 0.3
-    """Subtracted from a document that is itself a question."""
+    """Subtracted from a short document that is itself a question."""
     phrase: float = 0.3
     """Contains what the question quotes, literally."""
     recency: float = 0.1
@@ -58,77 +75,44 @@ class Weights:
 
 
 PARTS = tuple(part.name for part in fields(Weights))
-
-
-# --- BM25 ---
-
-# Turns are short and of similar length, so repetition and length matter less than in long documents.
-_SATURATION = 0.9
-_LENGTH = 0.4
-
-
-Occurrences = Sequence[tuple[Numbers, Numbers]]
-"""For each term of a question, the rows that contain it, and how often each does."""
-
-
-def bm25(found: Occurrences, lengths: Floats) -> Floats:
-    """The BM25 score of every row: the rarer the matched terms, the higher."""
-    scores, damping = np.zeros(len(lengths)), _damping(lengths)
-    for rows, counts in found:
-        scores[rows] += _worth(counts, damping[rows], len(rows), len(lengths))
-    return scores
-
-
-def bm25_of_groups(found: Occurrences, lengths: Floats, group: Numbers) -> Floats:
-    """The BM25 score of every group of rows, as if its rows were one text; `group` has one per row."""
-    groups = int(group.max(initial=-1)) + 1
-    together = np.bincount(group, lengths, groups).astype(np.float64)
-    scores, damping = np.zeros(groups), _damping(together)
-    for rows, counts in found:
-        counted = np.bincount(group[rows], counts, groups).astype(np.float64)
-        scores += _worth(counted, damping, int(np.count_nonzero(counted)), groups)
-    return scores
-
-
-def _damping(lengths: Floats) -> Floats:
-    """The damping of repeated terms, stronger in texts that are longer than average."""
-    usual = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
-    return _SATURATION * (1 - _LENGTH + _LENGTH * lengths / usual)
-
-
-def _worth(counts: Floats | Numbers, damping: Floats, having: int, total: int) -> Floats:
-    """The weight of a term by its occurrences in each text and the number of texts that have it."""
-    rarity = np.log1p((total - having + 0.5) / (having + 0.5))
-    worth: Floats = rarity * counts * (_SATURATION + 1) / (counts + damping)
-    return worth
-
-
-# --- ranking ---
-
 Parts = Mapping[str, Floats]
-_OTHERWISE = 0.4  # of the weight of names, if the question does not ask for one
-_ONLY_MEANT = 0.5  # of the weight of a speaker, if the question says "I" or "you" and not the name
 _SEVERAL = 0.25  # of the weights of a session, if the answer may be spread over several
-_FURTHER = 0.3  # of a session's score: its best turns after the first
-_BEST_TURNS = 3
+_SHORT = 30  # terms of a document that may be nothing but a question
 _DIGITS = 9  # to which scores are compared
+_ADDRESSED_OFTEN = 3  # times that a name is used to address the same role
+_MOSTLY = 0.9
+_RARITY_OF_A_NAME = 2.0
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A found document with its score and the parts of the score."""
+    """A found document. The parts add up to what it is ranked by."""
 
     id: str
     score: float
+    """The chance that it is relevant, from 0 to 1."""
     parts: Mapping[str, float]
+    passage: tuple[int, int] = (0, 0)
+    """The part of the text that matches best: its first character, and the one after its last."""
 
 
 @dataclass(frozen=True)
-class SessionHit:
-    """A session that was found by its turns."""
+class Ranking:
+    """The hits of a search, best first."""
 
-    session: str
-    score: float
+    hits: tuple[Hit, ...] = ()
+    relevance: float = 0.0
+    """The chance that the corpus has anything to say about the question."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of all documents of a corpus."""
+
+    parts: Parts
+    passages: Floats
+    """How well each passage matches."""
+    signs: Signs
 
 
 def rank(
@@ -137,41 +121,29 @@ def rank(
     vector: Vector | None = None,
     *,
     weights: Weights | None = None,
+    calibration: Calibration | None = None,
     limit: int = 10,
     keep: Callable[[Document], bool] | None = None,
     quotes: Mapping[str, float] | None = None,
-) -> list[Hit]:
+) -> Ranking:
     """The documents that answer a question best. Without a vector, they are found by their text only.
 
     `quotes` has the share of the quoted phrases in documents, by their ids, for a corpus without texts.
     """
     if limit < 0:
         raise ValueError(f"limit must not be negative, and it is {limit}")
-    parts = score(query, corpus, vector, weights or Weights(), quotes)
-    total = _total(parts, len(corpus))
-    rows = np.flatnonzero(_is_found(parts, total))
+    if query.is_empty or not len(corpus):
+        return Ranking()
+    scores, by = score(query, corpus, vector, weights or Weights(), quotes), calibration or Calibration()
+    total = _total(scores.parts, len(corpus))
+    rows = np.flatnonzero(_is_found(scores.parts, len(corpus)))
     best = islice(_best(total, rows, limit if keep is None else len(rows), corpus, keep), limit)
-    return [Hit(corpus.id_of(row), float(total[row]), _parts_of(parts, row)) for row in best]
-
-
-def rank_sessions(
-    query: Query,
-    corpus: Corpus,
-    vector: Vector | None = None,
-    *,
-    weights: Weights | None = None,
-    limit: int = 10,
-) -> list[SessionHit]:
-    """The sessions that answer a question best, each by its best turns."""
-    parts = score(query, corpus, vector, weights or Weights())
-    total = _total(parts, len(corpus))
-    best: dict[str, list[float]] = {}
-    for row in np.argsort(-total, kind="stable"):
-        session = corpus.session_of(int(row))
-        if session is not None and parts:
-            best.setdefault(session, []).append(float(total[row]))
-    scored = [SessionHit(session, _session_score(its)) for session, its in best.items()]
-    return sorted(scored, key=lambda hit: -hit.score)[:limit]
+    odds = log_odds(scores.signs, by)
+    behind, relevance = best_value(total) - total, chance(odds)
+    # No hit is more likely to be relevant than that anything is.
+    chances = ((row, hit_chance(float(behind[row]), odds, len(corpus), by)) for row in best)
+    hits = (_hit(row, scores, corpus, min(its_chance, relevance)) for row, its_chance in chances)
+    return Ranking(tuple(hits), relevance)
 
 
 def score(
@@ -180,24 +152,27 @@ def score(
     vector: Vector | None,
     weights: Weights,
     quotes: Mapping[str, float] | None = None,
-) -> Parts:
-    """The parts of the score of every document; empty for an empty question."""
-    if query.is_empty or not len(corpus):
-        return {}
-    found = corpus.rows_of(query.terms)
-    own = _own(found, corpus, vector, weights)
+) -> Scores:
+    """The parts of the score of every document, and what they show of the question as a whole."""
+    matches = match(query.terms, corpus)
+    words = score_passages(matches, corpus.passage_column("length"))
+    similar = corpus.similarities(vector)
+    own = _own(matches, words, similar, corpus, weights)
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
-    context = _context(query, found, together, corpus, weights)
-    parts = {**own, **context, **_hints(query, corpus, weights, quotes)}
-    parts["substance"] = weights.substance * corpus.column("substance")
-    parts["question"] = -weights.question * corpus.column("question")
-    return {name: its for name, its in parts.items() if its.any()}
+    parts = {**own, **_context(query, matches, together, corpus, weights)}
+    parts |= {**_persons(query, corpus, weights), **_hints(query, corpus, weights, quotes)}
+    found = {name: its for name, its in parts.items() if its.any()}
+    passages = words if similar is None else words + similar
+    return Scores(found, passages, _signs(query, matches, words, similar, corpus))
 
 
-def _own(found: Occurrences, corpus: Corpus, vector: Vector | None, weights: Weights) -> dict[str, Floats]:
+def _own(
+    matches: Matches, words: Floats, similar: Floats | None, corpus: Corpus, weights: Weights
+) -> dict[str, Floats]:
     """The parts that a document scores by itself: the words and the meaning of the question."""
-    text = _share_of_best(bm25(found, corpus.column("length")))
-    meaning = _meaning(corpus, vector)
+    whole = _share_of_best(score_rows(matches, corpus.column("length")))
+    text = (whole + _share_of_best(corpus.best_of_passages(words))) / 2
+    meaning = _meaning(corpus, similar)
     if meaning is None or not weights.vector:
         return {"text": (weights.text + weights.vector) * text if weights.text else 0.0 * text}
     has_vector = corpus.column("has_vector")
@@ -208,43 +183,94 @@ def _own(found: Occurrences, corpus: Corpus, vector: Vector | None, weights: Wei
     }
 
 
-def _meaning(corpus: Corpus, vector: Vector | None) -> Floats | None:
-    """The similarity of the best passage to the question, from 0 for the farthest document to 1."""
-    has_vector, similar = corpus.column("has_vector"), corpus.similarities(vector)
+def _meaning(corpus: Corpus, similar: Floats | None) -> Floats | None:
+    """The similarity of a document to the question, from 0 for the farthest document to 1.
+
+    The best passage counts as much as the mean of all: a long answer wins only if it is about the question.
+    """
+    has_vector = corpus.column("has_vector")
     if similar is None or not has_vector.any():
         return None
-    near = corpus.best_of_passages(similar)
+    near = (corpus.best_of_passages(similar) + corpus.mean_of_passages(similar)) / 2
     least, most = near[has_vector].min(), near[has_vector].max()
     return (near - least) / (most - least) if most > least else np.ones(len(near))
 
 
 def _context(
-    query: Query, found: Occurrences, own: Floats, corpus: Corpus, weights: Weights
+    query: Query, matches: Matches, own: Floats, corpus: Corpus, weights: Weights
 ) -> dict[str, Floats]:
     """The parts that a document scores by its neighbours: an answer may share no word with its question."""
     layout, has_session = corpus.layout, corpus.column("has_session")
-    before = weights.before * taken_from(own, layout.before)
-    after = weights.after * taken_from(own, layout.after)
-    topic = bm25_of_groups(found, corpus.column("length"), layout.segment)
+    beside = np.maximum(taken_from(own, layout.before), taken_from(own, layout.after))
+    topic = _share_of_best(score_groups(matches, corpus.column("length"), layout.segment))
     share = _SEVERAL if query.asks_several else 1.0
     best = share * weights.session * layout.best_of_session(own)
-    topic = share * weights.topic * _share_of_best(topic)
     return {
-        "neighbour": np.maximum(before, after),
+        "neighbour": weights.neighbour * beside,
         "session": np.where(has_session, best[layout.segment], 0.0),
-        "topic": np.where(has_session, topic[layout.segment], 0.0),
+        "topic": np.where(has_session, (share * weights.topic * topic)[layout.segment], 0.0),
     }
+
+
+# --- persons ---
+
+
+def _persons(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats]:
+    """The parts for who said a document, and what they said about themselves."""
+    role = corpus.column("role")
+    parts = {"speaker": weights.speaker * _is_named_speaker(query, corpus)}
+    if query.role:
+        parts["role"] = weights.role * (role == ROLE_NUMBERS[query.role])
+    if query.is_personal:
+        is_user = role == ROLE_NUMBERS["user"]
+        parts["statement"] = weights.statement * is_user * corpus.column("statement")
+        parts["instruction"] = weights.instruction * is_user * corpus.column("is_instruction")
+    if query.asks_advice:
+        is_user = role == ROLE_NUMBERS["user"]
+        parts["preference"] = weights.preference * is_user * corpus.column("preference")
+    return parts
+
+
+def _is_named_speaker(query: Query, corpus: Corpus) -> Floats:
+    """1 for documents of the speaker that the question names."""
+    speaker, numbers = corpus.column("speaker"), corpus.speakers
+    if query.speakers:
+        named = [numbers[name] for name in query.speakers if name in numbers]
+        return np.isin(speaker, named) / max(1, len(named))
+    role = named_role(query, corpus)
+    return np.zeros(len(corpus)) if role is None else (corpus.column("role") == role).astype(np.float64)
+
+
+def named_role(query: Query, corpus: Corpus) -> int | None:
+    """The number of the role that a question calls by name: the name by which the other role addresses it."""
+    addressed, roles = corpus.column("addressed"), corpus.column("role")
+    for name in query.names:
+        said_by = roles[addressed == hash_of(name)]
+        if len(said_by) < _ADDRESSED_OFTEN:
+            continue
+        by_user = float(np.mean(said_by == ROLE_NUMBERS["user"]))
+        if by_user >= _MOSTLY:
+            return ROLE_NUMBERS["assistant"]
+        if by_user <= 1 - _MOSTLY:
+            return ROLE_NUMBERS["user"]
+    return None
+
+
+# --- hints ---
 
 
 def _hints(
     query: Query, corpus: Corpus, weights: Weights, quotes: Mapping[str, float] | None
 ) -> dict[str, Floats]:
-    """The parts for what the question asks beside its words: speaker, date, time, names and so on."""
+    """The parts for what the question asks beside its words: a date, a time, a name and so on."""
+    is_short = corpus.column("length") <= _SHORT
     parts = {
-        "speaker": weights.speaker * _speaker(query, corpus),
         "date": weights.date * nearness(corpus.column("day"), query.dates, query.stretches),
-        "names": weights.names * (1.0 if query.asks_name else _OTHERWISE) * corpus.column("names"),
+        "substance": weights.substance * corpus.column("substance"),
+        "question": -weights.question * is_short * corpus.column("question"),
     }
+    if query.asks_name:
+        parts["names"] = weights.names * corpus.column("names")
     if query.asks_when:
         parts["time"] = weights.time * corpus.column("time")
     if query.asks_newest:
@@ -252,16 +278,6 @@ def _hints(
     if query.phrases:
         parts["phrase"] = weights.phrase * _quotes(query, corpus, quotes)
     return parts
-
-
-def _speaker(query: Query, corpus: Corpus) -> Floats:
-    speaker, numbers = corpus.column("speaker"), corpus.speakers
-    if query.speakers:
-        named = [numbers[name] for name in query.speakers if name in numbers]
-        return np.isin(speaker, named) / max(1, len(named))
-    if query.role and query.role in numbers:
-        return np.where(speaker == numbers[query.role], _ONLY_MEANT, 0.0)
-    return np.zeros(len(corpus))
 
 
 def _newness(seconds: Floats) -> Floats:
@@ -292,8 +308,46 @@ def quoted_share(query: Query, text: str) -> float:
     return sum(phrase in lower for phrase in query.phrases) / max(1, len(query.phrases))
 
 
+# --- relevance ---
+
+
+def _signs(query: Query, matches: Matches, words: Floats, similar: Floats | None, corpus: Corpus) -> Signs:
+    # The name of a speaker is no term, but a word of the question that the corpus knows.
+    known = _RARITY_OF_A_NAME * len(query.speakers)
+    total = float(matches.rarity.sum())
+    coverage = (best_value(words) * total + known) / max(total + known, 1.0)
+    return Signs(
+        documents=len(corpus),
+        missing=matches.missing * total / max(total + known, 1.0),
+        coverage=coverage,
+        similarity=estimated_similarity(coverage) if similar is None else best_value(similar),
+        spread=spread_of(similar),
+        preference=_nearest_preference(query, similar, corpus),
+    )
+
+
+def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus) -> float:
+    """If the question asks for advice: the similarity of the nearest preference that the user stated."""
+    if not query.asks_advice or similar is None:
+        return 0.0
+    is_user = corpus.column("role") == ROLE_NUMBERS["user"]
+    stated = is_user & (corpus.column("preference") > 0) & (corpus.column("statement") > 0)
+    return best_value(corpus.best_of_passages(similar)[stated])
+
+
+# --- hits ---
+
+
+def _hit(row: int, scores: Scores, corpus: Corpus, chance_of_hit: float) -> Hit:
+    parts = {name: float(its[row]) for name, its in scores.parts.items() if its[row]}
+    inside = corpus.passages_of(row)
+    best = inside[int(np.argmax(scores.passages[inside.start : inside.stop]))]
+    span = (int(corpus.passage_column("start")[best]), int(corpus.passage_column("end")[best]))
+    return Hit(corpus.id_of(row), chance_of_hit, parts, span)
+
+
 def _share_of_best(scores: Floats) -> Floats:
-    best = scores.max(initial=0.0)
+    best = best_value(scores)
     return scores / best if best > 0 else scores
 
 
@@ -301,9 +355,9 @@ def _total(parts: Parts, count: int) -> Floats:
     return sum(parts.values(), np.zeros(count))
 
 
-def _is_found(parts: Parts, total: Floats) -> Flags:
+def _is_found(parts: Parts, count: int) -> Flags:
     """Whether a document scores by more than its length, its names or its speaker."""
-    found = np.zeros(len(total), np.bool_)
+    found = np.zeros(count, np.bool_)
     for name in ("text", "vector", "neighbour", "date", "phrase"):
         if name in parts:
             found |= parts[name] > 0
@@ -326,13 +380,3 @@ def _best(
     for row in rows[order].tolist():
         if keep is None or keep(corpus.document(row)):
             yield row
-
-
-def _parts_of(parts: Parts, row: int) -> dict[str, float]:
-    return {name: float(its[row]) for name, its in parts.items() if its[row]}
-
-
-def _session_score(scores: list[float]) -> float:
-    """The score of a session from the scores of its turns, best first: the next few count a little."""
-    further = scores[1:_BEST_TURNS]
-    return scores[0] + _FURTHER * (sum(further) / len(further) if further else 0.0)

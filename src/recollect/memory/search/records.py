@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..texts.terms import characters, terms
-from .documents import Numbers, Vectors, name_share, names_time, question_share
+from ..texts.terms import characters, search_terms
+from .documents import Numbers, Vectors
 from .passages import Passage, split
+from .traits import traits_of
 
 VERSION = 1
 """The format of records, and how texts are cut and embedded. A change makes all records and vectors anew.
@@ -42,6 +43,11 @@ _HEAD = np.dtype(
         ("question", "<f4"),
         ("names", "<f4"),
         ("names_time", "u1"),
+        ("role", "u1"),
+        ("statement", "<f4"),
+        ("preference", "<f4"),
+        ("is_instruction", "u1"),
+        ("addressed", "<u4"),
     ]
 )
 _PASSAGE = np.dtype(
@@ -55,6 +61,8 @@ _PASSAGE = np.dtype(
     ]
 )
 _TERM = np.dtype("<u4")
+ROLE_NUMBERS = {"user": 1, "assistant": 2, "tool": 3, "system": 4}
+"""The number of each role in a record. 0 is no role."""
 NO_TIME = 32767
 """In place of the offset of the zone in minutes, if a time is not known."""
 _NO_ZONE = 32766
@@ -83,6 +91,8 @@ class Place:
     speaker: str | None = None
     position: int = 0
     time: datetime | None = None
+    role: str | None = None
+    """The role of the speaker; `user` for an entry, which is about the user."""
 
 
 # --- terms ---
@@ -129,7 +139,7 @@ def make_record(
 
 def _terms_of(text: str) -> tuple[Counter[str], int]:
     """The terms of a passage with their numbers of occurrences, and the number of all."""
-    found = Counter(terms(text))
+    found = Counter(search_terms(text))
     length = found.total()
     found.update({each: 1 for each in characters(text) if each not in found})
     return found, length
@@ -152,9 +162,12 @@ def _head(text: str, place: Place, passages: int, dimensions: int, rest: tuple[b
     head["passages"], head["dimensions"] = passages, dimensions
     head["micros"], head["offset"] = _time_to_numbers(place.time)
     head["position"] = min(place.position, 2**62)
-    speakers = frozenset((place.speaker or "").lower().split())
-    head["question"], head["names"] = question_share(text), name_share(text, speakers)
-    head["names_time"] = names_time(text)
+    traits = traits_of(text, place.speaker)
+    head["role"] = ROLE_NUMBERS.get(place.role or "", 0)
+    head["question"], head["names"], head["names_time"] = traits.question, traits.names, traits.names_time
+    head["statement"], head["preference"] = traits.statement, traits.preference
+    head["is_instruction"] = traits.is_instruction
+    head["addressed"] = hash_of(traits.addressed) if traits.addressed else 0
     head["checksum"] = _checksum(head.tobytes(), *rest)
     return head.tobytes()
 

@@ -120,4 +120,5 @@ def _entry_from(vectors: Mapping[str, Any], row: Row) -> Document:
         time=time,
         vector=vectors.get(content_id),
         kind=kind,
+        role="user",
     )

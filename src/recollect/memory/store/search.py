@@ -11,7 +11,7 @@ from ...errors import InvalidTypeError
 from ...items import Tokenizer
 from ...sessions.settings import check_limit
 from ...strategies.summaries import inject_memory
-from ..conversation import Message, Role
+from ..conversation import Role
 from ..database.access import MemoryDatabase
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_id, turn_of
@@ -22,11 +22,13 @@ from ..search.embedders import Embedder
 from ..search.filters import RequestedFilters, SearchFilter, read_filters
 from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
 from ..search.ranking import quoted_share, rows_to_read
-from ..times import format_date, now, read_time
+from ..search.relevance import DEFAULT_CUT
+from ..times import now, read_time
 from .cached_corpus import CachedCorpus
 from .corpus_cache import CorpusCache
 from .filters import FilterResolver, ResolvedFilter
 from .lookup import MemoryLookup
+from .recalling import Cut, choose
 
 _PENDING = "{} of the user's conversations are still to be learned from: their entries are not found yet"
 _PAUSED = "found by words alone: the embedder did not answer a moment ago"
@@ -80,6 +82,8 @@ class MemorySearcher:
         metadata: Mapping[str, Any] | None = None,
         role: Role | None = None,
         name: str | None = None,
+        min_score: float | None = None,
+        min_relevance: float | None = None,
     ) -> MemorySearch:
         """The entries that answer a question best, each with its evidence and the parts of its score.
 
@@ -87,7 +91,10 @@ class MemorySearcher:
         limit the time at which things happened or were learned. `as_of` searches what was known at a time.
         `tags` (all of them) and `metadata` (equal values under these keys) are those of the entry, or of a
         conversation that it was learned from. `role` and `name` are those of a speaker of its evidence.
+        Hits with a lower chance than `min_score` are left out. If the chance that there is anything to say
+        about the question is lower than `min_relevance`, there are no hits.
         """
+        cut = Cut.of(min_score, min_relevance)
         request = read_filters(
             since=since,
             until=until,
@@ -98,7 +105,7 @@ class MemorySearcher:
             name=name,
         )
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
-        return await self._find_entries(query, searched, limit, request, as_of)
+        return cut.apply(await self._find_entries(query, searched, limit, request, as_of))
 
     async def search_conversations(
         self,
@@ -114,13 +121,17 @@ class MemorySearcher:
         metadata: Mapping[str, Any] | None = None,
         role: Role | None = None,
         name: str | None = None,
+        min_score: float | None = None,
+        min_relevance: float | None = None,
     ) -> TurnSearch:
         """The messages that answer a question best, each with the parts of its score.
 
         Without an `agent_id`, the messages to all agents of the user are ranked together. `tags` (all of
         them) and `metadata` (equal values under these keys) are those of the conversation. `role` and `name`
-        are those of the speaker; a message without a name has its role as the name.
+        are those of the speaker; a message without a name has its role as the name. `min_score` and
+        `min_relevance` are those of `search_memories`.
         """
+        cut = Cut.of(min_score, min_relevance)
         request = read_filters(
             since=since,
             until=until,
@@ -135,7 +146,7 @@ class MemorySearcher:
             return TurnSearch(())
         wanted = await self._filters.for_messages(request, _ids_of(searched))
         found = await self._find_turns(query, searched, limit, wanted)
-        return replace(found, warnings=(*wanted.warnings, *found.warnings))
+        return cut.apply(replace(found, warnings=(*wanted.warnings, *found.warnings)))
 
     async def recall(
         self,
@@ -151,22 +162,26 @@ class MemorySearcher:
         metadata: Mapping[str, Any] | None = None,
         role: Role | None = None,
         name: str | None = None,
+        min_relevance: float = DEFAULT_CUT,
     ) -> Recalled:
         """The entries and messages about a question, as a block of at most `budget` tokens for a prompt.
 
         Without an `agent_id`, it covers all agents of the user. The block marks its contents as data, not
-        instructions. It is empty if nothing is found. The filters are those of the searches.
+        instructions. It is empty if there is nothing to say about the question: if the chance of that is
+        lower than `min_relevance`. The filters are those of the searches. A message that an entry was learned
+        from is left out, and a long message is quoted in part.
         """
+        cut = Cut.of(None, min_relevance)
         request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
         searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
-        known = await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None)
+        known = cut.apply(await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None))
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        said = await self._find_turns(query, searched, _RECALLED_TURNS, wanted)
-        lines = [hit.entry.text for hit in known.hits] + [_quoted(hit.message) for hit in said.hits]
-        text = inject_memory(None, memories=lines, token_budget=budget, tokenizer=tokenizer)
+        said = cut.apply(await self._find_turns(query, searched, _RECALLED_TURNS, wanted))
+        chosen = choose(query, known.hits, said.hits)
+        text = inject_memory(None, memories=chosen.lines, token_budget=budget, tokenizer=tokenizer)
         warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
-        return Recalled(text, known.hits, said.hits, warnings)
+        return Recalled(text, chosen.entries, chosen.turns, warnings)
 
     async def _find_entries(
         self,
@@ -183,7 +198,7 @@ class MemorySearcher:
         found = await self._rank(query, cached, limit, wanted.filter)
         pending = () if as_of is not None else await self._pending_in(searched)
         warnings = (*wanted.warnings, *pending, *found.warnings)
-        return MemorySearch(await self._entries_of(found.hits, searched), warnings)
+        return MemorySearch(await self._entries_of(found.hits, searched), warnings, found.relevance)
 
     async def _find_turns(
         self, query: str, searched: Sequence[MemoryRow], limit: int, wanted: ResolvedFilter
@@ -192,7 +207,7 @@ class MemorySearcher:
             return TurnSearch(())
         cached = await self._corpora.get("turn", *_ids_of(searched))
         found = await self._rank(query, cached, limit, wanted.filter)
-        return TurnSearch(await self._turns_of(found.hits), found.warnings)
+        return TurnSearch(await self._turns_of(found.hits), found.warnings, found.relevance)
 
     async def _memories_to_search(
         self, query: str, agent_id: str | None, user_id: str, limit: int
@@ -230,7 +245,7 @@ class MemorySearcher:
         prepared = await self._prepare(query, speakers)
         keep = None if wanted.is_empty else wanted.matches
         quotes = await self._read_quotes(prepared.query, cached)
-        hits = await cached.use(
+        found = await cached.use(
             lambda: rank(
                 prepared.query, cached.corpus, prepared.vector, limit=limit, keep=keep, quotes=quotes
             ),
@@ -238,7 +253,7 @@ class MemorySearcher:
         )
         cached.optimize_later()
         warnings = prepared.warnings + (without if prepared.vector is not None else ())
-        return SearchResult(tuple(hits), (*_unread_in(cached), *warnings))
+        return SearchResult(found.hits, (*_unread_in(cached), *warnings), found.relevance)
 
     async def _read_quotes(self, query: Query, cached: CachedCorpus) -> Mapping[str, float]:
         """The share of the quoted phrases in messages, whose texts the corpus does not hold."""
@@ -270,7 +285,15 @@ class MemorySearcher:
         found = await self._database.turns_by_id(self._tenant, [turn_of(hit.id) for hit in hits])
         matched = ((hit, found[turn_of(hit.id)]) for hit in hits if turn_of(hit.id) in found)
         return tuple(
-            TurnHit(message, conversation_id, session_id, hit.score, hit.parts, agent_id)
+            TurnHit(
+                message,
+                conversation_id,
+                session_id,
+                hit.score,
+                hit.parts,
+                agent_id,
+                message.content[slice(*hit.passage)],
+            )
             for hit, (message, conversation_id, session_id, agent_id) in matched
         )
 
@@ -294,8 +317,3 @@ def _messages_to_read(query: Query, corpus: Corpus) -> list[tuple[str, str]]:
     """The messages that may contain a quoted phrase: the newest of them, if they are many."""
     keys = [corpus.keys[row] for row in rows_to_read(query, corpus)[-_MOST_READ:]]
     return [key for key in keys if isinstance(key, tuple)]
-
-
-def _quoted(message: Message) -> str:
-    """A message as a line of the recall block, with its speaker and date."""
-    return f'{format_date(message.created_at)}, {message.speaker}: "{message.content}"'

@@ -15,6 +15,8 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W\\d_{_CJK}]+)?")
 _IS_CJK = re.compile(f"[{_CJK}]")
 _LONGEST = 64  # characters of a word
+_COMPOUND = re.compile(r"[a-z0-9]+(?:[._/:-][a-z0-9]+)+|[a-z]\+\+|[a-z]#(?!\w)")
+_IS_IDENTIFIER = re.compile(r"[0-9_+#]")  # "well-known" is two words
 _stemmer = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()  # a stemmer stores its current word: it is not thread-safe
 
@@ -29,6 +31,12 @@ def terms(text: str) -> list[str]:
         else:
             found.append(stem(word[:_LONGEST]))
     return found
+
+
+def search_terms(text: str) -> list[str]:
+    """The terms of a text for search: also identifiers as a whole, such as `v0.6.2` or `C++`."""
+    compounds = _COMPOUND.findall(unicodedata.normalize("NFKC", text).lower())
+    return terms(text) + [each[:_LONGEST] for each in compounds if _IS_IDENTIFIER.search(each)]
 
 
 def pairs(word: str) -> list[str]:

@@ -1,0 +1,316 @@
+"""`python -m benchmarks.search.fit FILE…`: fits the weights and the calibration of search.
+
+Everything is fitted on some collections and reported on another one: leave one collection out. The numbers
+to put into `Weights` and `Calibration` are those fitted on all collections, which are printed last.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.memory.search.corpus import Corpus
+from recollect.memory.search.embedders import LocalEmbedder
+from recollect.memory.search.passages import split
+from recollect.memory.search.query import understand
+from recollect.memory.search.ranking import PARTS, Weights, score
+from recollect.memory.search.records import Place, decode, make_record
+from recollect.memory.search.relevance import (
+    DEFAULT_CUT,
+    Calibration,
+    Signs,
+    chance,
+    hit_features,
+    log_odds,
+)
+
+from .collections import Sample, read_collection
+
+Array = NDArray[np.float64]
+_TOP = 10
+_STEPS = (0.7, 1.4)  # by which a weight is changed
+_ROUNDS = 3
+_ENOUGH = 1e-4  # gain for which a weight is changed
+_SIGNS = tuple(field.name for field in fields(Signs) if field.name != "documents")
+_FIXED = ("text", "vector")  # the other parts depend on them
+
+
+@dataclass
+class Asked:
+    """A question asked of a corpus: the parts of all scores, without their weights."""
+
+    parts: NDArray[np.float32]
+    relevant: NDArray[np.bool_]
+    signs: Array
+    is_own: bool
+    """Whether the corpus holds the answer."""
+
+
+Collections = Mapping[str, Sequence[Asked]]
+
+
+# --- asking ---
+
+
+class VectorFile:
+    """Vectors of texts that were embedded before, in a folder. Embedding takes most of the time."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._embedder = LocalEmbedder()
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """The vectors of texts."""
+        digest = hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:24]
+        path = None if self._folder is None else self._folder / f"{digest}.npy"
+        if path is not None and path.exists():
+            stored: NDArray[np.float32] = np.load(path).astype(np.float32)
+            return stored
+        vectors = asyncio.run(self._embedder.embed(texts))
+        if path is not None:
+            np.save(path, vectors.astype(np.float16))
+        return vectors
+
+
+def build_corpus(sample: Sample, vectors: VectorFile) -> tuple[Corpus, list[str]]:
+    """The corpus of a sample as a store builds it, and the ids of the messages by row."""
+    places, texts, passages = [], [], []
+    for number, session in enumerate(sample.sessions):
+        for index, message in enumerate(session.messages):
+            places.append(
+                (
+                    str(number),
+                    message.message_id,
+                    Place(message.speaker, index, message.created_at, message.role),
+                )
+            )
+            texts.append(message.content)
+            passages.append(split(message.content))
+    embedded = vectors.embed(
+        [text[each.start : each.end] for text, its in zip(texts, passages, strict=True) for each in its]
+    )
+    ends = np.cumsum([len(its) for its in passages]).tolist()
+    records = [
+        make_record(text, place, embedded[end - len(its) : end], its)
+        for text, its, end, (_, _, place) in zip(texts, passages, ends, places, strict=True)
+    ]
+    corpus = Corpus()
+    corpus.append(
+        decode(records), [(session, key) for session, key, _ in places], [session for session, _, _ in places]
+    )
+    return corpus, [key for _, key, _ in places]
+
+
+def ask_collection(samples: Sequence[Sample], vectors: VectorFile) -> list[Asked]:
+    """Ask every question of its own sample, and of the next one, which has no answer."""
+    corpora = [build_corpus(sample, vectors) for sample in samples]
+    asked = []
+    for number, sample in enumerate(samples):
+        for place in {number, (number + 1) % len(samples)}:
+            asked += list(_ask_all(sample, corpora[place], vectors, place == number))
+    return asked
+
+
+def _ask_all(
+    sample: Sample, built: tuple[Corpus, list[str]], vectors: VectorFile, is_own: bool
+) -> Iterable[Asked]:
+    corpus, ids = built
+    queries = [understand(question.text, corpus.speakers) for question in sample.questions]
+    embedded = vectors.embed([query.embedding_text for query in queries])
+    weights = Weights()
+    for question, query, vector in zip(sample.questions, queries, embedded, strict=True):
+        scores = score(query, corpus, vector, weights)
+        parts = np.zeros((len(corpus), len(PARTS)), np.float32)
+        for column, name in enumerate(PARTS):
+            if name in scores.parts:
+                parts[:, column] = scores.parts[name] / getattr(weights, name)
+        relevant = np.array([each in question.evidence for each in ids]) & is_own
+        yield Asked(
+            parts, relevant, np.array([float(getattr(scores.signs, name)) for name in _SIGNS]), is_own
+        )
+
+
+# --- figures ---
+
+
+def as_row(weights: Weights) -> NDArray[np.float32]:
+    """Weights in the order of the parts. The question penalty is a part below zero."""
+    return np.array([getattr(weights, name) for name in PARTS], np.float32)
+
+
+def figures(asked: Iterable[Asked], row: NDArray[np.float32]) -> dict[str, float]:
+    """Recall@10, Hit@1 and Hit@5 over the questions with an answer."""
+    recalls, firsts, fives = [], [], []
+    for each in asked:
+        if each.is_own and each.relevant.any():
+            top = _top(each, row)
+            recalls.append(each.relevant[top].sum() / each.relevant.sum())
+            firsts.append(each.relevant[top[0]])
+            fives.append(each.relevant[top[:5]].any())
+    return {
+        "recall@10": float(np.mean(recalls)),
+        "hit@1": float(np.mean(firsts)),
+        "hit@5": float(np.mean(fives)),
+    }
+
+
+def _top(each: Asked, row: NDArray[np.float32]) -> NDArray[np.int64]:
+    total = each.parts @ row
+    top = np.argpartition(-total, min(_TOP, len(total) - 1))[:_TOP]
+    ordered: NDArray[np.int64] = top[np.argsort(-total[top], kind="stable")]
+    return ordered
+
+
+def _worth(asked: Sequence[Asked], row: NDArray[np.float32]) -> float:
+    found = figures(asked, row)
+    return found["recall@10"] + 0.3 * found["hit@1"] + 0.3 * found["hit@5"]
+
+
+# --- fitting ---
+
+
+def fit_weights(collections: Collections, start: Weights) -> Weights:
+    """Change one weight at a time while that helps the mean over the collections and hurts none of them."""
+    row, names = as_row(start), list(collections)
+    values = [_worth(collections[name], row) for name in names]
+    for _ in range(_ROUNDS):
+        before = sum(values)
+        for column, part in enumerate(PARTS):
+            for step in () if part in _FIXED else _STEPS:
+                changed = row.copy()
+                changed[column] *= step
+                tried = [_worth(collections[name], changed) for name in names]
+                if sum(tried) > sum(values) + _ENOUGH and all(
+                    t >= v - 0.002 for t, v in zip(tried, values, strict=True)
+                ):
+                    row, values = changed, tried
+        if sum(values) - before < _ENOUGH:
+            break
+    return replace(start, **{part: round(float(row[column]), 3) for column, part in enumerate(PARTS)})
+
+
+def fit_calibration(collections: Collections, weights: Weights) -> Calibration:
+    """Fit the relevance of a search, then the chance of a hit. Every collection counts the same."""
+    asked = [(each, 1 / len(its)) for its in collections.values() for each in its]
+    signs = np.array([each.signs for each, _ in asked])
+    share = np.array([share for _, share in asked])
+    # Advice depends on preferences, which every memory has some of: such questions fit nothing else.
+    is_plain = signs[:, -1] == 0
+    is_own = np.array([each.is_own for each, _ in asked])
+    of_signs, bias = _logistic(signs[is_plain], is_own[is_plain], share[is_plain])
+    of_signs[-1] = Calibration().preference
+    odds, row, columns, labels, shares = signs @ of_signs + bias, as_row(weights), [], [], []
+    for (each, its_share), odd in zip(asked, odds, strict=True):
+        top = _top(each, row)
+        total = each.parts[top] @ row
+        columns.append(hit_features(total.max() - total, odd))
+        labels.append(each.relevant[top])
+        shares.append(np.full(len(top), its_share))
+    of_hit, hit_bias = _logistic(np.concatenate(columns), np.concatenate(labels), np.concatenate(shares))
+    named = dict(zip(_SIGNS, of_signs, strict=True))
+    fitted = {**named, **dict(zip(("best", "behind", "relevance"), of_hit, strict=True))}
+    fitted |= {"bias": bias, "hit_bias": hit_bias}
+    return replace(Calibration(), **{name: round(float(value), 2) for name, value in fitted.items()})
+
+
+def _logistic(given: Array, labels: NDArray[np.bool_], share: Array) -> tuple[Array, float]:
+    """Logistic regression by Newton's method, with a little shrinkage."""
+    inputs = np.column_stack([given, np.ones(len(given))])
+    found = np.zeros(inputs.shape[1])
+    weight, shrink = share / share.sum(), np.full(inputs.shape[1], 1e-3)
+    shrink[-1] = 0.0
+    for _ in range(30):
+        chance = 1 / (1 + np.exp(-np.clip(inputs @ found, -30, 30)))
+        slope = inputs.T @ (weight * (chance - labels)) + shrink * found
+        curve = (inputs * (weight * chance * (1 - chance))[:, None]).T @ inputs + np.diag(shrink + 1e-9)
+        found -= np.linalg.solve(curve, slope)
+    return found[:-1], float(found[-1])
+
+
+def cut_figures(
+    asked: Sequence[Asked], weights: Weights, by: Calibration, cut: float = DEFAULT_CUT
+) -> dict[str, float]:
+    """The share of the recall that the cut keeps, and of unanswerable questions that find nothing."""
+    row, all_of, kept, nothing = as_row(weights), [], [], []
+    for each in asked:
+        is_shown = chance(log_odds(Signs(len(each.parts), *each.signs), by)) >= cut
+        if not each.is_own:
+            nothing.append(not is_shown)
+        elif each.relevant.any():
+            recall = each.relevant[_top(each, row)].sum() / each.relevant.sum()
+            all_of.append(recall)
+            kept.append(recall * is_shown)
+    return {
+        "kept": float(np.sum(kept) / max(np.sum(all_of), 1e-9)),
+        "nothing": float(np.mean(nothing)) if nothing else 0.0,
+    }
+
+
+# --- report ---
+
+
+def _line(name: str, found: Mapping[str, float]) -> str:
+    return f"  {name:24} " + "  ".join(f"{key} {value:.3f}" for key, value in found.items())
+
+
+def _report(
+    collections: Collections, families: Mapping[str, str], fit: Callable[[Collections, Weights], Weights]
+) -> None:
+    start = Weights()
+    for name, its in collections.items():
+        others = {
+            key: value for key, value in collections.items() if families[key] != families[name]
+        } or collections
+        weights = fit(others, start)
+        by = fit_calibration(others, weights)
+        print(_line(f"{name}, present weights", figures(its, as_row(start))))
+        print(_line(f"{name}, left out", {**figures(its, as_row(weights)), **cut_figures(its, weights, by)}))
+    weights = fit(collections, start)
+    by = fit_calibration(collections, weights)
+    print("fitted on all:\n ", weights, "\n ", by)
+    for name, its in collections.items():
+        print(_line(name, {**figures(its, as_row(weights)), **cut_figures(its, weights, by)}))
+
+
+def _ablate(collections: Collections) -> None:
+    for part in PARTS:
+        row = as_row(Weights().without(part))
+        print(
+            _line(
+                f"without {part}", {name: figures(its, row)["recall@10"] for name, its in collections.items()}
+            )
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fit and report."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search.fit", description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--vectors", type=Path, metavar="FOLDER", help="keep vectors here, for the next time")
+    parser.add_argument("--ablate", action="store_true", help="also leave out each part in turn")
+    parser.add_argument("--weights", action="store_true", help="fit the weights, too")
+    options = parser.parse_args(arguments)
+    vectors, collections, families = VectorFile(options.vectors), {}, {}
+    for path in options.files:
+        samples = read_collection(path)
+        variants = {path.stem: samples}
+        if any(
+            message.name for sample in samples for session in sample.sessions for message in session.messages
+        ):
+            variants[f"{path.stem}, no names"] = [sample.without_names() for sample in samples]
+        for name, its in variants.items():
+            collections[name], families[name] = ask_collection(its, vectors), path.stem
+    if options.ablate:
+        _ablate(collections)
+    _report(collections, families, fit_weights if options.weights else lambda _, start: start)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""What the wording of a question says about its answer: who is meant, what kind of answer, how many answers.
+
+Pure functions over a text, in English and Chinese. Nothing here looks at a corpus.
+"""
+
+import re
+
+from ..texts.terms import stem, terms
+
+_FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|myself|we|our|us)\b|我|咱", re.IGNORECASE)
+# "you" is the assistant where it did or said something. In "can you tell me …" it is only asked to answer.
+_SAID = (
+    r"said|told|suggested|recommended|mentioned|gave|given|wrote|written|explained|provided|listed|proposed"
+    r"|advised|showed|shown|described|offered|helped|outlined|answered"
+)
+_GIVEN = "answer|suggestion|advice|explanation|recommendation|list|code|reply|response|message|example|plan"
+_ASSISTANT_ACTED = re.compile(
+    r"\b(?:did|have|had|were|was) you\b"
+    rf"|\byou(?:['’]ve| have| had|['’]d)? (?:\w+ly )?(?:{_SAID})\b"
+    rf"|\byour (?:\w+ )?(?:{_GIVEN})s?\b"
+    r"|你(?:之前|上次|刚才|以前)?(?:说|建议|推荐|提到|告诉|给)",
+    re.IGNORECASE,
+)
+_SUMMARY = re.compile(r"\b(?:summar\w+|overview|recap)\b|总结|概括|概述", re.IGNORECASE)
+_SEVERAL = re.compile(
+    r"^\W*(?:(?:what|which)(?: [\w'’-]+){0,3}? [\w'’-]+s (?:has|have|does|do|are|did|were)\b"
+    r"|how many\b|what (?:are|were)\b|in what ways\b|(?:what|which|where|who)\b.{0,60}?\b(?:has|have)\b)"
+    r"|\b(?:list|in order|order in which|all (?:the|of|my)|how many|throughout|across|every(?:thing)?)\b"
+    r"|哪些|哪几|[几多]少?次|都有|所有|全部|列出",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(
+    r"\b(?:recommend\w*|suggest\w*|advi[cs]e|ideas?|tips|should i|what are some|best way"
+    r"|what(?:['’]s| is| are) (?:an? |the |some )?(?:good|best)|how (?:can|should|would|could) i"
+    r"|(?:can|could|would) you|help me|give me|where (?:can|should) i|which \w+ should"
+    r"|i(?:['’]m| am) (?:looking|planning|thinking|about|considering)|i (?:need|want))\b"
+    r"|推荐|建议|怎么办|应该|帮我",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"^\W*(?:when|how long|since when|(?:in |on |at )?(?:what|which) (?:date|day|month|year|time|week))\b"
+    r"|什么时候|何时|哪[一]?[天年月]|几[月号]|多久",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    r"\b(?:where|who|which|names?|named|called|titles?|countr(?:y|ies)|cit(?:y|ies)|states?|books?|movies?|films?|"
+    r"songs?|bands?|brands?|games?|places?)\b|谁|哪里|哪儿|叫什么|名字",
+    re.IGNORECASE,
+)
+_NEWEST = re.compile(
+    r"\b(?:latest|newest|most recent|recently|currently|current|nowadays|these days|last time)\b"
+    r"|最近|最新|现在|目前|上次",
+    re.IGNORECASE,
+)
+
+
+def meant_role(text: str) -> str | None:
+    """The role whose messages a question is about, if it says so: "I" is the user, "you said" the assistant.
+
+    A summary is about both.
+    """
+    if _SUMMARY.search(text):
+        return None
+    if _ASSISTANT_ACTED.search(text):
+        return "assistant"
+    return "user" if _FIRST_PERSON.search(text) else None
+
+
+def asks_advice(text: str) -> bool:
+    """Whether a question asks for advice, which depends on what the user prefers and on no word of it."""
+    others = (_ASSISTANT_ACTED, _SUMMARY, _SEVERAL_MENTIONED)
+    return bool(_ADVICE.search(text)) and not any(pattern.search(text) for pattern in others)
+
+
+def asks_several(text: str) -> bool:
+    """Whether the answer may be spread over several messages."""
+    return bool(_SEVERAL.search(text) or _SUMMARY.search(text))
+
+
+def asks_when(text: str) -> bool:
+    """Whether the answer is a time."""
+    return _WHEN.search(text) is not None
+
+
+def asks_name(text: str) -> bool:
+    """Whether the answer is a name or a title."""
+    return _NAME.search(text) is not None
+
+
+def asks_newest(text: str) -> bool:
+    """Whether the answer is the newest of several."""
+    return _NEWEST.search(text) is not None
+
+
+# --- the frame around a question ---
+
+_TALKED = (
+    r"(?:brought up|bring up|mention(?:ed)?|discuss(?:ed)?|talk(?:ed)? about|cover(?:ed)?|said|say|told|tell)"
+)
+_SEVERAL_MENTIONED = re.compile(rf"\b(?:order in which|in order|list)\b.*\b{_TALKED}\b", re.IGNORECASE)
+_OPENING = re.compile(
+    r"^\W*(?:(?:hi|hello|hey|ok|okay|so|please|thanks)\b\W*)*"
+    r"(?:(?:can|could|would|will) you(?: please)? |please |i(?:['’]d| would) like (?:you )?to "
+    r"|do you (?:remember|recall|know) |remind me (?:of |about )?|tell me (?:about )?|let me know )+"
+    r"(?:(?:tell|give|show|list|remind|walk|help|provide|write)(?: me)?(?: through| about| with| of| out)? "
+    r"|summari[sz]e |describe |recap |outline )?",
+    re.IGNORECASE,
+)
+_MENTIONED = re.compile(
+    r"\b(?:(?:the order (?:in which|that)|how|everything) +)?(?:have |had |did )?"
+    rf"(?:i|we|you)(?:['’]ve| have| had)? (?:ever )?{_TALKED}(?: (?:me|you))?(?: about)?\b",
+    re.IGNORECASE,
+)
+_SETTING = re.compile(
+    r",? *\b(?:throughout|across|over|during|in) (?:all )?(?:of )?(?:our|my|the|these|your)? *"
+    r"(?:(?:past|previous|earlier|different|many) +)?"
+    r"(?:conversations?|discussions?|chats?|sessions?|talks?)\b(?: together)?"
+    r"|,? in order\b|\bmention only(?: and only)? \w+ items?\.?|\bso far\b",
+    re.IGNORECASE,
+)
+_FRAME_WORDS = (
+    "conversation conversations discuss discussed discussion discussions mention mentioned mentioning summary"
+    " summarize summarise summarized overview recap comprehensive throughout remind remember recall told tell"
+    " aspect aspects various different including please provide want know ask asked asking"
+)
+FRAME_TERMS = frozenset(map(stem, _FRAME_WORDS.split()))
+"""Terms about the conversation and the answer, and not about what is searched."""
+
+
+def without_frame(text: str) -> str:
+    """A question without the words around it: "Can you remind me what I said about tea?" is about tea.
+
+    The text stays as it is if too little would be left.
+    """
+    left = _MENTIONED.sub(" ", _SETTING.sub(" ", _OPENING.sub("", text, count=1)))
+    left = " ".join(left.split())
+    return left if len(terms(left)) > 1 else text
+
+
+# --- the question in a long text ---
+
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*")
+_IS_QUESTION = re.compile(r"[?？]|[吗呢]\s*$")
+_LONG = 400  # characters of a text whose question is looked for
+_LAST_SENTENCES = 3
+
+
+def asked_part(text: str) -> str:
+    """The questions in a long text, or else its last sentences. A short text is all of it."""
+    if len(text) <= _LONG:
+        return text
+    sentences = _SENTENCE.findall(text)
+    asked = [sentence for sentence in sentences if _IS_QUESTION.search(sentence)]
+    return " ".join(" ".join(asked or sentences[-_LAST_SENTENCES:]).split())[-2 * _LONG :] or text

@@ -1,0 +1,119 @@
+"""Whether a corpus has anything to say about a question, and the chance that a hit is relevant.
+
+`benchmarks/search/fit.py` fits the numbers here: on questions with known answers, and on the same questions
+asked of the wrong corpus, which has no answer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .documents import Floats
+
+DEFAULT_CUT = 0.4
+"""The least relevance of a search whose hits are put into a prompt."""
+_USUAL_SPREAD = 0.09
+_USUAL_COUNT = 50  # documents that a corpus must have for its figures to count half
+
+_CLOSE = 0.05  # by which a hit may score less than the best one and be about as good
+_MOST_ODDS = 4.0
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What a corpus shows of a question as a whole, without regard to single hits."""
+
+    documents: int
+    missing: float
+    """The share of the words of the question that no document has."""
+    coverage: float
+    """The share of the question that the best passage covers."""
+    similarity: float
+    """The similarity in meaning of the best passage; an estimate if there are no vectors."""
+    spread: float
+    """The spread of the similarities: if nothing is about the question, all passages are equally far."""
+    preference: float
+    """If the question asks for advice: the similarity of the nearest preference that the user stated."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The weights of the signs in the log-odds of a search, and of a hit's score in those of the hit.
+
+    A corpus of few documents lacks most words of any question. It is judged by `few_…` alone, and a larger
+    one less and less so.
+    """
+
+    bias: float = -7.2
+    missing: float = -4.5
+    coverage: float = 5.8
+    similarity: float = 2.6
+    spread: float = 5.8
+    preference: float = 12.0
+    few_bias: float = -2.0
+    few_coverage: float = 10.0
+    few_similarity: float = 6.3
+    best: float = 1.8
+    """What it is worth in the log-odds of a hit to be the best one."""
+    behind: float = 1.72
+    """What it costs a hit to score less than the best one."""
+    relevance: float = 0.44
+    """What the log-odds of the whole search are worth in those of a hit."""
+    hit_bias: float = -3.71
+    few_hit_bias: float = -1.0
+
+
+def log_odds(signs: Signs, by: Calibration) -> float:
+    """The log-odds that a corpus has something to say about a question."""
+    many = (
+        by.bias
+        + by.missing * signs.missing
+        + by.coverage * signs.coverage
+        + by.similarity * signs.similarity
+        + by.spread * signs.spread
+        + by.preference * signs.preference
+    )
+    few = by.few_bias + by.few_coverage * signs.coverage + by.few_similarity * signs.similarity
+    size = _size(signs.documents)
+    return size * many + (1 - size) * few
+
+
+def hit_chance(behind: float, odds: float, documents: int, by: Calibration) -> float:
+    """The chance that a hit is relevant that scores by so much less than the best one."""
+    weights, size = np.array([by.best, by.behind, by.relevance]), _size(documents)
+    bias = size * by.hit_bias + (1 - size) * by.few_hit_bias
+    return chance(bias + float((hit_features(np.array([behind]), odds) @ weights)[0]))
+
+
+def _size(documents: int) -> float:
+    """How large a corpus is, from 0 to 1."""
+    return documents / (documents + _USUAL_COUNT)
+
+
+def hit_features(behind: Floats, odds: float) -> Floats:
+    """For each hit: whether it is about as good as the best one, how far it is behind, and the log-odds."""
+    known = np.full(len(behind), np.clip(odds, -_MOST_ODDS, _MOST_ODDS))
+    return np.stack([np.exp(-behind / _CLOSE), -behind, known], axis=1)
+
+
+def chance(odds: float) -> float:
+    """Log-odds as a chance from 0 to 1."""
+    return float(1.0 / (1.0 + np.exp(-np.clip(odds, -60, 60))))
+
+
+def estimated_similarity(coverage: float) -> float:
+    """The similarity to expect of a passage that covers this share of the words, without vectors."""
+    return 0.2 + 0.5 * coverage
+
+
+def spread_of(similar: Floats | None) -> float:
+    """The spread of similarities, where 1 is usual. Few of them say little: they stay near 1."""
+    if similar is None or not len(similar):
+        return 1.0
+    total = len(similar) * float(np.std(similar)) / _USUAL_SPREAD + _USUAL_COUNT
+    return total / (len(similar) + _USUAL_COUNT)
+
+
+def best_value(values: Floats) -> float:
+    """The highest value; 0 if there is none."""
+    return float(values.max(initial=0.0))
