@@ -1,6 +1,5 @@
 """Records a sample through the public API and asks its questions."""
 
-import inspect
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from typing import Any
 from recollect import MemoryStore
 from recollect.errors import RecollectError
 from recollect.memory.hits import MemoryHit, TurnHit
+from recollect.memory.search.relevance import DEFAULT_CUT
 
 from .collections import Question, Sample
 from .evaluation import Answered, Results, Unanswerable, rank_sessions
@@ -30,7 +30,7 @@ class Way:
     """Search the learned entries instead of the messages."""
     sessions: bool = False
     """Also rank the sessions."""
-    min_score: float | None = None
+    min_relevance: float | None = None
     """The cut; `None` if search has none."""
 
 
@@ -48,15 +48,9 @@ class Recorded:
         return self.sample.user_id
 
 
-def choose_cut(given: float | None) -> float | None:
-    """The given cut, or the one that `recall` uses by default; `None` if there is none."""
-    if "min_score" not in inspect.signature(MemoryStore.search_conversations).parameters:
-        if given is not None:
-            raise RecollectError("search has no min_score in this version")
-        return None
-    parameter = inspect.signature(MemoryStore.recall).parameters.get("min_score")
-    default = None if parameter is None else parameter.default
-    return float(default) if given is None and isinstance(default, int | float) else given
+def choose_cut(given: float | None) -> float:
+    """The given cut, or the one that `recall` uses by default."""
+    return DEFAULT_CUT if given is None else given
 
 
 @asynccontextmanager
@@ -105,8 +99,8 @@ async def ask(recorded: Recorded, question: Question, way: Way) -> Answered:
     hits = await _search(recorded, question.text, way, _LONGEST_LIST)
     seconds = perf_counter() - started
     above = None
-    if way.min_score is not None:
-        above = _shown(await _search(recorded, question.text, way, _LONGEST_LIST, way.min_score))
+    if way.min_relevance is not None:
+        above = _shown(await _search(recorded, question.text, way, _LONGEST_LIST, way.min_relevance))
     sessions = await _ask_for_sessions(recorded, question, way) if way.sessions else None
     return Answered(question.kind, question.evidence, _shown(hits), seconds, above, sessions)
 
@@ -114,9 +108,9 @@ async def ask(recorded: Recorded, question: Question, way: Way) -> Answered:
 async def ask_in_vain(recorded: Recorded, question: Question, way: Way) -> Unanswerable:
     """Ask a question of a sample that has no answer."""
     count = len(await _search(recorded, question.text, way, _LONGEST_LIST))
-    if way.min_score is None:
+    if way.min_relevance is None:
         return Unanswerable(count)
-    above = await _search(recorded, question.text, way, _LONGEST_LIST, way.min_score)
+    above = await _search(recorded, question.text, way, _LONGEST_LIST, way.min_relevance)
     return Unanswerable(count, len(above))
 
 
@@ -125,15 +119,19 @@ async def _ask_for_sessions(
 ) -> tuple[Results, frozenset[str]]:
     hits = await _search(recorded, question.text, way, _LIST_FOR_SESSIONS)
     session_of = recorded.sample.session_of
-    scored = [(str(session_of[message]), hit.score) for hit in hits for message in sorted(_messages_of(hit))]
+    scored = [
+        (str(session_of[message]), sum(hit.parts.values()))
+        for hit in hits
+        for message in sorted(_messages_of(hit))
+    ]
     return rank_sessions(scored), frozenset(str(session_of[each]) for each in question.evidence)
 
 
 async def _search(
-    recorded: Recorded, text: str, way: Way, limit: int, min_score: float | None = None
+    recorded: Recorded, text: str, way: Way, limit: int, min_relevance: float | None = None
 ) -> Sequence[TurnHit | MemoryHit]:
     search = recorded.store.search_memories if way.learned else recorded.store.search_conversations
-    cut: Mapping[str, Any] = {} if min_score is None else {"min_score": min_score}
+    cut: Mapping[str, Any] = {} if min_relevance is None else {"min_relevance": min_relevance}
     found = await search(text, recorded.agent_id, recorded.user_id, limit=limit, **cut)
     return found.hits
 

@@ -31,12 +31,12 @@ class Outcome:
 def run(options: argparse.Namespace) -> int:
     """Measure each collection, and print the figures."""
     collections = {path: _choose(read_collection(path), options) for path in options.files}
-    way = Way(options.learned, options.sessions, choose_cut(options.min_score))
+    way = Way(options.learned, options.sessions, choose_cut(options.min_relevance))
     reports = {
         _name(path): _report(asyncio.run(_measure(its, way, options))) for path, its in collections.items()
     }
     told = {"searched": "entries" if way.learned else "messages", "embedder": options.embedder}
-    told |= {"names": not options.no_names, "min_score": way.min_score, "collections": reports}
+    told |= {"names": not options.no_names, "min_relevance": way.min_relevance, "collections": reports}
     print(json.dumps(told, indent=2) if options.json else _text(told))
     return 0
 
@@ -120,8 +120,8 @@ def _quality(reports: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _cuts(told: Mapping[str, Any]) -> str:
-    cut = told["min_score"]
-    title = "Questions without an answer" + ("" if cut is None else f", and what min_score {cut:g} keeps")
+    cut = told["min_relevance"]
+    title = "Questions without an answer" + ("" if cut is None else f", and what min_relevance {cut:g} keeps")
     columns = ["unanswerable", "nothing"]
     if cut is not None:
         columns += ["nothing_above_cut", "recall@10", "recall@10_above_cut", "recall_kept"]

@@ -142,6 +142,17 @@ def count(text: str) -> int:
     return int(text)
 
 
+def chance(text: str) -> float:
+    """Parse a number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError("must be a number from 0 to 1")
+    return number
+
+
 def json_object(text: str) -> dict[str, Any]:
     """Parse a JSON object."""
     import json  # not needed for the general help

@@ -52,7 +52,10 @@ def _add_recall(collections: Commands) -> None:
     recall.add_argument("--limit-samples", type=count, metavar="N", help="use only the first N samples")
     recall.add_argument("--questions", type=count, metavar="N", help="ask at most N questions per sample")
     recall.add_argument(
-        "--min-score", type=float, metavar="SCORE", help="the lowest score of a hit (default: that of recall)"
+        "--min-relevance",
+        type=float,
+        metavar="SCORE",
+        help="the lowest score of a hit (default: that of recall)",
     )
     recall.add_argument(
         "--embedder", choices=["local", "none"], default="local", help="`none` searches by words only"

@@ -11,6 +11,7 @@ from .arguments import (
     add_database_options,
     add_json_option,
     add_owner_options,
+    chance,
     count,
     json_object,
     raise_usage_error,
@@ -77,6 +78,15 @@ def add_recall_parser(commands: Commands) -> None:
         help="maximum number of entries and of messages (default: 5)",
     )
     _add_filters(recall)
+    recall.add_argument(
+        "--min-score", type=chance, metavar="CHANCE", help="only hits with at least this chance"
+    )
+    recall.add_argument(
+        "--min-relevance",
+        type=chance,
+        metavar="CHANCE",
+        help="nothing below this chance of an answer",
+    )
     recall.add_argument("--all-agents", action="store_true", help="search all agents of the user")
     recall.add_argument(
         "--wait", type=count, metavar="SECONDS", help="first wait for pending runs, at most this long"
@@ -168,6 +178,7 @@ async def _find(options: argparse.Namespace) -> "tuple[MemorySearch, TurnSearch]
             await store.wait_until_learned(*owner, timeout=options.wait)
         filters = {name: getattr(options, name) for name in ("metadata", "role", "name", "since", "until")}
         filters |= {"tags": options.tag, "limit": options.limit}
+        filters |= {"min_score": options.min_score, "min_relevance": options.min_relevance}
         known = await store.search_memories(options.query, *owner, content_type=options.type, **filters)
         if options.type is not None:
             return known, TurnSearch(())

@@ -8,6 +8,7 @@ from pydantic_core import ErrorDetails
 from ..memory.conversation import Role, read_name
 from ..memory.entry import ContentType
 from ..memory.metadata import read_metadata
+from ..memory.search.relevance import DEFAULT_CUT
 from ..memory.tags import MOST_TAGS, read_tags
 from ..memory.times import read_bound, read_date
 from ..text_checks import check_text
@@ -97,6 +98,12 @@ class RecallArguments(_Arguments):
     name: _Name = Field(default=None, description="Only what the speaker of this name said.")
     since: _Bound = Field(default=None, description="Only from this day, month, year or time on.")
     until: _Bound = Field(default=None, description="Only up to this day, month, year or time.")
+    min_relevance: float = Field(
+        default=DEFAULT_CUT,
+        ge=0,
+        le=1,
+        description="Nothing is returned if less is likely to be about the query; 0 returns what is nearest.",
+    )
 
 
 class EntryArguments(_Arguments):

@@ -122,6 +122,7 @@ async def _recall(store: MemoryStore, access: Access, given: RecallArguments) ->
         name=given.name,
         since=given.since,
         until=given.until,
+        min_relevance=given.min_relevance,
     )
     entries, turns = found.entries[: given.limit], found.turns[: given.limit]
     lines = [entry_line(hit.entry) for hit in entries] + [message_line(hit.message) for hit in turns]

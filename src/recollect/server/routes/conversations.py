@@ -15,7 +15,7 @@ from ..schemas import conversations as schemas
 from ..schemas.base import json_response
 from ..schemas.problems import problems
 from ..schemas.searches import ConversationSearchRequest, ConversationSearchResponse
-from .searches import serialize_hits, wait_until_learned
+from .searches import serialize_search, wait_until_learned
 from .shared import (
     CREATED,
     ConversationId,
@@ -260,11 +260,11 @@ async def search_conversations(
             body.user_id,
             limit=limit,
             session_id=body.session_id,
+            min_score=body.min_score,
+            min_relevance=body.min_relevance,
             **body.filters(),
         )
-    return json_response(
-        {"items": serialize_hits(search.hits, body.explain), "warnings": list(search.warnings)}
-    )
+    return json_response(serialize_search(search, body.explain))
 
 
 def _serialize_outline(outline: dict[str, Any]) -> dict[str, Any]:

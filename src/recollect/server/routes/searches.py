@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import Response
 
-from ...memory.hits import MemoryHit, TurnHit
+from ...memory.hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
 from ...memory.store import MemoryStore
 from ..dependencies import ReadStore, ServiceDep, make_router
 from ..problems import translate_input_errors
@@ -26,6 +26,15 @@ def serialize_hits(hits: Sequence[MemoryHit] | Sequence[TurnHit], explain: bool)
         for hit in serialized:
             del hit["parts"]
     return serialized
+
+
+def serialize_search(search: MemorySearch | TurnSearch, explain: bool) -> dict[str, Any]:
+    """The JSON of a search."""
+    return {
+        "items": serialize_hits(search.hits, explain),
+        "relevance": search.relevance,
+        "warnings": list(search.warnings),
+    }
 
 
 async def wait_until_learned(store: MemoryStore, body: schemas.OwnedSearch, wait: float | None) -> None:
@@ -59,11 +68,11 @@ async def search_memories(
             limit=limit,
             content_type=body.content_type,
             as_of=body.as_of,
+            min_score=body.min_score,
+            min_relevance=body.min_relevance,
             **body.filters(),
         )
-    return json_response(
-        {"items": serialize_hits(search.hits, body.explain), "warnings": list(search.warnings)}
-    )
+    return json_response(serialize_search(search, body.explain))
 
 
 @router.post(
@@ -79,7 +88,12 @@ async def recall(body: schemas.RecallRequest, store: ReadStore, wait: Wait = Non
     await wait_until_learned(store, body, wait)
     with translate_input_errors():
         recalled = await store.recall(
-            body.query, body.agent_id, body.user_id, budget=body.budget, **body.filters()
+            body.query,
+            body.agent_id,
+            body.user_id,
+            budget=body.budget,
+            min_relevance=body.min_relevance,
+            **body.filters(),
         )
     return json_response(
         {

@@ -4,6 +4,7 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 
 from pydantic import Field
 
+from ...memory.search.relevance import DEFAULT_CUT
 from . import examples
 from .base import (
     Bound,
@@ -22,6 +23,7 @@ from .entries import ContentType, EntryPayload
 
 Question: TypeAlias = Annotated[str, Field(max_length=100_000, description="A question or keywords.")]
 AnyAgent: TypeAlias = Annotated[OwnerId, Field(description="All agents of the user if absent.")] | None
+Chance: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 HitLimit: TypeAlias = Annotated[int, Field(ge=1, description="The most hits to return.")]
 
 _FOUND = {**examples.ENTRY, "evidence": []}
@@ -70,6 +72,10 @@ class _Search(OwnedSearch):
     """A search for hits."""
 
     limit: HitLimit | None = None
+    min_score: Annotated[Chance, Field(description="Only hits with at least this chance.")] | None = None
+    min_relevance: (
+        Annotated[Chance, Field(description="No hits if `relevance` would be lower than this.")] | None
+    ) = None
     explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
@@ -101,9 +107,9 @@ class ConversationSearchRequest(_Search):
 
 class _Hit(ResponseBody):
     agent_id: str = Field(description="The agent of the memory or conversation.")
-    score: float
+    score: float = Field(description="The chance that the hit is relevant, from 0 to 1.")
     parts: dict[str, float] | None = Field(
-        default=None, description="The parts of the score; only with `explain`."
+        default=None, description="What the hit is ranked by; only with `explain`."
     )
 
 
@@ -119,23 +125,32 @@ class MessageHit(_Hit):
     message: MessagePayload
     conversation_id: str
     session_id: str
+    passage: str = Field(description="The part of a long message that matches best; all of a short one.")
 
 
 class _SearchResponse(ResponseBody):
     warnings: list[str] = Field(description="Why the results may be incomplete, such as missing vectors.")
 
 
-class MemorySearchResponse(_SearchResponse):
+class _RankedResponse(_SearchResponse):
+    relevance: float = Field(description="The chance that there is anything to say about the query.")
+
+
+class MemorySearchResponse(_RankedResponse):
     """Entries, best match first."""
 
     model_config = with_examples(
-        {"items": [{"entry": _FOUND, "agent_id": examples.AGENT, "score": 0.71}], "warnings": []}
+        {
+            "items": [{"entry": _FOUND, "agent_id": examples.AGENT, "score": 0.71}],
+            "relevance": 0.89,
+            "warnings": [],
+        }
     )
 
     items: list[EntryHit]
 
 
-class ConversationSearchResponse(_SearchResponse):
+class ConversationSearchResponse(_RankedResponse):
     """Messages, best match first."""
 
     model_config = with_examples(
@@ -146,10 +161,12 @@ class ConversationSearchResponse(_SearchResponse):
                     "conversation_id": examples.CONVERSATION_ID,
                     "session_id": examples.SESSION_ID,
                     "agent_id": examples.AGENT,
+                    "passage": examples.MESSAGE["content"],
                     "score": 0.64,
                     "parts": {"text": 0.4, "vector": 0.24},
                 }
             ],
+            "relevance": 0.82,
             "warnings": [],
         }
     )
@@ -170,6 +187,9 @@ class RecallRequest(OwnedSearch):
     )
 
     budget: int = Field(default=1000, ge=1, le=1_000_000, description="The most tokens of the text.")
+    min_relevance: Chance = Field(
+        default=DEFAULT_CUT, description="The text is empty if the relevance of the query is lower than this."
+    )
     explain: bool = Field(default=False, description="Include the parts of each score.")
 
 
