@@ -147,7 +147,8 @@ class PassageVectors:
 
     def use_signs(self, of: Sequence[Steps], signs: Signs) -> None:
         """Use the signs of vectors, unless these were changed since."""
-        if all(given is block for given, block in zip(of, self._blocks, strict=False)):
+        same = [given is block for given, block in zip(of, self._blocks, strict=False)]
+        if len(same) == len(of) and all(same):
             self._signs = signs
 
     @property
