@@ -37,7 +37,8 @@ _TOP = 10
 _STEPS = (0.7, 1.4)  # by which a weight is changed
 _ROUNDS = 3
 _ENOUGH = 1e-4  # gain for which a weight is changed
-_SIGNS = tuple(field.name for field in fields(Signs) if field.name != "documents")
+_FITTED = ("missing", "coverage", "similarity", "spread", "preference")
+_SIGNS = tuple(field.name for field in fields(Signs) if field.name in _FITTED)
 _FIXED = ("text", "vector")  # the other parts depend on them
 
 
@@ -233,13 +234,17 @@ def _logistic(given: Array, labels: NDArray[np.bool_], share: Array) -> tuple[Ar
     return found[:-1], float(found[-1])
 
 
+def _signs_of(each: Asked) -> Signs:
+    return Signs(len(each.parts), is_about_user=False, **dict(zip(_SIGNS, each.signs.tolist(), strict=True)))
+
+
 def cut_figures(
     asked: Sequence[Asked], weights: Weights, by: Calibration, cut: float = DEFAULT_CUT
 ) -> dict[str, float]:
     """The share of the recall that the cut keeps, and of unanswerable questions that find nothing."""
     row, all_of, kept, nothing = as_row(weights), [], [], []
     for each in asked:
-        is_shown = chance(log_odds(Signs(len(each.parts), *each.signs), by)) >= cut
+        is_shown = chance(log_odds(_signs_of(each), by)) >= cut
         if not each.is_own:
             nothing.append(not is_shown)
         elif each.relevant.any():

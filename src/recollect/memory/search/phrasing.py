@@ -21,6 +21,9 @@ _ASSISTANT_ACTED = re.compile(
     r"|你(?:之前|上次|刚才|以前)?(?:说|建议|推荐|提到|告诉|给)",
     re.IGNORECASE,
 )
+_OF_THE_USER = re.compile(
+    r"\b(?:my|mine|our)\b|(?<!how )\b(?:am|was|do|did|have|had|should) (?:i|we)\b|我", re.IGNORECASE
+)
 _SUMMARY = re.compile(r"\b(?:summar\w+|overview|recap)\b|总结|概括|概述", re.IGNORECASE)
 _SEVERAL = re.compile(
     r"^\W*(?:(?:what|which)(?: [\w'’-]+){0,3}? [\w'’-]+s (?:has|have|does|do|are|did|were)\b"
@@ -64,6 +67,11 @@ def meant_role(text: str) -> str | None:
     if _ASSISTANT_ACTED.search(text):
         return "assistant"
     return "user" if _FIRST_PERSON.search(text) else None
+
+
+def asks_about_user(text: str) -> bool:
+    """Whether a question is about the user as a person: about "my job", and not "how do I …"."""
+    return bool(_OF_THE_USER.search(text))
 
 
 def asks_advice(text: str) -> bool:

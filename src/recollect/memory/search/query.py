@@ -11,6 +11,7 @@ from .dates import NamedDate, Stretch, named_dates, relative_stretches
 from .phrasing import (
     FRAME_TERMS,
     asked_part,
+    asks_about_user,
     asks_advice,
     asks_name,
     asks_newest,
@@ -65,6 +66,8 @@ class Query:
     asks_newest: bool = False
     asks_several: bool = False
     """Whether the answer may be spread over several documents."""
+    asks_about_user: bool = False
+    """Whether it is about the user as a person."""
     asks_advice: bool = False
     """Whether the answer depends on what the user prefers."""
 
@@ -100,6 +103,7 @@ def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = 
         asks_name=asks_name(question),
         asks_newest=asks_newest(question),
         asks_several=asks_several(question),
+        asks_about_user=asks_about_user(question),
         asks_advice=not named and asks_advice(question),
     )
 

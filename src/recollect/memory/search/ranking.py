@@ -322,6 +322,7 @@ def _signs(query: Query, matches: Matches, words: Floats, similar: Floats | None
         coverage=coverage,
         similarity=estimated_similarity(coverage) if similar is None else best_value(similar),
         spread=spread_of(similar),
+        is_about_user=query.asks_about_user,
         preference=_nearest_preference(query, similar, corpus),
     )
 

@@ -32,6 +32,8 @@ class Signs:
     """The similarity in meaning of the best passage; an estimate if there are no vectors."""
     spread: float
     """The spread of the similarities: if nothing is about the question, all passages are equally far."""
+    is_about_user: bool
+    """Whether the question is about the user as a person."""
     preference: float
     """If the question asks for advice: the similarity of the nearest preference that the user stated."""
 
@@ -53,6 +55,7 @@ class Calibration:
     few_bias: float = -2.0
     few_coverage: float = 10.0
     few_similarity: float = 6.3
+    few_about_user: float = 1.5
     best: float = 1.8
     """What it is worth in the log-odds of a hit to be the best one."""
     behind: float = 1.72
@@ -74,6 +77,7 @@ def log_odds(signs: Signs, by: Calibration) -> float:
         + by.preference * signs.preference
     )
     few = by.few_bias + by.few_coverage * signs.coverage + by.few_similarity * signs.similarity
+    few += by.few_about_user * signs.is_about_user
     size = _size(signs.documents)
     return size * many + (1 - size) * few
 
