@@ -12,6 +12,7 @@ The rules that make a run safe to interrupt and repeat:
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +30,8 @@ from ..database.runs import Failure, StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
 from .consolidation import apply_changes, consolidate, split_facts
+from .grounding import ground
+from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
 from .results import describe_left_out, merge_results, pipeline_result
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
 from .token_meter import GuardedMeter, TokenMeter
@@ -39,6 +42,8 @@ _log = logging.getLogger("recollect.memory")
 _LONGEST_ERROR = 500  # characters
 _FIRST_PAUSE = 0.1  # seconds until a call of an unavailable database is repeated; doubled each time
 _LONGEST_PAUSE = 5.0
+_MOST_COMPARED = 40  # messages of the user, whose known entries are given to an extractor
+_LONGEST_COMPARED = 2000  # characters of each
 
 
 @dataclass(frozen=True)
@@ -182,6 +187,12 @@ async def _retry_until_available(task: Task, call: Callable[[], Coroutine[Any, A
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
+def _with_dropped(answer: Answer[T], dropped: Counter[str]) -> Answer[T]:
+    """The answer with the number of dropped candidates, by their reasons."""
+    counts = {f"dropped_{reason}": count for reason, count in sorted(dropped.items())}
+    return replace(answer, data={**answer.data, **counts}) if counts else answer
+
+
 async def _guarded(call: Awaitable[T]) -> T:
     """The result of a call of an extractor, which must not end the thread of the workers."""
     try:
@@ -209,6 +220,7 @@ class _Execution:
         self._meter = meter
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
+        self._found: Modification | None = None
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
         self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
@@ -228,35 +240,54 @@ class _Execution:
     async def _modification(self) -> None:
         answer = Answer(Modification("", ()))
         if self._excerpt.messages:  # they may have been erased
+            if getattr(self._extractor, "reads_known", False):
+                self._excerpt = replace(self._excerpt, known=await self._known_about_messages())
             answer = await self._under_lease(self._extractor.modification(self._excerpt))
-        found = replace(answer.value, candidates=split_facts(answer.value.candidates))
-        await self._store(answer, msgspec.to_builtins(found))
+        candidates, dropped = self._grounded(answer.value.candidates)
+        mind = answer.value.mind
+        if mind is not None:
+            minds, more = self._grounded(mind.candidates)
+            mind, dropped = replace(mind, candidates=minds), dropped + more
+        self._found = replace(answer.value, candidates=candidates, mind=mind)
+        await self._store(_with_dropped(answer, dropped), msgspec.to_builtins(self._found))
+
+    def _grounded(self, candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], Counter[str]]:
+        """The candidates that the user's messages support, one fact each, and the reasons of the others."""
+        grounded = ground(candidates, self._excerpt)
+        return split_facts(grounded.candidates), Counter(grounded.dropped)
 
     async def _update(self) -> None:
-        candidates = self._candidates()
+        candidates = self._first_result().candidates
         known = await self._known(candidates)
         answer = Answer(Update(()))
         if candidates:
             answer = await self._under_lease(self._extractor.update(self._excerpt, candidates, known))
-        known = await self._with_evidence(known, answer.value.decisions)
-        changes = self._consolidate(candidates, answer.value.decisions, known)
-        result = msgspec.to_builtins(answer.value)
+        decisions = apply_replacements(candidates, answer.value.decisions, known)
+        known = await self._with_evidence(known, decisions)
+        changes = self._consolidate(candidates, decisions, known)
+        result = msgspec.to_builtins(Update(decisions))
         await self._store(answer, {**result, "profile_updated": bool(changes.added)}, changes)
         self._known_now = apply_changes(known, changes, self._task.run.memory_id)
 
     async def _mind(self) -> None:
-        known = self._known_now
-        if known is None:  # the stage before was executed in an earlier attempt
-            known = await self._known(self._candidates())
-        answer = Answer(Mind("", None, ()))
-        if self._excerpt.messages:
+        answered = self._first_result().mind
+        if answered is not None:
+            answer = Answer(answered)
+        elif self._excerpt.messages:
+            known = self._known_now
+            if known is None:  # the stage before was executed in an earlier attempt
+                known = await self._known(self._first_result().candidates)
             answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
+        else:
+            answer = Answer(Mind("", None, ()))
         await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
 
     async def _store_mind(self, answer: Answer[Mind]) -> None:
-        found = replace(answer.value, candidates=split_facts(answer.value.candidates))
-        changes = self._consolidate(found.candidates, (), await self._known(found.candidates))
-        await self._store(answer, msgspec.to_builtins(found), changes, is_last=True)
+        candidates, dropped = self._grounded(answer.value.candidates)
+        known = await self._known(candidates)
+        changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
+        found = replace(answer.value, candidates=candidates)
+        await self._store(_with_dropped(answer, dropped), msgspec.to_builtins(found), changes, is_last=True)
 
     def _consolidate(
         self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
@@ -264,16 +295,35 @@ class _Execution:
         said_at = {message.message_id: message.created_at for message in self._task.messages}
         return consolidate(self._task.run.conversation_id, candidates, decisions, known, said_at)
 
-    def _candidates(self) -> Sequence[Candidate]:
-        """The candidates that the first stage has found."""
-        return msgspec.convert(self._finished["modification"].result, Modification).candidates
+    def _first_result(self) -> Modification:
+        """The result of the first stage."""
+        if self._found is None:
+            self._found = msgspec.convert(self._finished["modification"].result, Modification)
+        return self._found
 
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
-        """The stored entries about the same matters."""
+        """The stored entries about the same matters, with those that the candidates replace."""
         texts = [candidate.text for candidate in candidates]
         slots = {candidate.slot for candidate in candidates if candidate.slot}
         related = partial(self._database.related, self._task.run.memory_id, texts, slots)
-        return await _retry_until_available(self._task, related)
+        known = await _retry_until_available(self._task, related)
+        replaced = {each for candidate in candidates for each in candidate.replaces}
+        missing = sorted(replaced - {entry.content_id for entry in known})
+        if missing:
+            by_id = partial(self._database.entries_by_id, self._task.run.tenant, missing)
+            found = (await _retry_until_available(self._task, by_id)).values()
+            known += [entry for entry in found if self._is_current(entry)]
+        return known
+
+    def _is_current(self, entry: Entry) -> bool:
+        return entry.memory_id == self._task.run.memory_id and entry.retired_at is None
+
+    async def _known_about_messages(self) -> tuple[Entry, ...]:
+        """The stored entries about the matters of the user's messages, the most relevant first."""
+        said = [each.content for each in self._excerpt.messages if self._excerpt.is_users(each)]
+        texts = [text[:_LONGEST_COMPARED] for text in said[-_MOST_COMPARED:]]
+        related = partial(self._database.related, self._task.run.memory_id, texts, SINGLE_SLOTS)
+        return by_relevance(await _retry_until_available(self._task, related), texts)
 
     async def _with_evidence(self, known: list[Entry], decisions: Sequence[Decision]) -> list[Entry]:
         """The same entries, with evidence for those that may be superseded in part and have to be split."""
@@ -296,7 +346,7 @@ class _Execution:
             self._extractor.model,
             column_now(),
             {**result, "data": dict(answer.data)} if answer.data else result,
-            answer.raw_response,
+            answer.raw_response or self._shared_response(),
             answer.usage.prompt_tokens,
             answer.usage.completion_tokens,
         )
@@ -306,6 +356,11 @@ class _Execution:
             await _retry_until_available(self._task, partial(self._database.write, store))
         finally:
             await self._meter.spent(self._task.run.tenant, kept.prompt_tokens + kept.completion_tokens)
+
+    def _shared_response(self) -> str:
+        """The response of the model to the first stage, if that one answers for all stages."""
+        first = self._finished.get("modification")
+        return first.raw_response if first and self._first_result().mind is not None else ""
 
     def _stage_script(self, kept: StageRecord, changes: Changes, is_last: bool) -> Script[None]:
         task, run, queue, now = self._task, self._task.run, self._database.queue, kept.finished_at
