@@ -22,8 +22,9 @@ import msgspec
 
 from ...cancellation import finish_despite_cancellation, wait_until_done
 from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelUnavailableError, StorageError
-from ...sql.scripts import Script
-from ..database import entries, runs
+from ...sql.columns import StoredTime
+from ...sql.scripts import Script, Statement
+from ..database import entries, memories, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes
 from ..database.runs import Failure, StageRecord, Task
@@ -31,9 +32,22 @@ from ..entry import Entry
 from ..facts.clauses import facts_of
 from .consolidation import apply_changes, consolidate, split_facts
 from .grounding import ground
+from .merging import merge_entries
 from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
 from .results import describe_left_out, merge_results, pipeline_result
-from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
+from .stages import (
+    CONSOLIDATION,
+    STAGES,
+    Answer,
+    Candidate,
+    Decision,
+    Excerpt,
+    Extractor,
+    Mind,
+    Modification,
+    Stage,
+    Update,
+)
 from .token_meter import GuardedMeter, TokenMeter
 
 T = TypeVar("T")
@@ -193,6 +207,10 @@ def _with_dropped(answer: Answer[T], dropped: Counter[str]) -> Answer[T]:
     return replace(answer, data={**answer.data, **counts}) if counts else answer
 
 
+def _any_entry(_: Entry) -> bool:
+    return True
+
+
 async def _guarded(call: Awaitable[T]) -> T:
     """The result of a call of an extractor, which must not end the thread of the workers."""
     try:
@@ -221,6 +239,8 @@ class _Execution:
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
         self._found: Modification | None = None
+        self._may_merge = True  # not known if the stages before were executed in an earlier attempt
+        self._is_done = False
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
         self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
@@ -236,6 +256,10 @@ class _Execution:
                 await stages[self.stage]()
             if self._is_cancelled:
                 raise asyncio.CancelledError
+        if not self._is_done:
+            self.stage = CONSOLIDATION
+            merge = partial(self._merge_script, column_now())
+            await _retry_until_available(self._task, partial(self._database.write, merge))
 
     async def _modification(self) -> None:
         answer = Answer(Modification("", ()))
@@ -268,6 +292,7 @@ class _Execution:
         result = msgspec.to_builtins(Update(decisions))
         await self._store(answer, {**result, "profile_updated": bool(changes.added)}, changes)
         self._known_now = apply_changes(known, changes, self._task.run.memory_id)
+        self._may_merge = bool(changes.added) and bool(merge_entries(self._known_now, _any_entry))
 
     async def _mind(self) -> None:
         answered = self._first_result().mind
@@ -286,8 +311,13 @@ class _Execution:
         candidates, dropped = self._grounded(answer.value.candidates)
         known = await self._known(candidates)
         changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
-        found = replace(answer.value, candidates=candidates)
-        await self._store(_with_dropped(answer, dropped), msgspec.to_builtins(found), changes, is_last=True)
+        if changes.added and not self._may_merge:
+            after = apply_changes(known, changes, self._task.run.memory_id)
+            self._may_merge = bool(merge_entries(after, _any_entry))
+        found = msgspec.to_builtins(replace(answer.value, candidates=candidates))
+        # Most runs have nothing to merge: they end here, without another transaction.
+        self._is_done = not self._may_merge
+        await self._store(_with_dropped(answer, dropped), found, changes, is_last=self._is_done)
 
     def _consolidate(
         self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
@@ -370,9 +400,28 @@ class _Execution:
         changes = yield from self._still_possible(changes)
         yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
         if is_last:
-            result = pipeline_result(self._finished, len(task.messages))
-            left_out = describe_left_out(self._finished.values())
-            yield from runs.finish(queue, task, kept.model, result, merge_results, now, left_out)
+            yield from self._finish_script(kept.model, now)
+
+    def _merge_script(self, now: str) -> Script[None]:
+        """Merge the entries that this run has learned with the others, and finish the run.
+
+        All is read and decided in the transaction, with the memory locked: nobody changes an entry meanwhile.
+        """
+        task, run, queue = self._task, self._task.run, self._database.queue
+        yield from runs.extend(queue, task, self._lease_seconds)
+        yield Statement(memories.LOCK, (run.memory_id, run.tenant))
+        changes = merge_entries((yield from self._database.learned_with_related(run.memory_id, run.run_id)))
+        if changes:
+            result = {"merged": len(changes.superseded), "added": len(changes.added)}
+            model = self._finished["mind"].model
+            yield from runs.store_stage(task, StageRecord(CONSOLIDATION, model, now, result, ""))
+            yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
+        yield from self._finish_script(self._finished["mind"].model, now)
+
+    def _finish_script(self, model: str, now: StoredTime) -> Script[None]:
+        result = pipeline_result(self._finished, len(self._task.messages))
+        left_out = describe_left_out(self._finished.values())
+        yield from runs.finish(self._database.queue, self._task, model, result, merge_results, now, left_out)
 
     def _still_possible(self, changes: Changes) -> Script[Changes]:
         """The changes that still apply: people may have deleted or changed entries during the model call."""

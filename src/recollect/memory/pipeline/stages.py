@@ -4,6 +4,9 @@
 2. *update*: decides for each candidate whether it is added, supersedes known entries, or adds nothing;
 3. *mind*: finds what the user seems to think, feel and want.
 
+After these, a run that has learned something merges it with the known entries (`merging.py`), if there is
+anything to merge. That takes no extractor.
+
 An extractor may answer for all three in the first: the candidates then say which entries they replace, and
 the result has the mind. The stages stay separate: each is stored and applied by itself.
 
@@ -17,8 +20,10 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from ..conversation import Message
 from ..entry import ContentType, Entry
 
-Stage = Literal["modification", "update", "mind"]
+Stage = Literal["modification", "update", "mind", "consolidation"]
 STAGES: tuple[Stage, ...] = ("modification", "update", "mind")
+CONSOLIDATION: Stage = "consolidation"
+"""The stage that merges entries. Only a run that finds entries to merge has it."""
 MOST_EVIDENCE = 3
 """The most messages that an entry cites."""
 
