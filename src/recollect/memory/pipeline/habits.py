@@ -1,4 +1,4 @@
-"""Words a habit: "The user went running on 4 October 2026", three Sundays in a row, is "goes running on Sundays".
+"""Words a habit: if "The user went running" is said of three Sundays, the user "goes running on Sundays".
 
 Only verbs and forms that are known are worded. For all others there is no habit.
 """
