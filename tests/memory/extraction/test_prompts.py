@@ -201,7 +201,8 @@ def test_the_files_of_the_prompt_fit_together() -> None:
     assert its.schema is not None
     for name in [*its.schema["properties"], *its.schema["properties"]["memories"]["items"]["properties"]]:
         assert f'"{name}"' in its.instructions, "the model is told what each field means"
-    for name in its.template.get_identifiers():
+    assert set(its.template.get_identifiers()) == {"known", "earlier", "messages", "language"}
+    for name in ("known", "earlier", "messages"):
         assert f"<{name}>\n${name}\n</{name}>" in its.template.template
         assert f"<{name}>" in its.instructions
     assert_is_strict(its.schema)
@@ -226,3 +227,11 @@ def test_a_usual_request_is_small() -> None:
     assert prompt.request.schema is not None
     schema = json.dumps(prompt.request.schema.schema)
     assert estimate_text_tokens(prompt.request.instructions + prompt.request.text + schema) < 1_200
+
+
+@pytest.mark.parametrize(
+    ("said", "is_chinese"), [("我住在上海，用 Postgres。", True), ("I live in Shanghai (上海).", False)]
+)
+def test_a_chinese_conversation_is_noted_in_chinese(said: str, is_chinese: bool) -> None:
+    prompt = extraction_prompt(excerpt(("user", said), ("assistant", "好的 OK")), BUDGET)
+    assert ("用中文写" in prompt.request.text) is is_chinese

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from recollect.memory.extraction import PROMPT_VERSION
+from recollect.memory.extraction.candidates import to_candidates
+from recollect.memory.extraction.responses import Draft
 from recollect.memory.pipeline.stages import Candidate, Decision, Mind, Modification, Update, Usage
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, Reply, ToolCall
@@ -97,6 +99,32 @@ async def test_the_day_on_which_it_was_said_is_no_date(server: ProviderServer, p
     async with extractor_of(server, provider) as extractor:
         answer = await extractor.modification(said)
     assert [each.valid_from for each in answer.value.candidates] == [None, "2024-05-08"]
+
+
+@pytest.mark.parametrize(
+    ("said", "given", "expected"),
+    [
+        ("I was in Rome last week", None, "2024-04-29"),
+        ("I was in Rome yesterday", "2024-05-08", "2024-05-07"),
+        ("I was in Rome yesterday", "2024-05-07", "2024-05-07"),
+        ("I was in Rome on 24 March", "2024-02-24", "2024-03-24"),
+        ("I was in Rome on 24 March", "2021-03-24", "2021-03-24"),
+        ("I was in Rome when I was young", "1990", "1990"),
+        ("我昨天去了罗马", "2024-05-08", "2024-05-07"),
+    ],
+)
+def test_a_date_is_the_one_that_the_quote_names(said: str, given: str | None, expected: str) -> None:
+    draft = Draft("event", "The user was in Rome.", (0,), said, date=given)
+    (found,) = to_candidates([draft], excerpt(("user", said)))
+    assert found.valid_from == expected
+
+
+def test_what_holds_until_a_date_expires_then_and_an_event_does_not() -> None:
+    said = excerpt(("user", "We cannot upgrade until March."))
+    for kind, expires_at in (("profile", "2025-03"), ("event", None)):
+        draft = Draft(kind, "The user cannot upgrade.", (0,), "We cannot upgrade", until="2025-03")  # type: ignore[arg-type]
+        (found,) = to_candidates([draft], said)
+        assert (found.valid_to, found.expires_at) == ("2025-03", expires_at)
 
 
 @each_provider

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -14,12 +15,15 @@ from ..conversation import Message
 from ..entry import ContentType, Entry
 from ..facts.clauses import slot_in
 from ..facts.slots import Slot
+from ..offline.chinese import chinese_moments_in
+from ..offline.dates import moments_in
 from ..pipeline.grounding import significant_terms
 from ..pipeline.stages import MOST_EVIDENCE, Candidate, Excerpt
 from .quotes import numbered_messages
 from .responses import Draft
 
 _LONGEST_QUOTE = 300
+_CJK = re.compile("[\u3400-\u9fff]")
 _THAT_DAY = re.compile(
     r"\b(?:today|tonight|this (?:morning|afternoon|evening)|just|now)\b|今[天早晚日]|刚|现在", re.IGNORECASE
 )
@@ -85,17 +89,35 @@ def _candidate(draft: Draft, cited: Sequence[Message], known: Sequence[Entry]) -
         draft.until,
         slot.name if slot else None,
         _data_of(content_type, date, slot, cited),
-        draft.quote,
-        tuple(known[place].content_id for place in draft.replaced if place < len(known)),
-        draft.expires_at,
+        quote=draft.quote,
+        replaces=tuple(known[place].content_id for place in draft.replaced if place < len(known)),
+        # What has happened does not expire.
+        expires_at=None if content_type == "event" else draft.expires_at or draft.until,
     )
 
 
 def _date_of(draft: Draft, cited: Sequence[Message]) -> str | None:
-    """The date of an entry. Small models date everything on the day on which it was said: that is no date."""
-    said_on = {message.created_at.date().isoformat() for message in cited}
-    is_of_that_day = _THAT_DAY.search(draft.quote) or (draft.content_type == "event" and not draft.quote)
-    return None if draft.date in said_on and not is_of_that_day else draft.date
+    """The date of an entry: the one that the quote names, by rule, or else the one that the model gives.
+
+    Small models date everything on the day on which it was said. Without a word for that day, it is no date.
+    """
+    if not cited:
+        return draft.date
+    said_on = cited[0].created_at.date()
+    named = _date_in(draft.quote, said_on)
+    if named is not None:
+        is_right = (
+            draft.date is not None and draft.date[4:] == named[4:] and draft.date != said_on.isoformat()
+        )
+        return draft.date if is_right else named  # a model may know the year better
+    is_said = draft.date == said_on.isoformat() and not _THAT_DAY.search(draft.quote)
+    return None if is_said else draft.date
+
+
+def _date_in(quote: str, said_on: date) -> str | None:
+    """The date that a quote names; `None` if it names none or several."""
+    found = chinese_moments_in(quote, said_on) if _CJK.search(quote) else moments_in(quote, said_on)
+    return found[0].value if len(found) == 1 else None
 
 
 def _data_of(

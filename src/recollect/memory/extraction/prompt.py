@@ -3,6 +3,7 @@
 A conversation that is too long for one request is split into parts; every message is in one of them.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -20,6 +21,10 @@ _NAME = "extraction"
 _SHARE = 0.75  # of the room in a request; the rest is for the messages before the part
 _MOST_PARTS = 8  # messages of a conversation that is longer than these parts are shortened
 _MOST_EARLIER = 20  # messages before a part that may be quoted
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+_KANA = re.compile("[\u3040-\u30ff]")
+_LATIN = re.compile("[A-Za-z]+")
+_IN_CHINESE = " 每条 text 都用中文写，以“用户”开头。"
 _SHARE_OF_KNOWN = 8  # known entries have one part in so many of the room
 
 
@@ -43,7 +48,9 @@ def extraction_prompt(excerpt: Excerpt, budget: int) -> ExtractionPrompt:
     known = quote_known(excerpt.known, room // _SHARE_OF_KNOWN)
     messages = quote_messages(excerpt, number_messages(excerpt), room - known.tokens)
     earlier = quote_earlier(excerpt, room - known.tokens - messages.tokens)
-    text = template.template.substitute(known=known.text, earlier=earlier.text, messages=messages.text)
+    text = template.template.substitute(
+        known=known.text, earlier=earlier.text, messages=messages.text, language=_language_of(excerpt)
+    )
     schema = None if template.schema is None else ResponseSchema(_NAME, template.schema)
     counts = {
         "messages_shortened": messages.shortened,
@@ -51,6 +58,13 @@ def extraction_prompt(excerpt: Excerpt, budget: int) -> ExtractionPrompt:
         "known_left_out": known.left_out,
     }
     return ExtractionPrompt(ModelRequest(template.instructions, text, schema), counts)
+
+
+def _language_of(excerpt: Excerpt) -> str:
+    """A reminder to write in the language of the user: small models answer in that of the instructions."""
+    said = " ".join(message.content[:500] for message in excerpt.messages if excerpt.is_users(message))
+    is_chinese = len(_CHINESE.findall(said)) > len(_LATIN.findall(said)) and not _KANA.search(said)
+    return _IN_CHINESE if is_chinese else ""
 
 
 # --- parts of a long conversation ---
