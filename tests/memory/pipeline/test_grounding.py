@@ -20,6 +20,7 @@ SAID = excerpt(
     ("user", "from flask import Flask, request, jsonify"),
     ("user", "Can you suggest a dinner? Thanks!"),
     ("user", "我女儿下个月五岁了，她对牛奶过敏。"),
+    ("user", "I moved with a big van from Rome to Oslo in May."),
 )
 
 
@@ -41,6 +42,7 @@ def dropped(text: str, quote: str, *evidence: str, said: Excerpt = SAID) -> dict
         ("The user has a sister named Ines.", "My sister … cello", ("id-3",)),
         ("The user speaks Portuguese in Lisbon.", "I live in Lisbon", ("id-1",)),
         ("用户的女儿对牛奶过敏。", "她对牛奶过敏", ("id-6",)),
+        ("The user moved with a big van from Rome to Oslo in May.", "moved with a big van", ("id-7",)),
     ],
 )
 def test_what_the_user_said_is_kept(text: str, quote: str, evidence: tuple[str, ...]) -> None:
@@ -48,7 +50,7 @@ def test_what_the_user_said_is_kept(text: str, quote: str, evidence: tuple[str, 
     said = Excerpt("agent", "user", SAID.messages, (), known)
     found = ground([Candidate("profile", text, evidence, quote=quote)], said)
     assert [each.text for each in found.candidates] == [text]
-    assert found.candidates[0].evidence[0] in ("id-1", "id-3", "id-6")
+    assert found.candidates[0].evidence[0] in ("id-1", "id-3", "id-6", "id-7")
     assert found.dropped == {}
 
 
@@ -77,6 +79,8 @@ def test_the_evidence_is_the_message_with_the_words_whatever_is_cited() -> None:
         ("copied", "I live in Lisbon.", "I live in Lisbon"),
         ("copied", "Hi! I live in Lisbon and work as a nurse at Santa Maria.", "I live in Lisbon"),
         ("copied", "我女儿下个月五岁了，她对牛奶过敏。", "她对牛奶过敏"),
+        ("copied", "The user said that I live in Lisbon and work as a nurse.", "I live in Lisbon"),
+        ("copied", "用户我女儿下个月五岁了。", "我女儿下个月五岁了"),
         ("other_language", "The user's daughter is allergic to milk.", "她对牛奶过敏"),
         ("other_language", "用户住在里斯本。", "I live in Lisbon"),
         ("unlike_quote", "The user is a doctor.", "I live in Lisbon"),

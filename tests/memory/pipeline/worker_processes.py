@@ -19,8 +19,8 @@ import recollect.sql.sqlalchemy.registry  # noqa: F401
 from recollect.errors import ModelUnavailableError
 from recollect.memory.conversation import read_messages
 from recollect.memory.extraction import OpenAIExtractor
+from recollect.memory.pipeline.execution import Execution
 from recollect.memory.pipeline.runner import RunOptions
-from recollect.memory.pipeline.runner import _Execution as execution
 from recollect.memory.pipeline.stages import Excerpt
 from recollect.memory.store import MemoryStore
 from recollect.memory.times import now
@@ -30,7 +30,7 @@ NOBODY = "http://127.0.0.1:9/v1"
 
 def kill_before_storing(folder: Path) -> None:
     """Let workers kill themselves after they have worked and before they store the result."""
-    store = execution._store
+    store = Execution._store
 
     async def store_unless_killed(self: Any, *given: Any, **named: Any) -> None:
         mark = folder / f"{self._task.run.conversation_id}-{self.stage}"
@@ -39,7 +39,7 @@ def kill_before_storing(folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         await store(self, *given, **named)
 
-    execution._store = store_unless_killed  # type: ignore[method-assign]
+    Execution._store = store_unless_killed  # type: ignore[method-assign]
 
 
 async def work(

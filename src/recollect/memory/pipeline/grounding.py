@@ -35,6 +35,8 @@ _LONGEST_MESSAGE = 20_000  # characters of a message that are compared
 _LONGEST_TEXT = 400
 _MOST_SENTENCES = 3
 _FEWEST_COPIED_WORDS = 8
+_LEAST_COPIED_WEIGHT = 40  # of a text without spaces: 20 Chinese characters
+_SUBJECT = re.compile(r"(?:the user|用户)(?: (?:said|says)(?: that)?:?|[说：:]{1,2})?", re.IGNORECASE)
 _ABOUT_ASSISTANT = re.compile(
     r"(?:the |this |an )?(?:AI |AI-)?(?:assistant|chatbot|language model)(?:'s|’s)? "
     r"(?:is|was|are|has|had|can|cannot|could|will|would|should|does|did|said|says|told|tells|asked|asks|offer|"
@@ -173,12 +175,20 @@ class _Sources:
         return rest[:1] == "?"
 
     def _is_copied(self, text: str) -> bool:
-        """Whether a text is a whole message or a long part of one, in the words of who said it."""
-        said = _trimmed(normalize(text))
-        is_long = len(said.split()) >= _FEWEST_COPIED_WORDS
-        if not is_long and not _FIRST_PERSON.search(text):
+        """Whether a text is a whole message or a long part of one, in the words of who said it.
+
+        After "the user", only a copy from the beginning of a sentence counts: "I" may have stood before it.
+        """
+        subject = _SUBJECT.match(text)
+        said = _trimmed(normalize(text[subject.end() :] if subject else text))
+        is_long = len(said.split()) >= _FEWEST_COPIED_WORDS or _weight(said) >= _LEAST_COPIED_WEIGHT
+        if not said or not (is_long or _FIRST_PERSON.search(text)):
             return False
-        return any(said in each for each in self._normalized.values())
+        return any(
+            _begins_sentence(each, place) if subject else True
+            for each in self._normalized.values()
+            if (place := each.find(said)) >= 0
+        )
 
     def _unlike(self, candidate: Candidate, evidence: Sequence[Message]) -> str | None:
         """The reason why the quote of a model does not support its text."""
@@ -200,6 +210,11 @@ def _trimmed(text: str) -> str:
 def _weight(text: str) -> int:
     """The length of a text, in which a Chinese character counts as much as two letters."""
     return sum(1 if character.isascii() else 2 for character in text)
+
+
+def _begins_sentence(text: str, place: int) -> bool:
+    before = text[:place].rstrip()
+    return not before or before[-1] in ".!?。;:\"'"
 
 
 def _has_in_order(text: str, parts: Iterable[str]) -> bool:
