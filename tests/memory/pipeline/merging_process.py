@@ -1,19 +1,27 @@
-"""A worker that learns all that is pending, and kills itself before a statement of the merging transaction.
+"""Workers that learn all that is pending; each is a fork of this process, which has all modules loaded.
 
-python merging_process.py URL NUMBER
+python merging_process.py URL
+
+Reads numbers, one in a line. For each, a worker kills itself before the statement of that number in the
+transaction that merges. Prints whether it did: there may be fewer statements.
 """
 
 import asyncio
+import os
+import signal
 import sys
 from typing import Any
 
+import asyncpg  # noqa: F401 - so that no fork has to load it
 from cut_off import cut
 
+import recollect.memory.offline
+import recollect.sql.sqlalchemy.registry
 from recollect.memory.pipeline.execution import Execution
 from recollect.memory.pipeline.runner import RunOptions
 from recollect.memory.store import MemoryStore
 
-LEASE = 0.5  # seconds: the next process takes the run over
+LEASE = 0.3  # seconds: the next worker takes the run over
 
 
 async def main(url: str, number: int) -> None:
@@ -29,4 +37,12 @@ async def main(url: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    assert recollect.memory.offline
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            asyncio.run(main(sys.argv[1], int(line)))
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
+        print(status != 0, flush=True)
