@@ -41,7 +41,7 @@ class Clock:
 
 
 class Model:
-    """Answers each stage of ours, and what mem0 asks; always with one thing that is new."""
+    """Answers what we ask, what the inline design asks, and mem0; always with one thing that is new."""
 
     def __init__(self) -> None:
         self._facts: Iterator[str] = sentences(7)
@@ -52,7 +52,18 @@ class Model:
         stage = form.get("json_schema", {}).get("name")
         # All facts have a word in common, so that something is known of the same matters.
         fact = f"{next(self._facts).replace('I', 'The user', 1)} near the garden"
+        if stage == "extraction":
+            return Reply.json(_memories(str(request.body["messages"][-1]["content"]), fact))
         return Reply.json(_ANSWERS[stage](fact) if stage in _ANSWERS else {"memory": [{"text": fact}]})
+
+
+def _memories(prompt: str, fact: str) -> dict[str, Any]:
+    """Two memories that rest on the first words of a message, and repeat them: so they are kept."""
+    said = next(line for line in prompt.splitlines() if line.startswith("m1 user: "))
+    quote = " ".join(said.removeprefix("m1 user: ").split()[:4])
+    known = {"from": "m1", "quote": quote, "date": None, "until": None, "replaces": []}
+    texts = {"event": f"{fact.lower()}: {quote}", "mind": f"{fact.lower()}, and liked it: {quote}"}
+    return {"memories": [{**known, "kind": kind, "text": text} for kind, text in texts.items()]}
 
 
 def _modification(fact: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ endpoints and use only the clients.
 
 from .anthropic import AnthropicModel
 from .client import ModelClient, ModelOptions, UsesModel
-from .openai import OpenAIModel
+from .openai import OpenAIModel, OpenAIResponsesModel
 from .values import ModelRequest, ModelResponse, ResponseSchema
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "OpenAIModel",
+    "OpenAIResponsesModel",
     "ResponseSchema",
     "UsesModel",
 ]

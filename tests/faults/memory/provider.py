@@ -22,8 +22,7 @@ from .words import WORD
 CHAT = "POST /v1/chat/completions"
 EMBEDDINGS = "POST /v1/embeddings"
 _NEVER = threading.Event()
-_BOUGHT = re.compile(r'"id":"(m\d+)","role":"user"[^\n]*"text":"I bought a (' + WORD.pattern + ')"')
-_CANDIDATE = re.compile(r'"id":"(c\d+)"')
+_BOUGHT = re.compile(r"^(m\d+) user: I bought a (" + WORD.pattern + ")", re.MULTILINE)
 
 FAULTS: dict[str, Fault] = {
     "refused": Refuse(500),
@@ -39,25 +38,13 @@ FAULTS: dict[str, Fault] = {
 
 def answer(request: RecordedRequest) -> Reply:
     """What the model says: each thing that was bought is an event."""
-    text = request.body["messages"][-1]["content"]
-    stage = request.body["response_format"]["json_schema"]["name"]
-    values: dict[str, Any] = {
-        "modification": lambda: {"summary": "things", "candidates": _candidates(text)},
-        "update": lambda: {"decisions": [_added(name) for name in _CANDIDATE.findall(text)]},
-        "mind": lambda: {"insights": "none", "confidence_score": 0.5, "entries": []},
-    }
-    return Reply.json(values[stage]())
+    bought = _BOUGHT.findall(request.body["messages"][-1]["content"])
+    return Reply.json({"memories": [_memory(message, word) for message, word in bought]})
 
 
-def _candidates(text: str) -> list[dict[str, Any]]:
-    return [
-        {"type": "event", "text": f"The user bought a {word}", "evidence": [message], "confidence": 1}
-        for message, word in _BOUGHT.findall(text)
-    ]
-
-
-def _added(candidate: str) -> dict[str, Any]:
-    return {"candidate": candidate, "action": "add", "targets": []}
+def _memory(message: str, word: str) -> dict[str, Any]:
+    said = {"from": message, "quote": f"I bought a {word}", "kind": "event"}
+    return {**said, "text": f"The user bought a {word}", "date": None, "until": None, "replaces": []}
 
 
 def new_provider() -> ProviderServer:

@@ -17,10 +17,17 @@ from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, Refuse
 
 from ...providers.clients import anthropic_of, client_of
-from .kit import MOVED, PATHS, bodies_sent, each_provider, extractor_of, extractor_with, script_of
-
-NOTHING_NEW = '{"summary": "", "candidates": []}'
-NOTHING = Modification("", ())
+from .kit import (
+    MOVED,
+    NOTHING,
+    NOTHING_NEW,
+    PATHS,
+    bodies_sent,
+    each_provider,
+    extractor_of,
+    extractor_with,
+    script_of,
+)
 
 
 def settled(server: ProviderServer) -> None:
@@ -84,9 +91,11 @@ def test_a_client_that_was_given_is_used_and_never_closed(
     script_of(server, provider).reply_always(NOTHING_NEW)
     options = {"api_key": server.api_key, "default_headers": {"x-tenant": "t"}}
     plain, own = (
-        (openai.AsyncOpenAI, client_of) if provider == "openai" else (anthropic.AsyncAnthropic, anthropic_of)
+        (openai.AsyncOpenAI, client_of)
+        if provider != "anthropic"
+        else (anthropic.AsyncAnthropic, anthropic_of)
     )
-    url = server.base_url if provider == "openai" else server.root_url
+    url = server.base_url if provider != "anthropic" else server.root_url
 
     async def use() -> None:
         client: Any = plain(base_url=url, **options) if is_plain else own(server, **options)
@@ -110,9 +119,11 @@ async def test_a_client_that_would_retry_does_not(
     """The pipeline retries a run from its last finished stage. Retries of the client would multiply that."""
     server.fail_next(PATHS[provider], Refuse(429, retry_after=0.01), times=5)
     plain, own = (
-        (openai.AsyncOpenAI, client_of) if provider == "openai" else (anthropic.AsyncAnthropic, anthropic_of)
+        (openai.AsyncOpenAI, client_of)
+        if provider != "anthropic"
+        else (anthropic.AsyncAnthropic, anthropic_of)
     )
-    url = server.base_url if provider == "openai" else server.root_url
+    url = server.base_url if provider != "anthropic" else server.root_url
     client: Any = (
         plain(base_url=url, api_key=server.api_key, max_retries=3) if is_plain else own(server, max_retries=3)
     )

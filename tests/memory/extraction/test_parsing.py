@@ -1,7 +1,6 @@
 """Responses of a model are parsed leniently in form, never in content."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,24 +9,23 @@ from hypothesis import strategies as st
 
 from recollect.errors import UnusableAnswerError
 from recollect.memory.entry import CONTENT_TYPES
+from recollect.memory.extraction.candidates import to_candidates
 from recollect.memory.extraction.fields import (
+    INSTRUCTION_TYPE,
     LONGEST_TEXT,
     parse_confidence,
     parse_content_type,
     parse_date,
     parse_places,
-    parse_score,
-    parse_slot,
 )
-from recollect.memory.extraction.grounding import ground
 from recollect.memory.extraction.json_text import find_json
-from recollect.memory.extraction.responses import Choice, Draft, parse_mind, parse_modification, parse_update
+from recollect.memory.extraction.responses import Draft, parse_response
+from recollect.memory.pipeline.grounding import ground
 
 from .kit import MOVED
 
 thorough = settings(max_examples=200, deadline=None)
 
-PARSERS: list[Callable[[str], Any]] = [parse_modification, parse_mind, parse_update]
 TEA = Draft("profile", "The user likes tea.")
 ELEMENT = '{"type": "profile", "text": "The user likes tea."}'
 WHOLE = f'{{"summary": "Tea.", "candidates": [{ELEMENT}]}}'
@@ -60,8 +58,7 @@ WHOLE = f'{{"summary": "Tea.", "candidates": [{ELEMENT}]}}'
     ],
 )
 def test_an_answer_is_read_in_many_forms(text: str) -> None:
-    notes = parse_modification(text)
-    assert (notes.text, notes.drafts) == ("Tea.", (TEA,))
+    assert parse_response(text).drafts == (TEA,)
 
 
 @pytest.mark.parametrize(
@@ -76,27 +73,27 @@ def test_an_answer_is_read_in_many_forms(text: str) -> None:
     ],
 )
 def test_the_list_may_come_without_its_object(text: str) -> None:
-    assert parse_modification(text).drafts == (TEA,)
+    assert parse_response(text).drafts == (TEA,)
 
 
 def test_one_object_on_each_line_is_a_list() -> None:
     lines = "\n".join(json.dumps({"text": f"The user has {count} cats."}) for count in (1, 2, 3))
-    assert [draft.text[13] for draft in parse_modification(lines).drafts] == ["1", "2", "3"]
+    assert [draft.text[13] for draft in parse_response(lines).drafts] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(
     "text", ["[]", '{"candidates": []}', "Nothing new: []", '{"profile": [], "event": []}']
 )
 def test_an_empty_list_is_an_answer(text: str) -> None:
-    assert parse_modification(text).drafts == ()
+    assert parse_response(text).drafts == ()
 
 
 @pytest.mark.parametrize("cut", range(1, len(WHOLE)))
 def test_an_answer_that_ends_early_is_never_read(cut: int) -> None:
     with pytest.raises(UnusableAnswerError):
-        parse_modification(WHOLE[:cut])
+        parse_response(WHOLE[:cut])
     with pytest.raises(UnusableAnswerError):
-        parse_modification(f"Here you are:\n```json\n{WHOLE[:cut]}")
+        parse_response(f"Here you are:\n```json\n{WHOLE[:cut]}")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +110,7 @@ def test_an_answer_that_ends_early_is_never_read(cut: int) -> None:
 )
 def test_a_part_of_an_answer_is_no_answer(text: str, reason: str) -> None:
     with pytest.raises(UnusableAnswerError, match=reason):
-        parse_modification(text)
+        parse_response(text)
 
 
 @pytest.mark.parametrize(
@@ -131,12 +128,12 @@ def test_a_part_of_an_answer_is_no_answer(text: str, reason: str) -> None:
 def test_a_long_and_hostile_answer_is_refused_before_anybody_loses_patience(text: str) -> None:
     """Parsing in quadratic time would exceed the timeout of the tests."""
     with pytest.raises(UnusableAnswerError):
-        parse_modification(text)
+        parse_response(text)
 
 
 def test_an_error_says_nothing_of_what_was_said() -> None:
     with pytest.raises(UnusableAnswerError) as caught:
-        parse_modification("The user's password is swordfish. {")
+        parse_response("The user's password is swordfish. {")
     assert "swordfish" not in str(caught.value)
 
 
@@ -173,14 +170,6 @@ def test_a_confidence_is_between_0_and_1(given: object, expected: float) -> None
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [(0.8, 0.8), (1, 1.0), ("0.5", 0.5), (80, None), (-0.1, None), ("high", None), (None, None)],
-)
-def test_a_score_is_as_the_model_gave_it_or_none(given: object, expected: float | None) -> None:
-    assert parse_score(given) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
     [
         *[(name, name) for name in CONTENT_TYPES],
         ("PROFILE", "profile"),
@@ -189,6 +178,7 @@ def test_a_score_is_as_the_model_gave_it_or_none(given: object, expected: float 
         ("事件", "event"),
         ("心理", "mind"),
         ("mind_content", "mind"),
+        ("instructions", INSTRUCTION_TYPE),
         ("weather", None),
         (5, None),
     ],
@@ -220,20 +210,6 @@ def test_a_date_is_one_of_the_calendar_or_none(given: object, expected: str | No
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("Home", "home"),
-        ("relationship status", "relationship_status"),
-        ("none", None),
-        ("x" * 41, None),
-        (5, None),
-    ],
-)
-def test_a_slot_is_a_word(given: object, expected: str | None) -> None:
-    assert parse_slot(given) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
         (["m1", "m3"], (0, 2)),
         ("m2", (1,)),
         ("m1, m2 and 3", (0, 1, 2)),
@@ -250,20 +226,33 @@ def test_short_numbers_stand_for_places(given: object, expected: tuple[int, ...]
 
 
 def draft_of(**fields: object) -> Draft:
-    (draft,) = parse_modification(json.dumps({"candidates": [{"text": "A text.", **fields}]})).drafts
+    (draft,) = parse_response(json.dumps({"candidates": [{"text": "A text.", **fields}]})).drafts
     return draft
 
 
 def test_missing_fields_have_sensible_values() -> None:
-    assert draft_of() == Draft("profile", "A text.", (), 0.7, None, None, None)
-    assert draft_of(happened_on="2024").content_type == "event", "what has a date has happened"
-    assert draft_of(type="unheard of").content_type == "profile"
+    assert draft_of() == Draft("profile", "A text.", (), "", 0.7, None, None, None, ())
+    assert draft_of(date="2024").content_type == "event", "what has a date has happened"
+    assert draft_of(kind="unheard of").content_type == "profile"
 
 
-def test_an_event_is_dated_by_when_it_happened() -> None:
-    assert draft_of(type="event", happened_on="2024-05", valid_from="2023").valid_from == "2024-05"
-    assert draft_of(type="event", happened_on="soon", valid_from="2023").valid_from == "2023"
-    assert draft_of(type="event", slot="home").slot is None, "many events can hold at a time"
+def test_every_field_of_the_schema_is_read() -> None:
+    fields = {"from": "m2", "quote": " the\nwords ", "kind": "event", "date": "2024-05", "until": "2024-06"}
+    draft = draft_of(**fields, replaces=["e1", "e3"], expires_at="2024-07-01")
+    assert draft == Draft(
+        "event", "A text.", (1,), "the words", 0.7, "2024-05", "2024-06", "2024-07-01", (0, 2)
+    )
+
+
+@pytest.mark.parametrize("name", ["date", "happened_on", "valid_from", "since"])
+def test_a_date_is_read_under_many_names(name: str) -> None:
+    assert draft_of(**{name: "2024-05"}).date == "2024-05"
+
+
+@pytest.mark.parametrize("given", [5, None, [], {"words": "a b"}, [["a b"]]])
+def test_a_quote_is_a_text_or_none(given: object) -> None:
+    assert draft_of(quote=given).quote == ""
+    assert draft_of(quote=["a b", "c d"]).quote == "a b"
 
 
 @pytest.mark.parametrize(
@@ -271,54 +260,21 @@ def test_an_event_is_dated_by_when_it_happened() -> None:
     [("2024-05", "2023", None), ("2024-05", "2024", "2024"), ("2024", "2025-01", "2025-01")],
 )
 def test_nothing_ends_before_it_starts(start: str, end: str, kept: str | None) -> None:
-    draft = draft_of(type="profile", valid_from=start, valid_to=end)
-    assert (draft.valid_from, draft.valid_to) == (start, kept)
+    draft = draft_of(date=start, until=end)
+    assert (draft.date, draft.until) == (start, kept)
 
 
 def test_texts_are_bounded_and_can_be_stored() -> None:
     assert draft_of(text=" a\n\x00b\ud83d \u2028 c ").text == "a b\ufffd c"
     assert len(draft_of(text="word " * 10_000).text) <= LONGEST_TEXT
+    assert len(draft_of(quote="word " * 10_000).quote) <= 300
 
 
-def test_insights_alone_are_an_entry() -> None:
-    notes = parse_mind('{"insights": "The user is calm.", "confidence_score": "0.5"}')
-    assert (notes.text, notes.score) == ("The user is calm.", 0.5)
-    assert notes.drafts == (Draft("mind", "The user is calm."),)
-    assert parse_mind('{"insights": ["Calm.", "Happy."]}').text == "Calm.\nHappy."
-    assert parse_mind('{"insights": ""}').drafts == ()
-
-
-def test_whatever_the_mind_stage_gives_is_of_that_type() -> None:
-    (draft,) = parse_mind('{"insights": "", "entries": [{"type": "profile", "text": "Calm."}]}').drafts
-    assert draft.content_type == "mind"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"decisions": [{"candidate": "c2", "action": "supersede", "targets": ["e1", "e3"]}]}',
-        '[{"candidate": 2, "action": "Replace", "target": "e1, e3"}]',
-        '{"candidate": "2", "action": "更新", "targets": [1, "3"]}',
-        '{"c2": {"action": "update", "targets": ["e1", "e3"]}}',
-    ],
-)
-def test_decisions_are_read_in_many_forms(text: str) -> None:
-    assert parse_update(text) == (Choice(1, "supersede", (0, 2)),)
-
-
-def test_the_first_decision_on_a_candidate_counts() -> None:
-    text = '{"c1": "add", "c2": "none"}'
-    assert parse_update(text) == (Choice(0, "add"), Choice(1, "none"))
-    twice = '[{"candidate": "c1", "action": "add"}, {"candidate": "c1", "action": "none"}]'
-    assert parse_update(twice) == (Choice(0, "add"),)
-
-
-@pytest.mark.parametrize(
-    "text", ['{"decisions": [{"candidate": "c1", "action": "forget"}]}', '{"decisions": "add"}', '["add"]']
-)
-def test_decisions_that_cannot_be_read_are_no_answer(text: str) -> None:
-    with pytest.raises(UnusableAnswerError):
-        parse_update(text)
+def test_only_the_first_elements_of_a_list_without_end_are_read() -> None:
+    texts = [f"The user has {number} cats." for number in range(10_000)]
+    parsed = parse_response(json.dumps({"memories": texts}))
+    assert [draft.text for draft in parsed.drafts] == texts[:200]
+    assert parsed.too_many == 9_800
 
 
 # --- any text ---
@@ -329,29 +285,25 @@ JSON = st.recursive(
     | st.integers()
     | st.floats()
     | st.text(max_size=10)
-    | st.sampled_from(["m1", "c1", "e1", "add", "80%", "2024-05-07", "The user has a cat named Pixel."]),
+    | st.sampled_from(["m1", "e1", "80%", "2024-05-07", "my cat Pixel", "The user has a cat named Pixel."]),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
             st.text(max_size=5)
             | st.sampled_from(
                 [
+                    "memories",
                     "candidates",
-                    "entries",
-                    "decisions",
-                    "insights",
                     "text",
-                    "type",
-                    "evidence",
-                    "candidate",
-                    "action",
-                    "targets",
+                    "kind",
+                    "from",
+                    "quote",
                     "confidence",
-                    "happened_on",
-                    "slot",
+                    "date",
+                    "until",
+                    "replaces",
                     "profile",
                     "mind",
-                    "summary",
                 ]
             ),
             inner,
@@ -363,21 +315,17 @@ JSON = st.recursive(
 PROSE = st.text(st.sampled_from('ab"\\{}[]:,` \n<think>/')) | st.text()
 
 
-@pytest.mark.parametrize("parse", PARSERS)
 @thorough
 @given(before=PROSE, value=JSON, after=PROSE, cut=st.integers(0, 200) | st.none())
 def test_whatever_is_said_is_a_value_or_one_error(
-    parse: Callable[[str], Any], before: str, value: Any, after: str, cut: int | None
+    before: str, value: Any, after: str, cut: int | None
 ) -> None:
     for text in (json.dumps(value)[:cut], before + json.dumps(value)[:cut] + after, before):
         try:
-            read = parse(text)
+            read = parse_response(text)
         except UnusableAnswerError:
             continue
-        if parse is parse_update:
-            assert all(choice.action in ("add", "supersede", "none") for choice in read)
-            continue
-        for candidate in ground(read.drafts, MOVED).candidates:
+        for candidate in ground(to_candidates(read.drafts, MOVED), MOVED).candidates:
             assert 0 <= candidate.confidence <= 1
             assert 0 < len(candidate.text) <= LONGEST_TEXT
             assert candidate.content_type in CONTENT_TYPES

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from recollect.memory.conversation import read_messages
-from recollect.memory.extraction.grounding import ground
+from recollect.memory.extraction.candidates import to_candidates
+from recollect.memory.extraction.prompt import extraction_prompt, has_user_message
 from recollect.memory.extraction.responses import Draft
-from recollect.memory.extraction.stage_prompts import has_user_message, modification_prompt
+from recollect.memory.pipeline.grounding import ground
 from recollect.memory.pipeline.stages import Excerpt
 from recollect.memory.times import now
 from recollect.testing.contract import in_event_loop
@@ -49,23 +50,24 @@ ROUND = excerpt_of(
 
 
 @pytest.mark.parametrize(
-    ("cited", "evidence"),
-    [((1,), None), ((2,), None), ((1, 2), None), ((0, 1), ("id-1", "id-2")), ((3,), ("id-1", "id-4"))],
+    ("quote", "reason"),
+    [
+        ("I am allergic to peanuts", "not_said_by_user"),
+        ("Allergic to peanuts.", "not_said_by_user"),
+        ("Do we have peanuts at home", "question"),
+    ],
 )
-def test_a_draft_that_rests_on_others_alone_is_no_candidate(
-    cited: tuple[int, ...], evidence: tuple[str, ...] | None
-) -> None:
-    draft = Draft("profile", "The user is allergic to peanuts.", cited, 0.9)
-    found = ground([draft], ROUND)
-    assert [each.evidence for each in found.candidates] == ([] if evidence is None else [evidence])
-    assert found.without_evidence == (evidence is None)
+def test_a_draft_that_rests_on_others_alone_is_no_candidate(quote: str, reason: str) -> None:
+    draft = Draft("profile", "The user is allergic to peanuts.", (0,), quote)
+    found = ground(to_candidates([draft], ROUND), ROUND)
+    assert (found.candidates, found.dropped) == ((), {reason: 1})
 
 
 def test_a_model_reads_who_is_who() -> None:
-    text = modification_prompt(ROUND, 10_000).request.text
-    assert '"id":"m2","role":"participant","name":"Maria"' in text
-    assert '"id":"m3","role":"tool","name":"diary"' in text
-    assert '"id":"m1","role":"user","date"' in text
+    text = extraction_prompt(ROUND, 10_000).request.text
+    assert "\nparticipant Maria: I am allergic" in text
+    assert "\ntool diary: Allergic" in text
+    assert "\nm1 user: Do we" in text
 
 
 def test_a_conversation_of_others_alone_is_not_given_to_a_model() -> None:

@@ -19,10 +19,6 @@ def home(number: int) -> str:
     return f"Traveller {number} lives in Lisbon"
 
 
-def stage_of(request: RecordedRequest) -> str:
-    return str(request.body["response_format"]["json_schema"]["name"])
-
-
 def number_of(request: RecordedRequest) -> int:
     """Which traveller the request is about."""
     found = re.search(r"I am traveller (\d+)", request.body["messages"][-1]["content"])
@@ -32,21 +28,15 @@ def number_of(request: RecordedRequest) -> int:
 
 def answer(request: RecordedRequest) -> Reply:
     """What the model says: the traveller has moved from the one home that is known."""
-    values: dict[str, Any] = {
-        "modification": {
-            "summary": "a new home",
-            "candidates": [
-                {"type": "profile", "text": home(number_of(request)), "evidence": ["m1"], "confidence": 1}
-            ],
-        },
-        "update": {"decisions": [{"candidate": "c1", "action": "supersede", "targets": ["e1"]}]},
-        "mind": {
-            "insights": "happy",
-            "confidence_score": 0.5,
-            "entries": [{"text": MOOD, "evidence": ["m1"], "confidence": 0.5}],
-        },
+    moved: dict[str, Any] = {
+        "from": "m1",
+        "quote": "now I live in Lisbon",
+        "kind": "profile",
+        "text": home(number_of(request)),
+        "replaces": ["e1"],
     }
-    return Reply.json(values[stage_of(request)])
+    happy = {"from": "m1", "quote": "I am traveller", "kind": "mind", "text": MOOD, "replaces": []}
+    return Reply.json({"memories": [moved, happy]})
 
 
 def extractor_of(server: ProviderServer, **options: Any) -> OpenAIExtractor:

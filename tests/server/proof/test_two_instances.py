@@ -1,7 +1,6 @@
 """Two instances on one PostgreSQL: they share the work, and one goes on where the other dies."""
 
 import itertools
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -57,20 +56,15 @@ def pair(
 
 def learn(request: RecordedRequest) -> ToolCall:
     """A model that notes each conversation down as it is, once."""
-    asked = request.body["tools"][0]["input_schema"]["properties"]
-    if "candidates" in asked:
-        message = _quoted(request, "messages")[0]
-        fact = {"type": "profile", "text": message["text"], "evidence": [message["id"]], "confidence": 1}
-        return ToolCall("note_down", {"summary": "", "candidates": [fact]})
-    if "decisions" in asked:
-        return ToolCall("note_down", {"decisions": []})
-    return ToolCall("note_down", {"insights": "", "confidence_score": 0, "entries": []})
+    said = _said(request)
+    fact = {"from": "m1", "quote": said, "kind": "profile", "text": said, "replaces": []}
+    return ToolCall("note_down", {"memories": [fact]})
 
 
-def _quoted(request: RecordedRequest, name: str) -> list[dict[str, str]]:
-    text = str(request.body["messages"][-1]["content"])
-    inside = text.split(f"<{name}>\n")[1].split(f"\n</{name}>")[0]
-    return [json.loads(line) for line in inside.split("\n")]
+def _said(request: RecordedRequest) -> str:
+    """The first message of the user in a request."""
+    lines = str(request.body["messages"][-1]["content"]).splitlines()
+    return next(line.removeprefix("m1 user: ") for line in lines if line.startswith("m1 user: "))
 
 
 def facts_of(client: httpx2.Client, user: str) -> list[str]:
@@ -100,8 +94,7 @@ def test_work_is_shared_and_done_once(pair: Pair, server: ProviderServer, user: 
             wait_until(lambda: is_learned(other, conversation))  # noqa: B023 - used at once
         for each in users:
             assert facts_of(other, each) == [f"{each} lives in Lisbon."]
-    first_stage = [each for each in server.requests(LEARNING) if "candidates" in str(each.body["tools"])]
-    noted = Counter(_quoted(each, "messages")[0]["text"] for each in first_stage)
+    noted = Counter(map(_said, server.requests(LEARNING)))
     assert noted == Counter(f"{each} lives in Lisbon." for each in users)
 
 

@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 _NEWEST_OF_TERM = 20  # entries that are read for each term
 _BEST_OF_TEXT = 6  # entries that are returned for each text
+_MOST_LEARNED = 200  # entries of a run that are merged with others
 
 
 class MemoryDatabase(SQLStore):
@@ -124,6 +125,17 @@ class MemoryDatabase(SQLStore):
         equal = yield Statement(entries.READ_EQUAL, (memory_id, entries.text_key(text)))
         by_position = dict(entries.entries_from([*equal, *found]))
         return [by_position[place] for place in sorted(by_position)]
+
+    def learned_with_related(self, memory_id: str, run_id: str) -> Script[list[Entry]]:
+        """The current entries that a run has learned, and those about the same, with evidence."""
+        rows = yield Statement(entries.READ_LEARNED, (memory_id, run_id, _MOST_LEARNED))
+        learned = [entry for _, entry in entries.entries_from(rows)]
+        found = {entry.content_id: entry for entry in learned}
+        for entry in learned:
+            for related in (yield from self.related_within(memory_id, entry.text)):
+                found.setdefault(related.content_id, related)
+        cited = entries.evidence_from((yield Statement(self.entries.cited, (json.dumps(list(found)),))))
+        return [replace(each, evidence=tuple(cited.get(each.content_id, ()))) for each in found.values()]
 
     async def _postings(self, memory_id: str, terms: Sequence[str]) -> dict[str, list[int]]:
         parameters = (json.dumps(terms), memory_id, _NEWEST_OF_TERM)

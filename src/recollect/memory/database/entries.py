@@ -43,6 +43,10 @@ MEMORY_OF = f"SELECT memory_id FROM {CONTENTS.name} WHERE content_id = ?1 AND te
 READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_IN_ANY_TENANT = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1"
 READ_EQUAL = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND text_key = ?2 AND {_LIVE}"
+READ_LEARNED = (
+    f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND run_id = ?2 AND {_LIVE}"
+    " ORDER BY position LIMIT ?3"
+)
 READ_ALL = f"{_FROM} CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
 
 

@@ -1,31 +1,31 @@
-"""The three stages of the pipeline, done by a model of OpenAI or Anthropic."""
+"""The stages of the pipeline, done by a model of OpenAI or Anthropic: one request answers for all of them."""
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from ...errors import ExtractionError, ModelRefusedError, UnusableAnswerError
 from ...extras import DEFAULT_ANTHROPIC_MODEL
-from ...models import AnthropicModel, ModelClient, ModelOptions, ModelResponse, OpenAIModel, UsesModel
+from ...models import (
+    AnthropicModel,
+    ModelClient,
+    ModelOptions,
+    ModelResponse,
+    OpenAIModel,
+    OpenAIResponsesModel,
+    UsesModel,
+)
 from ...models.anthropic import DEFAULT_MAX_OUTPUT_TOKENS
 from ...models.client import DEFAULT_MAX_INPUT_TOKENS, MOST_RAW
 from ...models.errors import TooLongError
 from ..entry import Entry
+from ..offline.decisions import decide
 from ..pipeline.stages import Answer, Candidate, Excerpt, Extractor, Mind, Modification, Update, Usage
-from .grounding import decide, ground
-from .responses import parse_mind, parse_modification, parse_update
-from .stage_prompts import (
-    PROMPT_VERSION,
-    StagePrompt,
-    has_user_message,
-    mind_prompt,
-    modification_prompt,
-    split_excerpt,
-    update_prompt,
-)
+from .candidates import to_candidates
+from .prompt import PROMPT_VERSION, ExtractionPrompt, extraction_prompt, split_excerpt
+from .responses import parse_response
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -35,73 +35,82 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Counts = dict[str, int]
+Found = list[Candidate]
 
 _LEAST_INPUT_TOKENS = 4_000  # the instructions alone take a quarter of that
 _TIMEOUT = 60.0  # seconds
 _MAX_RETRIES = 0  # the pipeline retries a failed run; retries of the client would multiply its attempts
+_MOST_SUMMARIZED = 50  # candidates in the summary of a stage
+_MIND = "mind"
+_OPENAI_APIS: dict[str, type[ModelClient]] = {
+    "chat_completions": OpenAIModel,
+    "responses": OpenAIResponsesModel,
+}
 
 
 class ModelExtractor(UsesModel):
-    """Runs the three stages by asking a model."""
+    """Runs the stages by asking a model once, or once for each part of a conversation that is too long."""
+
+    reads_known = True
 
     def __init__(self, client: ModelClient, max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS) -> None:
         super().__init__(client, max_input_tokens=max_input_tokens, least_input_tokens=_LEAST_INPUT_TOKENS)
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
-        """What is new or changed in the messages; nothing if none of them is the user's.
+        """What is new or changed in the messages, with the mind; nothing if none of them is the user's."""
+        answer = await self._extract(excerpt)
+        facts = tuple(each for each in answer.value if each.content_type != _MIND)
+        mind = _mind_of(answer.value)
+        return _with_value(answer, Modification(_summarize(facts), facts, mind))
 
-        A conversation that is too long for one request is sent in parts.
+    async def update(
+        self,
+        excerpt: Excerpt,  # noqa: ARG002  # part of the protocol, and not needed here
+        candidates: Sequence[Candidate],
+        known: Sequence[Entry],
+    ) -> Answer[Update]:
+        """The decision on each candidate, by rule: the model has said already what a candidate replaces."""
+        decisions = await asyncio.to_thread(lambda: tuple(decide(candidates, known)))
+        return Answer(Update(decisions), data=_answer_data({}))
+
+    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:  # noqa: ARG002
+        """What the user seems to think, feel and want.
+
+        Only a run that an earlier version has begun asks for it: the first stage answers for it, too.
         """
-        answers: list[Answer[Modification]] = []
+        answer = await self._extract(excerpt)
+        return _with_value(answer, _mind_of(answer.value))
+
+    async def _extract(self, excerpt: Excerpt) -> Answer[Found]:
+        """The candidates of all kinds."""
+        answers: list[Answer[Found]] = []
         for part in await asyncio.to_thread(split_excerpt, excerpt, self._max_input_tokens):
             try:
-                answer = await self._answer(
-                    partial(modification_prompt, part), partial(_read_modification, part)
-                )
+                answers.append(await self._answer(part))
             except ExtractionError as error:
                 _add_usage(error, _sum([answer.usage for answer in answers]))
                 raise
-            answers.append(answer)
-        return _join(answers) if answers else _empty_answer(Modification("", ()))
+        return _join(answers)
 
-    async def update(
-        self, excerpt: Excerpt, candidates: Sequence[Candidate], known: Sequence[Entry]
-    ) -> Answer[Update]:
-        """The decision on each candidate. The model is not asked if there are no known entries to compare."""
-        if not candidates or not known:
-            return _empty_answer(Update(()))
-        prompt = partial(update_prompt, excerpt, candidates, known)
-        return await self._answer(prompt, partial(_read_update, candidates, known))
-
-    async def mind(self, excerpt: Excerpt, known: Sequence[Entry]) -> Answer[Mind]:
-        """What the user seems to think, feel and want; nothing if none of the messages is the user's."""
-        if not has_user_message(excerpt):
-            return _empty_answer(Mind("", None, ()))
-        return await self._answer(partial(mind_prompt, excerpt, known), partial(_read_mind, excerpt))
-
-    async def _answer(
-        self, build: Callable[[int], StagePrompt], read: Callable[[str], tuple[T, Counts]]
-    ) -> Answer[T]:
-        prompt, response = await self._ask_within_limits(build)
+    async def _answer(self, excerpt: Excerpt) -> Answer[Found]:
+        prompt, response = await self._ask_within_limits(excerpt)
         raw, usage = response.text[:MOST_RAW], _usage_of(response)
         try:
             _check_complete(response)
-            value, counts = await asyncio.to_thread(read, response.text)
+            found, counts = await asyncio.to_thread(_read, excerpt, response.text)
         except ExtractionError as error:
             error.raw_response = raw
             _add_usage(error, usage)
             raise
-        return Answer(value, raw, usage, _answer_data({**prompt.counts, **counts}))
+        return Answer(found, raw, usage, _answer_data({**prompt.counts, **counts}))
 
-    async def _ask_within_limits(
-        self, build: Callable[[int], StagePrompt]
-    ) -> tuple[StagePrompt, ModelResponse]:
+    async def _ask_within_limits(self, excerpt: Excerpt) -> tuple[ExtractionPrompt, ModelResponse]:
         """The response of the model. If the input is too long for it, half of the input is sent."""
-        prompt = await self._build(build, self._max_input_tokens)
+        prompt = await self._build(excerpt, self._max_input_tokens)
         try:
             return prompt, await self._client.ask(prompt.request)
         except TooLongError:
-            prompt = await self._build(build, self._max_input_tokens // 2)
+            prompt = await self._build(excerpt, self._max_input_tokens // 2)
         try:
             return prompt, await self._client.ask(prompt.request)
         except TooLongError as error:
@@ -109,9 +118,9 @@ class ModelExtractor(UsesModel):
                 "the model rejects even half of the input as too long"
             ) from error.__cause__
 
-    async def _build(self, build: Callable[[int], StagePrompt], budget: int) -> StagePrompt:
+    async def _build(self, excerpt: Excerpt, budget: int) -> ExtractionPrompt:
         # In a thread: quoting a long conversation would block the event loop.
-        prompt = await asyncio.to_thread(build, budget)
+        prompt = await asyncio.to_thread(extraction_prompt, excerpt, budget)
         left_out = prompt.counts.get("messages_left_out", 0)
         if left_out:
             logger.warning("messages left out of a prompt, because the model accepts no more: %d", left_out)
@@ -120,6 +129,8 @@ class ModelExtractor(UsesModel):
 
 class OpenAIExtractor(ModelExtractor):
     """Extracts with a model of OpenAI, or of another provider by its `base_url`.
+
+    `api` is the API of the endpoint: `chat_completions`, which most providers have, or `responses`.
 
     Without a `client` it opens one, which reads `OPENAI_API_KEY` and `OPENAI_BASE_URL` from the environment
     unless `api_key` and `base_url` are given. A `client` that is passed in belongs to the caller and is never
@@ -130,12 +141,15 @@ class OpenAIExtractor(ModelExtractor):
         self,
         model: str = "gpt-4o-mini",
         *,
+        api: Literal["chat_completions", "responses"] = "chat_completions",
         client: "AsyncOpenAI | None" = None,
         max_input_tokens: int = DEFAULT_MAX_INPUT_TOKENS,
         **options: Unpack[ModelOptions],
     ) -> None:
         options.setdefault("timeout", _TIMEOUT)
-        chat_model = OpenAIModel(
+        if api not in _OPENAI_APIS:
+            raise ValueError(f"api must be one of {', '.join(_OPENAI_APIS)}")
+        chat_model = _OPENAI_APIS[api](
             model, owner=type(self).__name__, client=client, max_retries=_MAX_RETRIES, **options
         )
         super().__init__(chat_model, max_input_tokens)
@@ -184,32 +198,39 @@ def build_extractor(name: str) -> Extractor:
 # --- answers ---
 
 
-def _empty_answer(value: T) -> Answer[T]:
-    """The answer of a stage that needs no request."""
-    return Answer(value, "", Usage(), _answer_data({}))
-
-
 def _answer_data(counts: Mapping[str, int]) -> dict[str, Any]:
     return {"prompt_version": PROMPT_VERSION, **{name: count for name, count in counts.items() if count}}
 
 
-def _join(answers: Sequence[Answer[Modification]]) -> Answer[Modification]:
+def _with_value(answer: Answer[Any], value: T) -> Answer[T]:
+    return Answer(value, answer.raw_response, answer.usage, answer.data)
+
+
+def _join(answers: Sequence[Answer[Found]]) -> Answer[Found]:
     """Join the answers to the parts of a conversation. A candidate that occurs in several appears once."""
     if len(answers) == 1:
         return answers[0]
-    values = [answer.value for answer in answers]
-    candidates = {each.text: each for value in reversed(values) for each in reversed(value.candidates)}
+    candidates = {each.text: each for answer in reversed(answers) for each in reversed(answer.value)}
     counts = Counter({"requests": len(answers)})
     for answer in answers:
         counts.update({name: count for name, count in answer.data.items() if isinstance(count, int)})
     return Answer(
-        Modification(
-            "\n".join(filter(None, (value.text for value in values))), tuple(candidates.values())[::-1]
-        ),
+        list(candidates.values())[::-1],
         "\n".join(answer.raw_response for answer in answers)[:MOST_RAW],
         _sum([answer.usage for answer in answers]),
         _answer_data(counts),
     )
+
+
+def _mind_of(found: Sequence[Candidate]) -> Mind:
+    """The part of an answer about the mind. Its confidence is the mean of the candidates' confidence."""
+    minds = tuple(each for each in found if each.content_type == _MIND)
+    mean = sum(each.confidence for each in minds) / len(minds) if minds else None
+    return Mind(_summarize(minds), mean and round(mean, 2), minds)
+
+
+def _summarize(candidates: Sequence[Candidate]) -> str:
+    return "\n".join(f"- {candidate.text}" for candidate in candidates[:_MOST_SUMMARIZED])
 
 
 def _usage_of(response: ModelResponse) -> Usage:
@@ -235,31 +256,8 @@ def _check_complete(response: ModelResponse) -> None:
         raise UnusableAnswerError("the response was cut off at its length limit")
 
 
-# --- from the text of a response to values ---
-
-
-def _read_modification(excerpt: Excerpt, text: str) -> tuple[Modification, Counts]:
-    notes = parse_modification(text)
-    grounded = ground(notes.drafts, excerpt)
-    counts = _dropped(notes.unreadable, grounded.without_evidence, grounded.about_assistant)
-    return Modification(notes.text, grounded.candidates), counts
-
-
-def _read_update(candidates: Sequence[Candidate], known: Sequence[Entry], text: str) -> tuple[Update, Counts]:
-    decisions = decide(parse_update(text), candidates, [entry.content_id for entry in known])
-    return Update(tuple(decisions)), {}
-
-
-def _read_mind(excerpt: Excerpt, text: str) -> tuple[Mind, Counts]:
-    notes = parse_mind(text)
-    grounded = ground(notes.drafts, excerpt)
-    counts = _dropped(notes.unreadable, grounded.without_evidence, grounded.about_assistant)
-    return Mind(notes.text, notes.score, grounded.candidates), counts
-
-
-def _dropped(unreadable: int, without_evidence: int, about_assistant: int) -> Counts:
-    return {
-        "dropped_unreadable": unreadable,
-        "dropped_without_evidence": without_evidence,
-        "dropped_about_assistant": about_assistant,
-    }
+def _read(excerpt: Excerpt, text: str) -> tuple[Found, Counts]:
+    """The candidates in the text of a response, and counts of what was not read."""
+    parsed = parse_response(text)
+    counts = {"dropped_unreadable": parsed.unreadable, "dropped_too_many": parsed.too_many}
+    return to_candidates(parsed.drafts, excerpt), counts

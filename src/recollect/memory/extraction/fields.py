@@ -13,8 +13,9 @@ from ..times import read_date
 LONGEST_TEXT = 1000
 """The length limit of an entry, in characters."""
 DEFAULT_CONFIDENCE = 0.7
+INSTRUCTION_TYPE: ContentType = "mind"
+"""The type of an entry that says how the user wants the assistant to behave."""
 
-_LONGEST_SLOT = 40
 _TYPES: dict[str, ContentType] = {
     "profile": "profile",
     "档案": "profile",
@@ -27,6 +28,8 @@ _TYPES: dict[str, ContentType] = {
     "mind": "mind",
     "心理": "mind",
     "insight": "mind",
+    "instruction": INSTRUCTION_TYPE,
+    "指示": INSTRUCTION_TYPE,
 }
 _WORDS = {
     **dict.fromkeys(("very high", "certain", "非常高"), 0.95),
@@ -92,12 +95,6 @@ def _clamp(number: float) -> float:
     return min(max(number, 0.0), 1.0)
 
 
-def parse_score(value: object) -> float | None:
-    """Parse a score between 0 and 1; `None` for anything else."""
-    number = parse_number(value)
-    return number if number is not None and 0 <= number <= 1 else None
-
-
 def parse_date(value: object) -> str | None:
     """Parse a day, a month or a year; `None` for anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -109,15 +106,6 @@ def parse_date(value: object) -> str | None:
         return read_date("date", day[1] if day else value.strip())
     except ValueError:
         return None
-
-
-def parse_slot(value: object) -> str | None:
-    """Parse the slot of an entry: its subject in one or two words."""
-    if not isinstance(value, str):
-        return None
-    slot = re.sub(r"[\s-]+", "_", clean_text(value).lower())
-    is_none = slot in ("", "none", "null", "n/a", "other")
-    return None if is_none or len(slot) > _LONGEST_SLOT else slot
 
 
 def parse_places(value: object, letter: str) -> tuple[int, ...]:

@@ -1,29 +1,30 @@
-"""Quote messages and entries for a prompt: one JSON object on each line.
+"""Quote messages and entries for a prompt: one on each line, after its number and its speaker.
 
-In a quoted text every line break and every `<` is escaped. The data can therefore contain no marker of the
-prompt and start no line of its own.
+In a quoted text every line break is a space, and every `<` is a wide one. The data can therefore contain no
+marker of the prompt and start no line of its own.
 """
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
 
 from ...items import estimate_text_tokens
 from ...models.text import to_valid_unicode
 from ..conversation import Message
 from ..entry import Entry
-from ..pipeline.stages import Candidate, Excerpt
-from .grounding import numbered_messages
+from ..pipeline.stages import Excerpt
 
 # Characters of a message. The first bound with which all messages fit is used.
 _BOUNDS = (8000, 4000, 2000, 1000, 500, 250)
-_LONGEST_EARLIER = 1000
-_LONGEST_ENTRY = 1000
+_LONGEST_OF_OTHERS = 300  # nothing is learned from them: they are there to understand the user's
+_LONGEST_EARLIER = 300
+_LONGEST_ENTRY = 200
+_MOST_KNOWN = 20
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# Line separators, control characters that JSON does not escape, and the start of a marker.
-_ESCAPED = re.compile("[<\x7f-\x9f\u2028\u2029]")
+_BREAKS = re.compile("[\x00-\x20\x7f-\x9f\u2028\u2029]+")
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE_LEFT_OUT = "[code]"
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,14 @@ class Quoted:
         return sum(map(_tokens, self.lines))
 
 
-def quote_messages(excerpt: Excerpt, messages: Sequence[tuple[str, Message]], room: int) -> Quoted:
-    """Quote numbered messages within `room` tokens.
+def quote_messages(excerpt: Excerpt, messages: Sequence[tuple[str | None, Message]], room: int) -> Quoted:
+    """Quote messages within `room` tokens, under the days on which they were said.
 
     If they do not fit, long ones are shortened in the middle. If that is not enough, some are left out: first
     those that are not the user's, and the oldest first.
     """
+    days = [_day_line(message.created_at.date()) for _, message in messages]
+    room -= sum(map(_tokens, set(days)))
     bound = _BOUNDS[0]
     lines = [_message_line(excerpt, number, message, bound) for number, message in messages]
     for bound in _BOUNDS:
@@ -63,8 +66,10 @@ def quote_messages(excerpt: Excerpt, messages: Sequence[tuple[str, Message]], ro
     users_first = [(not excerpt.is_users(message), -place) for place, (_, message) in enumerate(messages)]
     newest_first = sorted(range(len(lines)), key=users_first.__getitem__)
     included = _fitting(lines, newest_first, room)
-    shortened = sum(len(messages[index][1].content) > bound for index in included)
-    return Quoted(tuple(lines[index] for index in included), shortened, len(lines) - len(included))
+    read = [messages[index][1] for index in included]
+    shortened = sum(excerpt.is_users(each) and len(_without_code(each.content)) > bound for each in read)
+    dated = _under_days([(days[index], lines[index]) for index in included])
+    return Quoted(dated, shortened, len(lines) - len(included))
 
 
 def quote_earlier(excerpt: Excerpt, room: int) -> Quoted:
@@ -81,25 +86,27 @@ def quote_earlier(excerpt: Excerpt, room: int) -> Quoted:
     return Quoted(tuple(reversed(lines)))
 
 
-def number_messages(excerpt: Excerpt) -> list[tuple[str, Message]]:
-    """The messages with their numbers, `m1`, `m2`, …, by which the model cites them."""
-    return [(f"m{number}", message) for number, message in enumerate(numbered_messages(excerpt), 1)]
+def numbered_messages(excerpt: Excerpt) -> list[Message]:
+    """The messages with a number, by which a model cites them: those of the user.
+
+    Small models cite every message that they can.
+    """
+    return [message for message in excerpt.messages if excerpt.is_users(message)]
 
 
-def quote_known(known: Iterable[Entry], room: int) -> Quoted:
-    """Quote entries as `e1`, `e2`, …, as many as fit into `room` tokens."""
-    return _quote_first([_entry_line(f"e{number}", entry) for number, entry in enumerate(known, 1)], room)
+def number_messages(excerpt: Excerpt) -> list[tuple[str | None, Message]]:
+    """The messages without the system's, and the numbers of those that have one: `m1`, `m2`, …"""
+    numbered = enumerate(numbered_messages(excerpt), 1)
+    numbers = {message.message_id: f"m{number}" for number, message in numbered}
+    heard = [message for message in excerpt.messages if message.role != "system"]
+    return [(numbers.get(message.message_id), message) for message in heard]
 
 
-def quote_candidates(candidates: Iterable[Candidate], room: int) -> Quoted:
-    """Quote candidates as `c1`, `c2`, …, as many as fit into `room` tokens."""
-    return _quote_first([_entry_line(f"c{number}", each) for number, each in enumerate(candidates, 1)], room)
-
-
-def _quote_first(all_lines: list[str], room: int) -> Quoted:
-    included = _fitting(all_lines, range(len(all_lines)), room)
-    lines = tuple(all_lines[index] for index in included)
-    return Quoted(lines, left_out=len(all_lines) - len(included))
+def quote_known(known: Sequence[Entry], room: int) -> Quoted:
+    """Quote entries as `e1`, `e2`, …, as many as fit into `room` tokens, and no more than are useful."""
+    lines = [_entry_line(f"e{number}", entry) for number, entry in enumerate(known[:_MOST_KNOWN], 1)]
+    included = _fitting(lines, range(len(lines)), room)
+    return Quoted(tuple(lines[index] for index in included), left_out=len(known) - len(included))
 
 
 def _fitting(lines: Sequence[str], order: Iterable[int], room: int) -> list[int]:
@@ -113,40 +120,46 @@ def _fitting(lines: Sequence[str], order: Iterable[int], room: int) -> list[int]
     return sorted(fitting)
 
 
+def _under_days(lines: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Lines with a heading where the day changes."""
+    dated: list[str] = []
+    last = None
+    for day, line in lines:
+        dated += [line] if day == last else [day, line]
+        last = day
+    return tuple(dated)
+
+
+def _day_line(day: date) -> str:
+    return f"({_WEEKDAYS[day.weekday()]} {day.isoformat()})"
+
+
 def _message_line(excerpt: Excerpt, number: str | None, message: Message, longest: int) -> str:
-    return _line(
-        id=number,
-        role=excerpt.role_of(message),
-        name=message.name,
-        date=message.created_at.date().isoformat(),
-        weekday=_WEEKDAYS[message.created_at.weekday()],
-        text=shorten(message.content, longest),
-    )
+    is_users = excerpt.is_users(message)
+    text = shorten(_without_code(message.content), longest if is_users else min(longest, _LONGEST_OF_OTHERS))
+    speaker = " ".join(filter(None, (number, excerpt.role_of(message), None if is_users else message.name)))
+    return _one_line(f"{speaker}: {text}")
 
 
-def _entry_line(number: str, entry: Entry | Candidate) -> str:
-    return _line(
-        id=number,
-        type=entry.content_type,
-        text=shorten(entry.text, _LONGEST_ENTRY),
-        valid_from=entry.valid_from,
-        valid_to=entry.valid_to,
-    )
+def _entry_line(number: str, entry: Entry) -> str:
+    since = f" (since {entry.valid_from})" if entry.valid_from else ""
+    return _one_line(f"{number} {entry.content_type}: {shorten(entry.text, _LONGEST_ENTRY)}{since}")
 
 
-def _line(**fields: Any) -> str:
-    present = {name: value for name, value in fields.items() if value is not None}
-    line = json.dumps(present, ensure_ascii=False, separators=(",", ":"))
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
+def _one_line(text: str) -> str:
+    return _BREAKS.sub(" ", to_valid_unicode(text)).replace("<", "\uff1c")
+
+
+def _without_code(text: str) -> str:
+    return _FENCED.sub(_CODE_LEFT_OUT, text) if "```" in text else text
 
 
 def shorten(text: str, longest: int) -> str:
     """The text, or if it is too long its beginning and end with a mark between them."""
     if len(text) <= longest:
-        return to_valid_unicode(text)
+        return text
     half = longest // 2
-    left_out = len(text) - 2 * half
-    return to_valid_unicode(f"{text[:half]} [… {left_out} characters left out …] {text[-half:]}")
+    return f"{text[:half]} [… {len(text) - 2 * half} characters left out …] {text[-half:]}"
 
 
 def tokens_of_message(excerpt: Excerpt, message: Message) -> int:

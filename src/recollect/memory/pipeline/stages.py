@@ -4,6 +4,12 @@
 2. *update*: decides for each candidate whether it is added, supersedes known entries, or adds nothing;
 3. *mind*: finds what the user seems to think, feel and want.
 
+After these, a run that has learned something merges it with the known entries (`merging.py`), if there is
+anything to merge. That takes no extractor.
+
+An extractor may answer for all three in the first: the candidates then say which entries they replace, and
+the result has the mind. The stages stay separate: each is stored and applied by itself.
+
 All values convert to JSON without loss, because a finished stage is stored and never repeated.
 """
 
@@ -14,8 +20,10 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from ..conversation import Message
 from ..entry import ContentType, Entry
 
-Stage = Literal["modification", "update", "mind"]
+Stage = Literal["modification", "update", "mind", "consolidation"]
 STAGES: tuple[Stage, ...] = ("modification", "update", "mind")
+CONSOLIDATION: Stage = "consolidation"
+"""The stage that merges entries. Only a run that finds entries to merge has it."""
 MOST_EVIDENCE = 3
 """The most messages that an entry cites."""
 
@@ -30,6 +38,8 @@ class Excerpt:
     user_id: str
     messages: tuple[Message, ...] = field(repr=False)
     before: tuple[Message, ...] = field(default=(), repr=False)
+    known: tuple[Entry, ...] = field(default=(), repr=False)
+    """Entries about the same matters, for an extractor that says `reads_known`."""
 
     def is_users(self, message: Message) -> bool:
         """Whether the user said it. Only these messages are evidence of facts about the user."""
@@ -59,6 +69,21 @@ class Candidate:
     slot: str | None = None
     """The attribute it is about, if that has one value at a time, such as `home` or `job`."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    quote: str = field(default="", repr=False)
+    """The words of a message that it rests on, if a model gave them. They must be in that message."""
+    replaces: tuple[str, ...] = ()
+    """The ids of the known entries that it replaces, if the extractor says so by itself."""
+    expires_at: str | None = None
+    """The date after which it no longer matters."""
+
+
+@dataclass(frozen=True)
+class Mind:
+    """The result of the third stage."""
+
+    insights: str = field(repr=False)
+    confidence_score: float | None
+    candidates: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True)
@@ -68,6 +93,8 @@ class Modification:
     text: str = field(repr=False)
     """The news in words."""
     candidates: tuple[Candidate, ...]
+    mind: Mind | None = None
+    """The result of the third stage, if the same answer has it. Then the extractor is not asked for it."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +113,6 @@ class Update:
     """The result of the second stage. A candidate without a decision is added."""
 
     decisions: tuple[Decision, ...]
-
-
-@dataclass(frozen=True)
-class Mind:
-    """The result of the third stage."""
-
-    insights: str = field(repr=False)
-    confidence_score: float | None
-    candidates: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True)
@@ -126,7 +144,10 @@ class Answer(Generic[T]):
 
 
 class Extractor(Protocol):
-    """Executes the three stages. A stage without a result raises an `ExtractionError`."""
+    """Executes the three stages. A stage without a result raises an `ExtractionError`.
+
+    An extractor with a true attribute `reads_known` gets known entries in the excerpt of the first stage.
+    """
 
     model: str
     """Its name, as in `llm_model` of a `pipeline_result`."""

@@ -2,27 +2,18 @@
 
 from recollect.errors import UnusableAnswerError
 from recollect.memory.extraction.fields import LONGEST_TEXT
-from recollect.memory.extraction.responses import Draft, parse_mind, parse_modification, parse_update
+from recollect.memory.extraction.responses import Draft, parse_response
 
 
 def check_answers(data: bytes) -> None:
     """What a model says is read within its bounds, or is an answer that cannot be used."""
-    text = data.decode("utf-8", "surrogateescape")
-    for parse in (parse_modification, parse_mind):
-        try:
-            notes = parse(text)
-        except UnusableAnswerError:
-            continue
-        for draft in notes.drafts:
-            _check_draft(draft)
-        assert notes.score is None or 0 <= notes.score <= 1
-        notes.text.encode()
     try:
-        choices = parse_update(text)
+        parsed = parse_response(data.decode("utf-8", "surrogateescape"))
     except UnusableAnswerError:
         return
-    assert len({choice.candidate for choice in choices}) == len(choices)
-    assert all(choice.candidate >= 0 and min(choice.targets, default=0) >= 0 for choice in choices)
+    for draft in parsed.drafts:
+        _check_draft(draft)
+    assert min(parsed.unreadable, parsed.too_many) >= 0
 
 
 def _check_draft(draft: Draft) -> None:
@@ -30,4 +21,5 @@ def _check_draft(draft: Draft) -> None:
     assert draft.text.isprintable() or not any(ord(character) < 32 for character in draft.text)
     draft.text.encode()
     assert 0 <= draft.confidence <= 1
-    assert all(place >= 0 for place in draft.cited)
+    assert all(place >= 0 for place in (*draft.cited, *draft.replaced))
+    draft.quote.encode()

@@ -1,0 +1,130 @@
+"""Make candidates of the entries of a response: messages and entries for their numbers, slots and dates.
+
+Whether a candidate is kept is not decided here: `pipeline/grounding.py` decides, for every extractor.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from ..conversation import Message
+from ..entry import ContentType, Entry
+from ..facts.clauses import slot_in
+from ..facts.slots import Slot
+from ..offline.chinese import chinese_moments_in
+from ..offline.dates import moments_in
+from ..pipeline.grounding import significant_terms
+from ..pipeline.stages import MOST_EVIDENCE, Candidate, Excerpt
+from .quotes import numbered_messages
+from .responses import Draft
+
+_LONGEST_QUOTE = 300
+_CJK = re.compile("[\u3400-\u9fff]")
+_THAT_DAY = re.compile(
+    r"\b(?:today|tonight|this (?:morning|afternoon|evening)|just|now)\b|今[天早晚日]|刚|现在", re.IGNORECASE
+)
+
+
+def to_candidates(drafts: Sequence[Draft], excerpt: Excerpt) -> list[Candidate]:
+    """The candidates of a response, with the ids of cited messages and replaced entries for their numbers."""
+    sources = _Sources(excerpt)
+    return [_candidate(sources.quoted(draft), sources.cited_by(draft), excerpt.known) for draft in drafts]
+
+
+class _Sources:
+    """The messages that can be cited: those of the user."""
+
+    def __init__(self, excerpt: Excerpt) -> None:
+        self._messages = numbered_messages(excerpt)
+
+    def cited_by(self, draft: Draft) -> list[Message]:
+        """The cited messages; those that are most similar if the model gives no quote."""
+        cited = [self._messages[place] for place in draft.cited if place < len(self._messages)]
+        if not draft.quote:
+            nearest = self._nearest(draft.text)
+            cited = [message for message in nearest if message in cited] or nearest
+        return cited[:MOST_EVIDENCE]
+
+    def quoted(self, draft: Draft) -> Draft:
+        """The entry with a quote: without one of the model, it rests on the whole message that it cites.
+
+        If it cites none, the quote is its own text, which is in no message.
+        """
+        if draft.quote:
+            return draft
+        cited = self.cited_by(draft)
+        return replace(draft, quote=cited[0].content[:_LONGEST_QUOTE] if cited else draft.text)
+
+    def _nearest(self, text: str) -> list[Message]:
+        """The messages that share most terms with a text, in their order."""
+        shared = Counter(place for term in significant_terms(text) for place in self._places.get(term, ()))
+        most = max(shared.values(), default=0)
+        return [self._messages[place] for place in sorted(shared) if shared[place] == most]
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """For each term, the indexes of the messages that contain it."""
+        places: dict[str, list[int]] = {}
+        for place, message in enumerate(self._messages):
+            for term in significant_terms(message.content):
+                places.setdefault(term, []).append(place)
+        return places
+
+
+def _candidate(draft: Draft, cited: Sequence[Message], known: Sequence[Entry]) -> Candidate:
+    slot = slot_in(draft.text) if draft.content_type in ("profile", "event") else None
+    # A new home or job is a fact that holds from its date on, even if a model calls it an event.
+    content_type: ContentType = "profile" if slot else draft.content_type
+    date = _date_of(draft, cited)
+    return Candidate(
+        content_type,
+        draft.text,
+        tuple(message.message_id for message in cited),
+        draft.confidence,
+        date,
+        draft.until,
+        slot.name if slot else None,
+        _data_of(content_type, date, slot, cited),
+        quote=draft.quote,
+        replaces=tuple(known[place].content_id for place in draft.replaced if place < len(known)),
+        # What has happened does not expire.
+        expires_at=None if content_type == "event" else draft.expires_at or draft.until,
+    )
+
+
+def _date_of(draft: Draft, cited: Sequence[Message]) -> str | None:
+    """The date of an entry: the one that the quote names, by rule, or else the one that the model gives.
+
+    Small models date everything on the day on which it was said. Without a word for that day, it is no date.
+    """
+    if not cited:
+        return draft.date
+    said_on = cited[0].created_at.date()
+    named = _date_in(draft.quote, said_on)
+    if named is not None:
+        is_right = (
+            draft.date is not None and draft.date[4:] == named[4:] and draft.date != said_on.isoformat()
+        )
+        return draft.date if is_right else named  # a model may know the year better
+    is_said = draft.date == said_on.isoformat() and not _THAT_DAY.search(draft.quote)
+    return None if is_said else draft.date
+
+
+def _date_in(quote: str, said_on: date) -> str | None:
+    """The date that a quote names; `None` if it names none or several."""
+    found = chinese_moments_in(quote, said_on) if _CJK.search(quote) else moments_in(quote, said_on)
+    return found[0].value if len(found) == 1 else None
+
+
+def _data_of(
+    content_type: ContentType, date: str | None, slot: Slot | None, cited: Sequence[Message]
+) -> dict[str, Any]:
+    """For an event its date, and the date of the message that mentions it; for a slot its value."""
+    if content_type != "event" or not cited:
+        return {"slot": slot.name, "value": slot.value} if slot else {}
+    said_on = {"said_on": cited[0].created_at.date().isoformat()}
+    return said_on if date is None else {"date": date, **said_on}

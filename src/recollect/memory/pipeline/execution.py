@@ -1,0 +1,345 @@
+"""Executes one run: the stages that are not finished yet, in order, each stored before the next begins.
+
+`runner.py` has the rules that make this safe to interrupt and repeat.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from ...cancellation import finish_despite_cancellation
+from ...errors import ExtractionError, StorageError
+from ...sql.columns import StoredTime
+from ...sql.scripts import Script, Statement
+from ..database import entries, memories, runs
+from ..database.access import MemoryDatabase, column_now
+from ..database.entries import Changes
+from ..database.runs import StageRecord, Task
+from ..entry import Entry
+from ..facts.clauses import facts_of
+from .consolidation import apply_changes, consolidate, split_facts
+from .grounding import ground
+from .merging import merge_entries
+from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
+from .results import describe_left_out, merge_results, pipeline_result
+from .stages import (
+    CONSOLIDATION,
+    STAGES,
+    Answer,
+    Candidate,
+    Decision,
+    Excerpt,
+    Extractor,
+    Mind,
+    Modification,
+    Stage,
+    Update,
+)
+from .token_meter import GuardedMeter
+
+T = TypeVar("T")
+
+_log = logging.getLogger("recollect.memory")
+_FIRST_PAUSE = 0.1  # seconds until a call of an unavailable database is repeated; doubled each time
+_LONGEST_PAUSE = 5.0
+_MOST_COMPARED = 40  # messages of the user, whose known entries are given to an extractor
+_LONGEST_COMPARED = 2000  # characters of each
+
+
+async def retry_until_available(task: Task, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Call the database, again and again while it is unavailable: giving up would repeat a model call.
+
+    A plain `StorageError` means that the database refused the data. It is raised at once, since a retry would
+    be refused too.
+    """
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await finish_despite_cancellation(call())
+        except StorageError as error:
+            if type(error) is StorageError:
+                raise
+            _log.warning("database unavailable: run %s (%s)", task.run.run_id, type(error).__name__)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _with_dropped(answer: Answer[T], dropped: Counter[str]) -> Answer[T]:
+    """The answer with the number of dropped candidates, by their reasons."""
+    counts = {f"dropped_{reason}": count for reason, count in sorted(dropped.items())}
+    return replace(answer, data={**answer.data, **counts}) if counts else answer
+
+
+def _any_entry(_: Entry) -> bool:
+    return True
+
+
+async def _guarded(call: Awaitable[T]) -> T:
+    """The result of a call of an extractor, which must not end the thread of the workers."""
+    try:
+        return await call
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise ExtractionError(f"the extractor raised {type(error).__name__}") from error
+
+
+class Execution:
+    """The execution of one run, with the stages that are finished."""
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        extractor: Extractor,
+        task: Task,
+        lease_seconds: float,
+        meter: GuardedMeter,
+    ) -> None:
+        self.stage: Stage = "modification"
+        self._database = database
+        self._extractor = extractor
+        self._task = task
+        self._lease_seconds = lease_seconds
+        self._meter = meter
+        self._is_cancelled = False
+        self._known_now: list[Entry] | None = None
+        self._found: Modification | None = None
+        self._may_merge = True  # not known if the stages before were executed in an earlier attempt
+        self._is_done = False
+        self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
+        self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
+
+    async def run_stages(self) -> None:
+        """Execute the stages that are not finished, in order."""
+        stages: dict[Stage, Callable[[], Coroutine[Any, Any, None]]] = {
+            "modification": self._modification,
+            "update": self._update,
+            "mind": self._mind,
+        }
+        for self.stage in STAGES:
+            if self.stage not in self._finished:
+                await stages[self.stage]()
+            if self._is_cancelled:
+                raise asyncio.CancelledError
+        if not self._is_done:
+            self.stage = CONSOLIDATION
+            merge = partial(self._merge_script, column_now())
+            await retry_until_available(self._task, partial(self._database.write, merge))
+
+    async def _modification(self) -> None:
+        answer = Answer(Modification("", ()))
+        if self._excerpt.messages:  # they may have been erased
+            if getattr(self._extractor, "reads_known", False):
+                self._excerpt = replace(self._excerpt, known=await self._known_about_messages())
+            answer = await self._under_lease(self._extractor.modification(self._excerpt))
+        candidates, dropped = self._grounded(answer.value.candidates)
+        mind = answer.value.mind
+        if mind is not None:
+            minds, more = self._grounded(mind.candidates)
+            mind, dropped = replace(mind, candidates=minds), dropped + more
+        self._found = replace(answer.value, candidates=candidates, mind=mind)
+        await self._store(_with_dropped(answer, dropped), msgspec.to_builtins(self._found))
+
+    def _grounded(self, candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], Counter[str]]:
+        """The candidates that the user's messages support, one fact each, and the reasons of the others."""
+        grounded = ground(candidates, self._excerpt)
+        return split_facts(grounded.candidates), Counter(grounded.dropped)
+
+    async def _update(self) -> None:
+        candidates = self._first_result().candidates
+        known = await self._known(candidates)
+        answer = Answer(Update(()))
+        if candidates:
+            answer = await self._under_lease(self._extractor.update(self._excerpt, candidates, known))
+        decisions = apply_replacements(candidates, answer.value.decisions, known)
+        known = await self._with_evidence(known, decisions)
+        changes = self._consolidate(candidates, decisions, known)
+        result = msgspec.to_builtins(Update(decisions))
+        await self._store(answer, {**result, "profile_updated": bool(changes.added)}, changes)
+        self._known_now = apply_changes(known, changes, self._task.run.memory_id)
+        self._may_merge = bool(changes.added) and bool(merge_entries(self._known_now, _any_entry))
+
+    async def _mind(self) -> None:
+        answered = self._first_result().mind
+        if answered is not None:
+            answer = Answer(answered)
+        elif self._excerpt.messages:
+            known = self._known_now
+            if known is None:  # the stage before was executed in an earlier attempt
+                known = await self._known(self._first_result().candidates)
+            answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
+        else:
+            answer = Answer(Mind("", None, ()))
+        await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
+
+    async def _store_mind(self, answer: Answer[Mind]) -> None:
+        candidates, dropped = self._grounded(answer.value.candidates)
+        known = await self._known(candidates)
+        changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
+        if changes.added and not self._may_merge:
+            after = apply_changes(known, changes, self._task.run.memory_id)
+            self._may_merge = bool(merge_entries(after, _any_entry))
+        found = msgspec.to_builtins(replace(answer.value, candidates=candidates))
+        # Most runs have nothing to merge: they end here, without another transaction.
+        self._is_done = not self._may_merge
+        await self._store(_with_dropped(answer, dropped), found, changes, is_last=self._is_done)
+
+    def _consolidate(
+        self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
+    ) -> Changes:
+        said_at = {message.message_id: message.created_at for message in self._task.messages}
+        return consolidate(self._task.run.conversation_id, candidates, decisions, known, said_at)
+
+    def _first_result(self) -> Modification:
+        """The result of the first stage."""
+        if self._found is None:
+            self._found = msgspec.convert(self._finished["modification"].result, Modification)
+        return self._found
+
+    async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
+        """The stored entries about the same matters, with those that the candidates replace."""
+        texts = [candidate.text for candidate in candidates]
+        slots = {candidate.slot for candidate in candidates if candidate.slot}
+        related = partial(self._database.related, self._task.run.memory_id, texts, slots)
+        known = await retry_until_available(self._task, related)
+        replaced = {each for candidate in candidates for each in candidate.replaces}
+        missing = sorted(replaced - {entry.content_id for entry in known})
+        if missing:
+            by_id = partial(self._database.entries_by_id, self._task.run.tenant, missing)
+            found = (await retry_until_available(self._task, by_id)).values()
+            known += [entry for entry in found if self._is_current(entry)]
+        return known
+
+    def _is_current(self, entry: Entry) -> bool:
+        return entry.memory_id == self._task.run.memory_id and entry.retired_at is None
+
+    async def _known_about_messages(self) -> tuple[Entry, ...]:
+        """The stored entries about the matters of the user's messages, the most relevant first."""
+        said = [each.content for each in self._excerpt.messages if self._excerpt.is_users(each)]
+        texts = [text[:_LONGEST_COMPARED] for text in said[-_MOST_COMPARED:]]
+        related = partial(self._database.related, self._task.run.memory_id, texts, SINGLE_SLOTS)
+        return by_relevance(await retry_until_available(self._task, related), texts)
+
+    async def _with_evidence(self, known: list[Entry], decisions: Sequence[Decision]) -> list[Entry]:
+        """The same entries, with evidence for those that may be superseded in part and have to be split."""
+        targets = {
+            each for decision in decisions if decision.action == "supersede" for each in decision.targets
+        }
+        split = [entry for entry in known if entry.content_id in targets and len(facts_of(entry.text)) > 1]
+        if not split:
+            return known
+        cited = await retry_until_available(self._task, partial(self._database.with_evidence, split))
+        by_id = {entry.content_id: entry for entry in cited}
+        return [by_id.get(entry.content_id, entry) for entry in known]
+
+    async def _store(
+        self, answer: Answer[Any], result: Any, changes: Changes | None = None, is_last: bool = False
+    ) -> None:
+        """Store the stage and its changes in one transaction, and the end of the run with the last stage."""
+        kept = StageRecord(
+            self.stage,
+            self._extractor.model,
+            column_now(),
+            {**result, "data": dict(answer.data)} if answer.data else result,
+            answer.raw_response or self._shared_response(),
+            answer.usage.prompt_tokens,
+            answer.usage.completion_tokens,
+        )
+        self._finished[self.stage] = kept
+        store = partial(self._stage_script, kept, changes or Changes(), is_last)
+        try:
+            await retry_until_available(self._task, partial(self._database.write, store))
+        finally:
+            await self._meter.spent(self._task.run.tenant, kept.prompt_tokens + kept.completion_tokens)
+
+    def _shared_response(self) -> str:
+        """The response of the model to the first stage, if that one answers for all stages."""
+        first = self._finished.get("modification")
+        return first.raw_response if first and self._first_result().mind is not None else ""
+
+    def _stage_script(self, kept: StageRecord, changes: Changes, is_last: bool) -> Script[None]:
+        task, run, queue, now = self._task, self._task.run, self._database.queue, kept.finished_at
+        yield from runs.extend(queue, task, self._lease_seconds)
+        if not (yield from runs.store_stage(task, kept)):
+            return  # an earlier try has committed, and its connection was lost before the confirmation
+        changes = yield from self._still_possible(changes)
+        yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
+        if is_last:
+            yield from self._finish_script(kept.model, now)
+
+    def _merge_script(self, now: str) -> Script[None]:
+        """Merge the entries that this run has learned with the others, and finish the run.
+
+        All is read and decided in the transaction, with the memory locked: nobody changes an entry meanwhile.
+        """
+        task, run, queue = self._task, self._task.run, self._database.queue
+        yield from runs.extend(queue, task, self._lease_seconds)
+        yield Statement(memories.LOCK, (run.memory_id, run.tenant))
+        changes = merge_entries((yield from self._database.learned_with_related(run.memory_id, run.run_id)))
+        if changes:
+            result = {"merged": len(changes.superseded), "added": len(changes.added)}
+            model = self._finished["mind"].model
+            yield from runs.store_stage(task, StageRecord(CONSOLIDATION, model, now, result, ""))
+            yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
+        yield from self._finish_script(self._finished["mind"].model, now)
+
+    def _finish_script(self, model: str, now: StoredTime) -> Script[None]:
+        result = pipeline_result(self._finished, len(self._task.messages))
+        left_out = describe_left_out(self._finished.values())
+        yield from runs.finish(self._database.queue, self._task, model, result, merge_results, now, left_out)
+
+    def _still_possible(self, changes: Changes) -> Script[Changes]:
+        """The changes that still apply: people may have deleted or changed entries during the model call."""
+        depends = {
+            each for entry in changes.added for each in (entry.superseded_by, entry.remains_of) if each
+        }
+        wanted = {support.content_id for support in changes.supported} | depends
+        if not wanted:
+            return changes
+        is_live = yield from runs.existing_entries(self._database.queue, self._task, wanted)
+        added = [
+            entry for entry in changes.added if entry.remains_of is None or is_live.get(entry.remains_of)
+        ]
+        there = is_live.keys() | {entry.content_id for entry in added}
+        return Changes(
+            tuple(
+                entry if entry.superseded_by in there else replace(entry, superseded_by=None)
+                for entry in added
+            ),
+            tuple(support for support in changes.supported if support.content_id in there),
+            tuple(pair for pair in changes.superseded if pair[1] in there),
+        )
+
+    async def _under_lease(self, call: Awaitable[T]) -> T:
+        """The result of a model call. The lease is extended meanwhile, and losing it cancels the call.
+
+        If this worker is cancelled when the result is there already, the result is returned and stored, and
+        the run stops after that.
+        """
+        result = asyncio.ensure_future(_guarded(call))
+        try:
+            while not (await asyncio.wait({result}, timeout=self._lease_seconds / 3))[0]:
+                await self._extend()
+            if result.cancelled():  # by the extractor itself, not by this worker
+                raise ExtractionError("the extractor was cancelled")
+            return result.result()
+        except asyncio.CancelledError:
+            if not result.done() or result.cancelled() or result.exception() is not None:
+                raise
+            self._is_cancelled = True
+            return result.result()
+        finally:
+            result.cancel()
+
+    async def _extend(self) -> None:
+        """Extend the lease. A database error is logged only: each write checks the lease again."""
+        extend = partial(runs.extend, self._database.queue, self._task, self._lease_seconds, alone=True)
+        try:
+            await self._database.write(extend)
+        except StorageError as error:
+            run_id = self._task.run.run_id
+            _log.warning("lease not extended: run %s (%s)", run_id, type(error).__name__)
