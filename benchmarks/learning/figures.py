@@ -87,7 +87,9 @@ class _Judged:
     def __init__(self, labelled: Labelled, learned: Learned) -> None:
         self._labelled, self._learned = labelled, learned
         self._about: dict[str, list[Fact]] = {
-            content_id: [fact for fact in labelled.facts if is_about(entry.text, self._cited(content_id), fact)]
+            content_id: [
+                fact for fact in labelled.facts if is_about(entry.text, self._cited(content_id), fact)
+            ]
             for content_id, entry in learned.entries.items()
         }
         self._of: dict[str, list[str]] = {
@@ -98,7 +100,9 @@ class _Judged:
     def counts(self) -> Counter[str]:
         """The counts of which the good ones are a part."""
         wanted = [fact for fact in self._labelled.facts if not fact.is_optional]
-        judged = [facts for facts in self._about.values() if not facts or not all(f.is_optional for f in facts)]
+        judged = [
+            facts for facts in self._about.values() if not facts or not all(f.is_optional for f in facts)
+        ]
         dated = [fact for fact in wanted if fact.dates and self._is_found(fact)]
         return Counter(
             {

@@ -1,4 +1,4 @@
-"""What an extractor learns from a conversation: its stages, and the consolidation that serves every extractor."""
+"""What an extractor learns from a conversation, by its stages and the consolidation that serves them all."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field

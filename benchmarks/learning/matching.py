@@ -2,10 +2,10 @@
 
 All of it is a pure function of texts and ids, so that every extractor is judged alike:
 
-- An entry is about a fact if it cites a message that states the fact, has one word of each group of the fact's
-  words, and denies something if and only if the fact does. Words match at their beginning, in any case.
-- An entry is junk if it is about no fact and all messages it cites state none, or if most of its words are those
-  of a sentence that nobody keeps.
+- An entry is about a fact if it cites a message that states the fact, has one word of each group of the words
+  of the fact, and denies something if and only if the fact does. Words match at their beginning, in any case.
+- An entry is junk if it is about no fact and all messages it cites state none, or if most of its words are
+  those of a sentence that nobody keeps.
 """
 
 import re
@@ -17,11 +17,12 @@ from recollect.memory.texts.terms import terms
 from .labels import Fact
 
 _DENIAL = re.compile(
-    r"\b(?:not|no|never|nothing|nobody|cannot|without|dislikes?|hates?|avoids?|refuses?|stopped|quit|gave up|no longer"
+    r"\b(?:not|no|never|nothing|nobody|cannot|without|dislikes?|hates?|avoids?|refuses?|stopped|quit"
+    r"|gave up|no longer"
     r"|used to)\b|n['’]t\b|[不没戒]",
     re.IGNORECASE,
 )
-_PART = re.compile(r"[,;.，；。]\s*|\bbut\b")
+_PART = re.compile(r"[,;.，；。]\s*|\b(?:but|because)\b")
 _MOST_WORDS = 0.6  # of an entry, in a sentence that nobody keeps
 
 
@@ -39,7 +40,7 @@ def says(text: str, fact: Fact) -> bool:
 
 def has_word(text: str, word: str) -> bool:
     """Whether a word, or several in a row, begins somewhere in a text."""
-    before = r"(?<![^\W_])" if word[0].isascii() else ""
+    before = r"(?<![A-Za-z0-9])" if word[0].isascii() else ""
     return re.search(before + re.escape(word), text, re.IGNORECASE) is not None
 
 
@@ -75,13 +76,15 @@ _DATE = re.compile(
     r"\b\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
 )
 _FAULTS: Mapping[str, re.Pattern[str]] = {
-    "first person": re.compile(
-        r"(?<!Book )(?<!War )(?<!Part )(?<!Act )\bI\b(?!\.)|\b[Mm](?:y|e)\b|[我咱]"
-    ),
+    "first person": re.compile(r"(?<!Book )(?<!War )(?<!Part )(?<!Act )\bI\b(?!\.)|\b[Mm](?:y|e)\b|[我咱]"),
     "speaks to somebody": re.compile(r"\byour?\b|[你您]", re.IGNORECASE),
-    "grammar": re.compile(r"\buser (?:am|are|have|do|don['’]t|live|work|want)\b|\bthe the\b|  | ,|,,|\.\.(?!\.)"),
+    "grammar": re.compile(
+        r"\buser (?:am|are|have|do|don['’]t|live|work|want)\b|\bthe the\b|  | ,|,,|\.\.(?!\.)"
+    ),
     "small talk": re.compile(r"\b(?:haha\w*|lol|omg|btw|tbh|thx|pls|ugh|yeah|hey)\b|哈哈|[:;]-?[)(]"),
-    "no subject": re.compile(r"^(?:it|they|that|this|these|those|he|she|there)\b|^[它他她这那]", re.IGNORECASE),
+    "no subject": re.compile(
+        r"^(?:it|they|that|this|these|those|he|she|there)\b|^[它他她这那]", re.IGNORECASE
+    ),
     "code": re.compile(r"[{}<>]|;$|\w\(\)|==|::|```|^\s*(?:import|from|def|class|return) "),
     "cut off": re.compile(r"…|\.\.\."),
     "quotes the user": re.compile(r"\buser said: |用户说：|^Asked "),
@@ -93,9 +96,7 @@ def faults_of(text: str) -> list[str]:
     """What is wrong with how an entry reads."""
     plain = _QUOTED.sub("", text)
     quoted = {"cut off", "quotes the user", "no sentence", "code"}
-    found = [
-        name for name, pattern in _FAULTS.items() if pattern.search(text if name in quoted else plain)
-    ]
+    found = [name for name, pattern in _FAULTS.items() if pattern.search(text if name in quoted else plain)]
     dates = _DATE.findall(re.sub(r"\((?:said on|said) [^()]*\)", "", text))
     found += ["the same date twice"] if len(dates) != len(set(dates)) else []
     found += ["too long"] if len(text) > LONGEST else []

@@ -28,7 +28,7 @@ from ..database.entries import Changes
 from ..database.runs import Failure, StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
-from .consolidation import apply_changes, consolidate, split_facts
+from .consolidation import apply_changes, consolidate, slots_of, split_facts
 from .results import describe_left_out, merge_results, pipeline_result
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
 from .token_meter import GuardedMeter, TokenMeter
@@ -271,7 +271,7 @@ class _Execution:
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
         """The stored entries about the same matters."""
         texts = [candidate.text for candidate in candidates]
-        slots = {candidate.slot for candidate in candidates if candidate.slot}
+        slots = slots_of(candidates)
         related = partial(self._database.related, self._task.run.memory_id, texts, slots)
         return await _retry_until_available(self._task, related)
 
