@@ -21,6 +21,7 @@ SUITES = {
     "encryption": "benchmarks.encryption.suite",
     "strategies": "benchmarks.strategies.suite",
     "quality": "benchmarks.quality.suite",
+    "learning": "benchmarks.learning.suite",
     "redis": "benchmarks.redis.suite",
     "postgres": "benchmarks.postgres.suite",
     "memory": "benchmarks.memory.suite",

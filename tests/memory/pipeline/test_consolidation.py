@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from recollect.memory.database.entries import Changes
 from recollect.memory.entry import ContentType, Entry
+from recollect.memory.facts.changes import ends
 from recollect.memory.pipeline.consolidation import consolidate
 from recollect.memory.pipeline.stages import Candidate, Decision
 
@@ -63,7 +64,12 @@ def test_targets_that_were_not_shown_are_ignored() -> None:
 
 def test_an_entry_of_another_kind_keeps_its_place() -> None:
     decisions = [Decision(0, "supersede", ("a",))]
-    assert added(settled([candidate(LISBON)], decisions, [known("a", PARIS, "mind")])) == [(LISBON, ())]
+    assert added(settled([candidate(LISBON)], decisions, [known("a", CAT, "mind")])) == [(LISBON, ())]
+
+
+def test_a_change_ends_an_entry_of_another_kind_whatever_was_decided() -> None:
+    for decided in ([], [Decision(0, "add")], [Decision(0, "supersede", ("a",))]):
+        assert added(settled([candidate(LISBON)], decided, [known("a", PARIS, "mind")])) == [(LISBON, ("a",))]
 
 
 def test_an_entry_is_superseded_once() -> None:
@@ -164,14 +170,16 @@ def test_whatever_a_model_decides_nothing_goes_unless_something_takes_its_place(
     asked_for = {(d.candidate, target) for d in decided if d.action == "supersede" for target in d.targets}
     for entry in changes.added:
         for target in entry.supersedes:
-            assert by_id[target].content_type == entry.content_type
-            assert any(
+            is_asked_for = any(
                 (place, target) in asked_for for place, each in enumerate(said) if each.text == entry.text
             )
+            is_asked_for = is_asked_for and by_id[target].content_type == entry.content_type
+            assert is_asked_for or ends(entry.text, by_id[target].text)
     for target, by in changes.superseded:
         assert target != by
-        assert by_id[target].content_type == by_id[by].content_type
-        assert target in {each for _, each in asked_for}
+        is_asked_for = by_id[target].content_type == by_id[by].content_type
+        is_asked_for = is_asked_for and target in {each for _, each in asked_for}
+        assert is_asked_for or any(ends(each.text, by_id[target].text) for each in said)
     assert {support.content_id for support in changes.supported} <= by_id.keys()
     assert all(len(each.evidence) <= 3 for each in (*changes.added, *changes.supported))
 

@@ -6,7 +6,7 @@ Sentences may be in the first person, as people say them, or in the third, as en
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .chinese_clauses import chinese_clauses_of, lacks_subject
@@ -33,13 +33,18 @@ _EXPLICIT = re.compile(
 )
 _NAME_IS = r"(?:my|the user['’]s) (?:full |first )?name(?: is|['’]s)"
 _WHOLE = re.compile(
-    rf"{_OPENING}(?:I['’]\w+|(?:I|we|they|(?:the )?user) (?!and\b)[\w'’]+"
+    rf"{_OPENING}(?:(?:I|we)['’]\w+|(?:I|we|they|(?:the )?user) (?!and\b)[\w'’]+|(?:the )?user and others \w+"
     rf"|{_NAME_IS}\b|my (?:[\w'’-]+ ){{1,3}}and I \w"
     r"|(?:my|the user['’]s|their|our) (?:[\w'’-]+ ){1,3}(?:is|are|was|were|has|have|[a-z]{2,}s)\b)",
     re.IGNORECASE,
 )
-_ABOUT_USER = re.compile(rf"{_OPENING}(?:I\b|(?:the )?user (?!and\b)|{_NAME_IS}\b)", re.IGNORECASE)
-_IS = re.compile(rf"{_OPENING}(?:I['’]m|I am|(?:the )?user is|{_NAME_IS})\b", re.IGNORECASE)
+_ABOUT_USER = re.compile(
+    rf"{_OPENING}(?:I\b|we\b|(?:the )?user (?!and (?!others\b))|{_NAME_IS}\b)", re.IGNORECASE
+)
+_IS = re.compile(
+    rf"{_OPENING}(?:I['’]m|I am|we['’]re|we are|(?:the )?user is|(?:the )?user and others are|{_NAME_IS})\b",
+    re.IGNORECASE,
+)
 # A bare verb may still depend on one of these: "I want to live in Rome and work as a cook".
 _GOVERNS = re.compile(
     r"\b(?:(?:want|wants|hope|like|love|plan|going|need|have|used|try|trying|decided|able|prefer|wish) to"
@@ -59,7 +64,8 @@ _IS_SOMEBODY = re.compile(
 )
 _OF_FAMILY = re.compile(r"(?:my|our|their|an?|two|three|four|five|\d+) [^\W\d_]", re.IGNORECASE)
 _PREDICATE = re.compile(
-    rf"{_ADVERBS}(?:allergic|intolerant|diabetic|asthmatic|epileptic|vegan|vegetarian|pescatarian|pregnant|single"
+    rf"{_ADVERBS}(?:allergic|intolerant|diabetic|asthmatic|epileptic|vegan|vegetarian|pescatarian|pregnant"
+    rf"|single"
     r"|married|divorced|engaged|widowed|co?eliac|lactose|deaf|blind|autistic|disabled|based in|living in"
     r"|working (?:as|at|for)|from (?=[A-Z])|\d{1,3}(?: years old)?(?=[,.;!)]| and\b| with\b|$)"
     rf"|an? (?:[\w-]+ ){{0,3}}{OCCUPATION}\b)"
@@ -77,7 +83,9 @@ _OWNED = re.compile(
 _LONG_ENOUGH = re.compile(r"[^\s,;.]+ [^\s,;.]+")
 _PLAIN = re.compile(
     r"(?:I(?: am|['’]m)|the user is) (?:an? |\d)|(?:I have|the user has) (?:an?|two|three) "
-    r"|(?:I|the user) (?:works? (?:as|at|for)|lives? in)\b",
+    r"|(?:I|the user) (?:works? (?:as|at|for)|lives? in)\b"
+    r"|(?:we|the user and others)(?:['’]re| are| have|['’]ve)? (?:on|an?|got an?|(?:also |still )?(?:use"
+    r"|live in)) ",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[\"“”「」]")
@@ -135,6 +143,16 @@ _THIRD = _Person(
         " cooks doesn['’]t does\\ not"
     ),
 )
+_FIRST_OF_SEVERAL = replace(_FIRST, subject="We", be="are")
+_THIRD_OF_SEVERAL = replace(_FIRST, subject="The user and others", be="are")
+_SAYS_WE = re.compile(rf"{_OPENING}we\b", re.IGNORECASE)
+_AND_OTHERS = re.compile(r"(?:the )?user and others\b", re.IGNORECASE)
+_HAS = re.compile(
+    r"(?P<subject>(?:I|we|(?:the )?user(?: and others)?)(?:['’]ve)? (?:(?:also|now|still) )?(?:have got"
+    r"|has got|have|has|got|own|owns|adopted|bought)) (?:an?|one|two|three|four|five|\d+) [^,]+$",
+    re.IGNORECASE,
+)
+_ANOTHER = re.compile(r"(?:an?|two|three|four|five|\d+) (?:[\w-]+ ){0,4}[\w-]+", re.IGNORECASE)
 _SAYS_I = re.compile(r"\b(?:I|my|we|our)\b", re.IGNORECASE)
 
 
@@ -156,6 +174,80 @@ class _Piece:
         return text[:1].upper() + text[1:] + ("" if text[-1:] in ".!?…" else ".")
 
 
+_NEXT_PART = re.compile(
+    r"(?:[,;]|\s[-–—]+)\s+(?:(?:and|but|so|also|because|plus|or)\s+)*(?=(?:(?:can|could|will|would|should"
+    r"|is|are|does|do|did) (?:you|it|i|we|that|this|there|the|they|\w+ (?:run|work|help))|how|which|why"
+    r"|nobody|went|[\w-]+ (?:is|are) my|(?:mon|tues|wednes|thurs|fri|satur|sun)days|I|I['’]\w+|we"
+    r"|we['’]\w+|my|our|please|pls|never|always|only"
+    r"|don['’]t|do not|no (?!longer|matter|idea)|nothing|(?:her|his|its) name|she|he|she['’]s|he['’]s|it"
+    r"|it['’]s|they|they['’]re|there|that|that['’]s|what|any|use|just)\b)"
+    r"|\s+(?:and|but|so|because)\s+(?=(?:I|I['’]\w+|we|we['’]\w+|please|don['’]t|(?:could|can|would) you)\b"
+    r"|(?:my|our) (?:[\w'’-]+ ){1,3}(?:is|are|was|were|has|have|had|lives?|works?|wants?|hates?|loves?)\b)",
+    re.IGNORECASE,
+)
+_NEEDS_REST = re.compile(
+    r"^(?:when|if|because|since|after|before|although|though|whenever|until|unless|as|while|once"
+    r"|even though|for|with|in|on|at|last|yesterday"
+    r"|today|tomorrow|this|next|now|back|the day|every|by|during)\b[^,;]*$",
+    re.IGNORECASE,
+)
+_ONLY_NAMES = re.compile(r"^(?:(?:my|our) (?:[\w'’-]+ ?){1,2}|[A-Z][\w'’-]+)$", re.IGNORECASE)
+_SPLIT_BEFORE = 20  # parts of a sentence
+
+
+def parts_of(sentence: str) -> list[str]:
+    """The parts of a sentence that could be sentences of their own.
+
+    A part that points back to the one before, as in "I moved to Berlin and I love it", stays with it.
+    """
+    if _QUOTED.search(sentence):
+        return [sentence]
+    parts: list[str] = []
+    start = 0
+    for joint in _NEXT_PART.finditer(sentence):
+        part, rest = sentence[start : joint.start()], sentence[joint.end() :]
+        is_bare = "," not in joint.group() and ";" not in joint.group()
+        if len(parts) >= _SPLIT_BEFORE or _NEEDS_REST.match(part) or not _LONG_ENOUGH.match(part):
+            continue
+        if is_bare and _ONLY_NAMES.match(part):
+            continue
+        if is_bare and not rest.lower().startswith(("my ", "our ")) and _POINTS_BACK.match(rest):
+            continue
+        parts.append(_ended(part))
+        start = joint.end()
+    return [each for part in (*parts, _ended(sentence[start:])) for each in _of_somebody(part)]
+
+
+_SOMEBODY = re.compile(
+    r"^(?:My|Our) (?:[\w'’-]+ ){1,3}?(?=(?:is|isn['’]t|has|loves|hates|likes|works|lives|turns|was"
+    r"|can['’]t|doesn['’]t)\b)",
+    re.IGNORECASE,
+)
+_AND_VERB = re.compile(
+    r",? and (?=(?:is|isn['’]t|has|doesn['’]t|does not|loves|hates|likes|dislikes|works|lives|can['’]t"
+    r"|wants|speaks|plays|studies|prefers|needs) )"
+    r"|,? and (?=mad about |allergic to |afraid of )"
+)
+
+
+def _of_somebody(part: str) -> Iterator[str]:
+    """The clauses about somebody close to the user, each with its subject: "My mum sings and hates tea"."""
+    subject = _SOMEBODY.match(part)
+    joints = list(_AND_VERB.finditer(part))[:3] if subject else []
+    start, opening = 0, ""
+    for joint in joints:
+        yield opening + part[start : joint.start()]
+        start = joint.end()
+        opening = subject.group() if subject else ""
+        opening += "is " if part.startswith(("mad ", "allergic ", "afraid "), start) else ""
+    yield opening + part[start:]
+
+
+def _ended(part: str) -> str:
+    part = part.strip(" ,;")
+    return part[:1].upper() + part[1:]
+
+
 def clauses_of(sentence: str, rewrite: Rewrite) -> list[str]:
     """The clauses of a sentence about the user if one of them states a fact by itself.
 
@@ -175,7 +267,7 @@ def _stands(clause: str, rewrite: Rewrite) -> bool:
 
 
 def _pieces(sentence: str) -> Iterator[_Piece]:
-    person = _FIRST if _SAYS_I.search(sentence) else _THIRD
+    person = _person_of(sentence)
     last = _Piece("", 0, len(sentence))
     for joint in _JOINT.finditer(sentence):
         piece = _Piece(last.opening, last.start, joint.start())
@@ -187,6 +279,14 @@ def _pieces(sentence: str) -> Iterator[_Piece]:
             yield piece
             last = _Piece(opening, start, len(sentence))
     yield last
+
+
+def _person_of(sentence: str) -> _Person:
+    if _SAYS_WE.match(sentence):
+        return _FIRST_OF_SEVERAL
+    if _SAYS_I.search(sentence):
+        return _FIRST
+    return _THIRD_OF_SEVERAL if _AND_OTHERS.match(sentence) else _THIRD
 
 
 def _opening(person: _Person, piece: str, joint: re.Match[str], rest: str) -> str | None:
@@ -201,6 +301,9 @@ def _opening(person: _Person, piece: str, joint: re.Match[str], rest: str) -> st
     if joint["bare"] is not None:
         return _opening_bare(person, piece, rest)
     opening = "" if _EXPLICIT.match(rest) else None
+    owned = _HAS.match(piece.rstrip(".")) if joint["word"] and _ANOTHER.match(rest) else None
+    if owned:
+        return f"{owned['subject']} "
     if opening is None and _ABOUT_USER.match(piece):
         opening = person.goes_on(piece, rest)
     return None if opening is None or _POINTS_BACK.match(opening + rest) else opening

@@ -10,7 +10,9 @@ Rewrite = Callable[[str], str | None]
 _VALUE = r"(?P<value>[^.,;!?()。，；！？（）]{1,60}?)"
 _END = (
     r"(?= (?:and|but|with|since|for|because|now|at the moment|these days|as|where|which|in order|this|last"
-    r"|on|again)\b|[.,;!?()]|$)"
+    r"|on|again|in (?:early |late |mid-?)?(?:\d{4}|January|February|March|April|May|June|July|August"
+    r"|September|October|November|December"
+    r"|spring|summer|autumn|fall|winter|the week)|from|two weeks|after|before)\b|[.,;!?()]|$)"
 )
 _NOW = (
     r"(?:is |has |also |now |just |currently |recently |finally |actually |is now |has just |has recently )*"
@@ -44,11 +46,12 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "home",
         _user(
-            rf"{_NOW}(?:liv(?:es|ing) in|resides in|based in|(?:moved|relocated) (?:back )?to"
-            rf"|settled in) {_VALUE}{_END}"
+            rf"{_NOW}(?:liv(?:es|ing) in(?: an? [\w ]{{1,20}} (?:in|near))?|back (?:home )?in|resides in"
+            rf"|based in|(?:moved|relocated) (?:back |from [^.,;]{{1,40}}? )?to"
+            rf"|settled in|and others (?:live in|moved (?:back |from [^.,;]{{1,40}}? )?to)) {_VALUE}{_END}"
         ),
     ),
-    ("home", _user(rf"(?:home|home town|address) is (?:in |at )?{_VALUE}{_END}")),
+    ("home", _user(rf"(?:new |current |home )?(?:home|home town|address) is (?:in |at )?{_VALUE}{_END}")),
     (
         "job",
         _user(
@@ -83,6 +86,31 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("phone", _user(r"(?:phone|mobile|cell|telephone)(?: number)? is (?P<value>[+\d][\d ()-]{4,20}\d)")),
     ("email", _user(r"(?:e-?mail)(?: address)? is (?P<value>[^\s@]{1,64}@[^\s@]{1,64}\w)")),
     ("birthday", _user(rf"(?:birthday is|was born) (?:on )?{_VALUE}{_END}")),
+    (
+        "age of",
+        _user(
+            r"(?P<what>(?:step)?(?:son|daughter|mother|mom|mum|father|dad|wife|husband|sister|brother"
+            r"|boyfriend|girlfriend|partner)"
+            r"(?: [A-Z]\w+)?) (?:is|turned|just turned|is now) (?:now )?(?P<value>\d{1,3})(?: years old"
+            r"| now)?(?=[ .,;!?()]|$)(?! \w+s\b)"
+        ),
+    ),
+    (
+        "close to them",
+        _user(
+            r"(?:new |current )?(?P<what>manager|boss|landlord|landlady|dentist|husband|wife|girlfriend"
+            r"|boyfriend|fianc[ée]e?) is (?:now )?(?:called "
+            r"|named )?(?P<value>(?-i:[A-Z])[\w.-]+(?: (?-i:[A-Z])\w+)?)(?=[.,;!?()]|$| now\b)"
+        ),
+    ),
+    (
+        "answer language",
+        re.compile(
+            r"^the user wants the assistant to (?:always |only )?(?:answer|reply|respond|write|speak"
+            r"|talk)(?: \w+){0,2} in (?P<value>[A-Z]\w+)",
+            re.IGNORECASE,
+        ),
+    ),
     ("diet", _user(rf"{_NOW}(?:an? )?(?P<value>vegan|vegetarian|pescatarian)\b")),
     ("favourite", _user(rf"favou?rite (?P<what>[\w ]{{2,30}}?) is {_VALUE}{_END}")),
 )
@@ -118,6 +146,13 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile("^用户(?:今年|已经|现在|刚满|刚)*(?P<value>[0-9]{1,3}|[一二三四五六七八九十]{1,4})岁"),
     ),
     (
+        "age of",
+        re.compile(
+            "^用户的(?P<what>女儿|儿子|孩子|妈妈?|爸爸?|老公|老婆|妹妹|弟弟)(?:今年|已经|现在|刚满?|都)*(?P<value>[0-9]{1,3}"
+            "|[一二三四五六七八九十]{1,4})岁"
+        ),
+    ),
+    (
         "relationship",
         re.compile(
             "^用户(?:现在|目前|已经|刚刚?|最近|是|还是|去年|今年)*(?P<value>单身|结婚|已婚|离婚|订婚)"
@@ -131,17 +166,26 @@ _PATTERNS_CHINESE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("favourite", re.compile(f"^用户最喜欢的(?P<what>[^。，是]{{1,10}})是{_CHINESE}{_ENDS}")),
 )
 _OVER = re.compile(
-    r"\b(?:not|never|n['’]t|no longer|used to|might|may(?! \d)|could|would|wants|hopes|will|if)\b|n['’]t\b"
+    r"\b(?:not|never|n['’]t|no longer|used to|might|(?-i:may)(?! \d)|could|would|wants|hopes|will|if)\b"
+    r"|n['’]t\b"
     r"|[不没想要会]",
     re.IGNORECASE,
 )
 
 
+_LEADING_DATE = re.compile(
+    r"^(?:In|On|Since|At) [^,.;]{3,40}?,? (?=the user\b)"
+    r"|(?<=^用户)(?:(?:19|20)\d\d年(?:\d{1,2}月)?(?:\d{1,2}日)?)"
+)
+
+
 def slot_of(text: str) -> Slot | None:
     """The slot that a text in the third person fills; `None` if it fills none, or ends one."""
+    text = _LEADING_DATE.sub("", text, count=1)
     for name, pattern in (*_PATTERNS, *_PATTERNS_CHINESE):
         match = pattern.search(text)
-        if match and not _OVER.search(match.group()) and _fits(name, match["value"]):
+        is_over = match and name != "answer language" and _OVER.search(match.group())
+        if match and not is_over and _fits(name, match["value"]):
             kind = f" {match['what'].lower().strip()}" if "what" in pattern.groupindex else ""
             return Slot(name + kind, match["value"].strip().lower())
     return None

@@ -163,6 +163,11 @@ def _month(match: re.Match[str], said_on: date) -> Found:
     return _found_date(day, "month")
 
 
+def _day_of_month(match: re.Match[str], said_on: date) -> Found:
+    found = _month(match, said_on)
+    return found and _found_date(found[0].replace(day=chinese_number_of(match["day"])), "day")
+
+
 def _ago(match: re.Match[str], said_on: date) -> Found:
     number, unit = chinese_number_of(match["number"]), match["unit"]
     is_past = match["side"] in ("前", "以前", "之前")
@@ -243,6 +248,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (re.compile("大前天|前天|昨天|昨晚|今天|今晚|今早|明天|明晚|大后天|后天"), _named_day),
     (re.compile(f"{_WHICH}?个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?![个年月])"), _weekday),
     (re.compile(f"{_WHICH}个?(?:周|星期|礼拜)(?P<end>末)?"), _week),
+    (re.compile(f"{_WHICH}个?月(?P<day>{CHINESE_NUMBER})[日号]"), _day_of_month),
     (re.compile(f"{_WHICH}个?月"), _month),
     (
         re.compile(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from itertools import zip_longest
 
+from .english_rewriter import PAST
 from .moments import (
     NUMBER,
     Moment,
@@ -34,6 +35,36 @@ _WINTER = 12
 _MONTHS = 12
 _TO = r" ?(?:to|until|till|through|and|-|–) ?(?:the )?"
 _TH = r"(?:st|nd|rd|th)?"
+_ORDINAL = {
+    word: number
+    for number, word in enumerate(
+        [
+            "first",
+            "second",
+            "third",
+            "fourth",
+            "fifth",
+            "sixth",
+            "seventh",
+            "eighth",
+            "ninth",
+            "tenth",
+            "eleventh",
+            "twelfth",
+            "thirteenth",
+            "fourteenth",
+            "fifteenth",
+            "sixteenth",
+            "seventeenth",
+            "eighteenth",
+            "nineteenth",
+            "twentieth",
+        ],
+        1,
+    )
+}
+_NTH = "|".join(_ORDINAL)
+_ORDINALS = re.compile(rf"\b(?:{_NTH})\b", re.IGNORECASE)
 _FIRST_MONTH = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": _WINTER}
 _PERFECT = re.compile(r"['’](?:ve|s)\b|\b(?:have|has|been)\b", re.IGNORECASE)
 
@@ -46,8 +77,16 @@ def _day(phrase: str, said_on: date, tense: Tense) -> Found:
 
 
 def _whole_date(match: re.Match[str], said_on: date, tense: Tense) -> Found:
-    found = _day(re.sub(r"(?<=\d)(?:st|nd|rd|th)| of\b|\bthe |,", "", match.group()), said_on, tense)
+    plain = _ORDINALS.sub(lambda word: str(_ORDINAL[word.group().lower()]), match.group())
+    found = _day(re.sub(r"(?<=\d)(?:st|nd|rd|th)| of\b|\bthe |,", "", plain), said_on, tense)
     return found and (found[0], "day", "" if re.search(_YEAR, match.group()) else found[2])
+
+
+def _feast(match: re.Match[str], said_on: date, tense: Tense) -> Found:
+    """A day with a name, such as Christmas."""
+    name = match.group().lower()
+    phrase = "25 December" if "christmas" in name else "31 December" if "eve" in name else "1 January"
+    return _day(phrase, said_on, "past" if "last" in name else tense)
 
 
 def _days(match: re.Match[str], said_on: date, tense: Tense) -> Found:
@@ -141,8 +180,8 @@ def _season(match: re.Match[str], said_on: date, _tense: Tense) -> Found:
 
 
 def _month(match: re.Match[str], said_on: date, tense: Tense) -> Found:
-    which = (match["which"] or "").lower()
-    tense = "past" if "last" in which else "future" if "next" in which else tense
+    which = (match["which"] or match.group().split()[0]).lower()
+    tense = "past" if which in ("last", "since") else "future" if which in ("next", "until") else tense
     if match["year"]:
         return _found(resolve(f"1 {match['month']} {match['year']}", False, said_on, tense), "month", "")
     if len(match["month"]) < 4 and match["month"] not in ("May", "June", "July") and not match["which"]:
@@ -183,7 +222,7 @@ _FLAGS = re.IGNORECASE
 _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (
         re.compile(
-            rf"\b(?P<first>\d{{1,2}}){_TH}{_TO}(?P<last>\d{{1,2}}){_TH}(?: of)? (?P<month>{_MONTH})"
+            rf"\b(?:the )?(?P<first>\d{{1,2}}){_TH}{_TO}(?P<last>\d{{1,2}}){_TH}(?: of)? (?P<month>{_MONTH})"
             rf"(?:,? (?P<year>{_YEAR}))?"
         ),
         _days,
@@ -199,7 +238,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (re.compile(r"\b(?P<year>(?:19|20)\d\d)/(?P<month>\d{1,2})/(?P<day>\d{1,2})\b"), _year_first),
     (re.compile(rf"\b(?P<one>\d{{1,2}})[/.](?P<other>\d{{1,2}})[/.](?P<year>{_YEAR})"), _numbers),
     (
-        re.compile(rf"\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? {_YEAR})?"),
+        re.compile(
+            rf"\b\d{{4}}-\d\d-\d\d\b|\b(?:the )?(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)?|(?i:{_NTH}) of)"
+            rf" {_MONTH}(?:,? {_YEAR})?"
+        ),
         _whole_date,
     ),
     (re.compile(rf"\b{_MONTH} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_YEAR})?"), _whole_date),
@@ -210,6 +252,14 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
             _FLAGS,
         ),
         _named_day,
+    ),
+    (
+        re.compile(
+            r"\b(?:on |at |last )?(?:christmas(?: day)?|new year['’]?s(?: (?:day|eve))?)(?! (?:party|tree"
+            r"|market|song|gift|present))\b",
+            _FLAGS,
+        ),
+        _feast,
     ),
     (re.compile(rf"\b(?P<number>{NUMBER}) {_UNIT} (?:ago|back|earlier)\b", _FLAGS), _ago),
     (re.compile(rf"\b(?:in|within) (?P<number>{NUMBER}) {_UNIT}\b", _FLAGS), _ahead),
@@ -224,17 +274,27 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     ),
     (
         re.compile(
-            rf"\b(?:(?P<which>last|this past|past|this|next) |on )(?P<weekday>{_WEEKDAY})(?!s)\b", _FLAGS
+            rf"\b(?:(?P<which>last|this past|past|this|next) |(?:on|by|until|till"
+            rf"|before) )(?P<weekday>{_WEEKDAY})(?!s)\b",
+            _FLAGS,
         ),
         _weekday,
     ),
     (
         re.compile(
-            rf"\b(?:(?P<which>last|this|next)|in|since|during|of) (?P<month>{_MONTH})(?: (?P<year>{_YEAR}))?"
+            rf"\b(?:(?P<which>last|this|next)|in|since|during|of|until|by|early|late|before"
+            rf"|after) (?P<month>{_MONTH})(?: (?P<year>{_YEAR}))?"
         ),
         _month,
     ),
-    (re.compile(r"\bon the (?P<day>\d{1,2})(?:st|nd|rd|th)\b", _FLAGS), _day_of_month),
+    (
+        re.compile(
+            r"\b(?:on|for|by) the (?P<day>\d{1,2})(?:st|nd|rd|th)\b(?! (?:floor|street|avenue|grade|of"
+            r"|place|time|day|century|row))",
+            _FLAGS,
+        ),
+        _day_of_month,
+    ),
     (
         re.compile(
             rf"\b(?:in|since|during|from|until|of|by|summer|winter|spring|fall) (?P<year>{_YEAR})", _FLAGS
@@ -253,22 +313,63 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
 )
 _MOST = 3  # dates of a sentence
 _UNTIL = re.compile(r" (?:to|until|till|through|[-–]) (?:the )?", _FLAGS)
-_FUTURE = re.compile(
-    r"\b(?:will|going to|gonna|next|tomorrow|plan(?:ning|s)?|upcoming|can['’]?t wait|looking forward"
-    r"|hop(?:e|ing) to|coming up|about to|thinking (?:of|about))\b|['’]ll\b"
-    r"|(?:\b(?:am|is|are)|['’](?:m|re)) (?:(?:\w+ )?\w+ing|(?:on|in|at|away|off) (?:\w+ ){0,2})\b",
+# These words tell of the past, unless the sentence looks ahead.
+_NOW = (
+    r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bget "
+    r")(?<!getting )(?<!['’]m )(?<!['’]re )(?<!['’]s )(?<!\bso )(?<!\ban )(?<!\ba )"
+)
+_WAS = "|".join(
+    sorted(
+        PAST
+        - frozenset(
+            [
+                "bet",
+                "cut",
+                "hit",
+                "hurt",
+                "let",
+                "put",
+                "quit",
+                "read",
+                "set",
+                "spread",
+                "split",
+                "shed",
+                "cost",
+                "burst",
+                "cast",
+                "left",
+                "saw",
+            ]
+        )
+    )
+)
+_PAST = re.compile(
+    rf"\b(?:ago|yesterday|since|ever|back in|(?:a |this )?(?:photo|pic|picture|snap)|it['’]s been|quit"
+    rf"|left)\b|{_NOW}\b(?:{_WAS})\b"
+    rf"|{_NOW}\b(?!(?:need|bed|red|wed|feed|speed|married|advanced|used|interested|hundred"
+    rf"|unlimited)\b)[a-z]{{2,}}ed\b|\b(?:have|has|['’]ve) (?!to\b)(?:\w+ )?(?:\w+ed|been|gone|had|done"
+    rf"|got)\b",
     _FLAGS,
 )
-# "We are married" and "I get married" are not about the past.
-_NOW = r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bget )(?<!getting )(?<!['’]m )(?<!['’]re )(?<!\bso )"
-_PAST = re.compile(
-    rf"\b(?:was|were|did|had|went|got|took|made|last|ago|yesterday)\b|{_NOW}\b\w{{2,}}ed\b", _FLAGS
+_UP_TO = re.compile(r"\b(?:until|till)(?: \w+){0,2} $", _FLAGS)
+_FUTURE = re.compile(
+    r"\b(?:will|going to|gonna|next|tomorrow|plan(?:ning|s)?|upcoming|can['’]?t wait|looking forward"
+    r"|booked|scheduled|postpon\w+|reschedul\w+|moved to|signed up"
+    r"|registered|invited|expecting|due|hop(?:e|ing) to|coming up|about to|thinking (?:of|about)|until"
+    r"|expires?)\b|['’]ll\b",
+    _FLAGS,
 )
+
+
+def _tense_of(sentence: str) -> Tense:
+    """Plans are in the future: only a sentence that tells of the past means a day that is over."""
+    return "past" if _PAST.search(sentence) and not _FUTURE.search(sentence) else "future"
 
 
 def moments_in(sentence: str, said_on: date) -> list[Moment]:
     """The first dates in an English sentence, in their order."""
-    tense: Tense = "future" if _FUTURE.search(sentence) and not _PAST.search(sentence) else "past"
+    tense = _tense_of(sentence)
     found: list[Moment] = []
     for pattern, resolver in _PATTERNS:
         for match in pattern.finditer(sentence):
@@ -305,4 +406,5 @@ def _moment(match: re.Match[str], found: Found) -> Moment | None:
     phrase = match.group().rstrip(".")
     is_since = phrase.lower().startswith("since") or found[2].startswith("since")
     last = found[3] if len(found) > 3 else None
-    return Moment(match.start(), match.start() + len(phrase), phrase, *found[:3], is_since, last)
+    is_until = bool(_UP_TO.search(match.string[: match.start()] + phrase.split(" ")[0] + " "))
+    return Moment(match.start(), match.start() + len(phrase), phrase, *found[:3], is_since, last, is_until)

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 
 from ..entry import ContentType, Entry
+from ..facts.changes import ends
 from ..facts.clauses import facts_of, slot_in
 from ..facts.slots import Slot, slot_of
 from ..facts.stances import Stance, contradict, stance_of
@@ -153,7 +154,8 @@ class _Decider:
             if slot and value == slot.value and candidate.valid_from is None:
                 return key
         for key, other in self._facts.known.near(meaning):
-            if mean_the_same(meaning, other) or (slot is None and says_more(other, meaning)):
+            is_same = mean_the_same(meaning, other) or (slot is None and says_more(other, meaning))
+            if is_same and not ends(candidate.text, self._facts.known.text_of(key)):
                 return key
         return None
 

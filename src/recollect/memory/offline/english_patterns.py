@@ -49,6 +49,16 @@ HYPOTHETICAL = re.compile(
     r"\bif (?:i|we|my \w+) (?:were|was|had|could)\b",
     _ANY_CASE,
 )
+# "I think so" and "I don't have one" say nothing without the question.
+BARE = re.compile(
+    r"^i (?:think|hope|guess|believe|suppose|bet|know|said|did|do|am|have|can|will|would|could|don['’]t"
+    r"|didn['’]t|can['’]t|haven['’]t|won['’]t)"
+    r"(?: (?:think|know|have|want|need|do|see|mind|remember|get))?(?: (?:so|not|one|it|that|this|any|them"
+    r"|too|either|yet|why|how|what))*[.!]*$"
+    r"|^(?:if|unless|in case) (?!(?:i|we) (?:eat|drink|take|touch|have (?:an?|my)|forget)\b)|^not really\b"
+    r"|^i (?:meant|mean|misspoke)\b|^got it\b|^i (?:see|got it|get it)\b",
+    _ANY_CASE,
+)
 FLEETING = re.compile(
     r"^i(?:['’]m| am) (?:(?:so|really|very|just|a bit|a little|currently|still|getting|super|too) )*"
     r"(?:hungry|starving|thirsty|sleepy|bored|freezing|cold|hot|full|late|busy"
@@ -109,15 +119,11 @@ TO_THE_OTHER = re.compile(
     r"|do you|are you|is your|would you|could you|can you|any )\b",
     _ANY_CASE,
 )
-QUESTION = re.compile(
-    r"[?？]\W*$|^(?:what|how|why|where|when|who|which|do|does|did|are|is|have|has|can|could|would"
-    r"|will) (?:you|your|it|that|they|about)\b",
-    _ANY_CASE,
-)
 _FEELING = (
     "happy|sad|glad|proud|grateful|thankful|excited|stoked|thrilled|nervous|anxious|worried|afraid|scared"
     "|stressed|upset|angry|frustrated|disappointed|lonely|tired|overwhelmed|relieved|hopeful|optimistic"
-    "|inspired|motivated|passionate|interested|curious|keen|determined|lucky|blessed|amazed|impressed|obsessed"
+    "|inspired|motivated|passionate|interested|curious|keen|determined|lucky|blessed|amazed|impressed"
+    "|obsessed"
 )
 _PASSING = (
     "so|really|very|just|too|super|sure|sorry|here|there|always|all|ready|back|up|in|on|at|good|fine|okay|ok"

@@ -2,7 +2,7 @@
 
 import re
 
-from .sentences import around_speech
+from .sentences import around_speech, mask_numerals, unmask_numerals
 
 _IRREGULAR_PAST = (
     "ate became began bent bought broke brought built came caught chose dealt did drank drew drove dug"
@@ -108,6 +108,9 @@ _OPENING_VERBS = "love like enjoy hate miss need want hope wish think feel live 
 _OPEN_VERBS = frozenset(_OPENING_VERBS.split())
 _HELPING = frozenset({"is", "has", "does", "doesn't", "hasn't", "isn't", "has to", "is going to", "helps"})
 _LINKED = frozenset({"and", "or", "but"})
+_CLAUSE = frozenset(
+    ["is", "was", "are", "were", "has", "had", "been", "it", "that", "this", "there"]
+)  # a clause, not a list of people
 
 
 def is_first_person(sentence: str) -> bool:
@@ -122,7 +125,8 @@ def speaks_to_somebody(sentence: str) -> bool:
 
 def to_third_person(sentence: str) -> str | None:
     """The sentence in the third person; `None` if it cannot be rewritten cleanly."""
-    return around_speech(sentence, _rewrite)
+    told = around_speech(mask_numerals(sentence), _rewrite)
+    return unmask_numerals(told) if told else None
 
 
 def _rewrite(sentence: str) -> str | None:
@@ -131,6 +135,11 @@ def _rewrite(sentence: str) -> str | None:
         return None
     rewritten = "".join(_Rewriter(_TOKENS.findall(plain)).rewrite())
     return rewritten[0].upper() + rewritten[1:]
+
+
+def with_subject(sentence: str) -> str:
+    """The sentence with the subject `I` if the speaker left it out, and without contractions of it."""
+    return _with_subject(_expanded(sentence))
 
 
 def quote(sentence: str) -> str:
@@ -185,7 +194,7 @@ class _Rewriter:
     def _rewrite_token(self, place: int, token: str) -> str:
         if token.isspace() or not (token[0].isalpha()):
             self._agreeing = self._agreeing and token.isspace()
-            self._linked_verbs = self._linked_verbs and token.isspace()
+            self._linked_verbs = self._linked_verbs and (token.isspace() or token[0].isdigit())
             return token
         pronoun = self._pronoun(place, token)
         if pronoun is not None:
@@ -254,4 +263,5 @@ class _Rewriter:
     def _follows_and(self) -> bool:
         """Whether `I` is one of several, as in "my wife and I", so that the verb is a plural."""
         before = [word for word in self._words if not word.isspace()]
-        return len(before) < 7 and before[-1:] == ["and"] and not any(USER in word for word in before)
+        is_list = len(before) < 7 and not _CLAUSE & {word.lower() for word in before}
+        return is_list and before[-1:] == ["and"] and not any(USER in word for word in before)

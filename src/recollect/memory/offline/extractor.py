@@ -11,7 +11,10 @@ from ..facts.stances import takes_back
 from ..pipeline.stages import Answer, Candidate, Excerpt, Mind, Modification, Update
 from ..texts.similarity import mean_the_same, meaning_of, says_more
 from .decisions import FactIndex, TextIndex, decide
-from .messages import find_correction, read_message
+from .messages import Setting, find_correction, read_message
+from .own_words import own_words
+from .references import Referent, referent_in
+from .requests import is_personal
 from .sentences import split_sentences
 
 _AT_ONCE = 20  # messages, before other tasks of the event loop get their turn
@@ -79,25 +82,37 @@ async def _read(excerpt: Excerpt) -> AsyncIterator[Candidate]:
     """The candidates in the user's messages, each once."""
     seen = TextIndex()
     before = excerpt.before[-1] if excerpt.before else None
-    slotted = _last_with_slot([each for each in excerpt.before[-_BEFORE:] if excerpt.is_users(each)])
+    own = [each for each in excerpt.before[-_BEFORE:] if excerpt.is_users(each)]
+    said = [each.content for each in (*own, *excerpt.messages) if excerpt.is_users(each)]
+    heard = [each.content for each in excerpt.messages if each.role == "assistant"]
+    setting = Setting(before, is_personal(said, heard), _last_referent([each.content for each in own]))
+    slotted = _last_with_slot(own)
     for number, message in enumerate(excerpt.messages):
         await _yield_to_loop(number)
-        found = await _candidates_in_thread(message, before, slotted) if excerpt.is_users(message) else []
-        for candidate in found:
-            slotted = candidate if candidate.slot else slotted
-            if seen.same_as(candidate.text) is None:
-                seen.add(f"{number}/{candidate.text}", candidate.text)
-                yield candidate
-        before = message
+        if excerpt.is_users(message):
+            for candidate in await _candidates_in_thread(message, setting, slotted):
+                slotted = candidate if candidate.slot else slotted
+                if seen.same_as(candidate.text) is None:
+                    seen.add(f"{number}/{candidate.text}", candidate.text)
+                    yield candidate
+            referent = _last_referent([message.content]) or setting.referent
+            setting = replace(setting, referent=referent)
+        setting = replace(setting, before=message)
+
+
+def _last_referent(said: Sequence[str]) -> Referent | None:
+    """The last somebody close to the user whom the messages name."""
+    found = (referent_in(own_words(text[-_LONG:])) for text in reversed(said))
+    return next(filter(None, found), None)
 
 
 async def _candidates_in_thread(
-    message: Message, before: Message | None, slotted: Candidate | None
+    message: Message, setting: Setting, slotted: Candidate | None
 ) -> list[Candidate]:
     """The candidates of a message. A long message is read in a thread, so it does not block the loop."""
     if len(message.content) > _LONG:
-        return await asyncio.to_thread(_candidates_of, message, before, slotted)
-    return _candidates_of(message, before, slotted)
+        return await asyncio.to_thread(_candidates_of, message, setting, slotted)
+    return _candidates_of(message, setting, slotted)
 
 
 async def _count_left_out(excerpt: Excerpt) -> int:
@@ -122,16 +137,16 @@ def _last_with_slot(before: Sequence[Message]) -> Candidate | None:
 
     It has no evidence here, because an earlier run has read its message.
     """
-    found = [each for message in before for each in read_message(message, None)]
+    found = [each for message in before for each in read_message(message, Setting())]
     last = next((candidate for candidate in reversed(found) if candidate.slot), None)
     return replace(last, evidence=()) if last else None
 
 
-def _candidates_of(message: Message, before: Message | None, slotted: Candidate | None) -> list[Candidate]:
+def _candidates_of(message: Message, setting: Setting, slotted: Candidate | None) -> list[Candidate]:
     correction = find_correction(message, slotted)
     if correction is None:
-        return read_message(message, before)
-    rest = read_message(correction.rest, before) if correction.rest else []
+        return read_message(message, setting)
+    rest = read_message(correction.rest, setting) if correction.rest else []
     return [*(each for each in rest if each.text != correction.original.text), correction.corrected]
 
 

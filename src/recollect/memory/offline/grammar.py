@@ -9,6 +9,7 @@ from . import chinese, english_patterns, english_rewriter
 from .chinese import chinese_moments_in
 from .dates import moments_in
 from .moments import Moment
+from .requests import QUESTION, REQUEST
 from .sentences import is_chinese
 
 
@@ -47,7 +48,7 @@ ENGLISH = Grammar(
     injection=english_patterns.INJECTION,
     order=english_patterns.ORDER,
     recalled=english_patterns.RECALLED,
-    question=english_patterns.QUESTION,
+    question=QUESTION,
     junk=(
         english_patterns.COURTESY,
         english_patterns.REACTION,
@@ -55,6 +56,8 @@ ENGLISH = Grammar(
         english_patterns.WORK,
         english_patterns.HYPOTHETICAL,
         english_patterns.FLEETING,
+        english_patterns.BARE,
+        REQUEST,
     ),
     done=english_patterns.DONE,
     mind=english_patterns.MIND,

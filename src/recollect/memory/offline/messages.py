@@ -11,18 +11,20 @@ from datetime import date
 from typing import Any
 
 from ..conversation import Message
+from ..facts.instructions import INSTRUCTION
 from ..facts.slots import slot_of
 from ..pipeline.stages import MOST_EVIDENCE, Candidate
 from .decisions import ENDS
 from .grammar import ENGLISH, grammar_of
 from .moments import Moment
-from .salience import DATED, LEAST, PICTURED, STRONG, answers
+from .own_words import own_words
+from .references import Referent, relations_in
+from .salience import DATED, LEAST, PICTURED, STRONG, answers, length_in_words
 from .sentences import caption_of, sentences_of, without_opening
 from .statements import (
     LONGEST,
     Statement,
     add_said_on,
-    render_continuation,
     render_statement,
     statement_of,
     statements_of,
@@ -37,6 +39,7 @@ _ASKS_FOR_A_NAME_OR_NUMBER = re.compile(
     r"\b(?:what|which|where|who|when|how (?:long|many|much|old|often))\b|什么|哪|谁|几|多[少大久长]",
     re.IGNORECASE,
 )
+_OF_THE_USER = re.compile(r"\byour?\b|[你您]", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
     r"^(?:yes|yeah|yep|no|nope|sure|ok(?:ay)?|maybe|not (?:yet|really|sure)|i (?:do|did|am|have|don['’]t"
     r"|will)|nothing"
@@ -49,6 +52,8 @@ _WHOLE = (
     (re.compile(r"\bwhere (?:do|are) you (?:live|living|based)\b", re.IGNORECASE), "I live in {}."),
     (re.compile(r"\b(?:what['’]s|what is) your name\b", re.IGNORECASE), "My name is {}."),
     (re.compile(r"\bhow old are you\b", re.IGNORECASE), "I am {}."),
+    (re.compile(r"\bwhat do you do(?: for (?:a living|work))?\?", re.IGNORECASE), "I work as {}."),
+    (re.compile(r"\bwhich languages? do you speak\b", re.IGNORECASE), "I speak {}."),
     (re.compile(r"\bwhere do you work\b", re.IGNORECASE), "I work at {}."),
     (re.compile("[你您](?:现在)?住在?(?:哪|什么地方)"), "我住在{}。"),
     (re.compile("[你您](?:叫什么|的名字)"), "我叫{}。"),
@@ -87,7 +92,8 @@ def read_answer(question: Question, text: str, said_on: date) -> Statement | Non
     if any(pattern.search(answer) for pattern in grammar.junk):
         return None
     statement = statement_of(_whole(question, answer), 0, said_on)
-    return statement if statement.moments or _ASKS_FOR_A_NAME_OR_NUMBER.search(question.text) else None
+    is_asked = _ASKS_FOR_A_NAME_OR_NUMBER.search(question.text) and _OF_THE_USER.search(question.text)
+    return statement if statement.moments or is_asked else None
 
 
 def _whole(question: Question, answer: str) -> str:
@@ -100,31 +106,55 @@ def _whole(question: Question, answer: str) -> str:
 
 # --- candidates of a message ---
 
-_SHORT = 60  # characters
 _VERY_SHORT = {False: 20, True: 9}  # characters, and Chinese ones
-_POINTS_BACK = re.compile(
-    r"(?:it|they|he|she|this|that|these|those|there|the|we|his|her|their|its)\b|[它他她这那]", re.IGNORECASE
-)
+_SHORT = 60  # characters
+_TOLD = 12  # words of a message that tells something in a personal chat; shorter ones are small talk
 _CONFIDENCE = {"event": 0.8, "profile": 0.8, "mind": 0.6}
 _CONFIDENCE_QUOTED = 0.6
 _CONFIDENCE_SLOT = 0.9
 
 
-def read_message(message: Message, before: Message | None) -> list[Candidate]:
-    """The candidates in a message of a user, given the message before it."""
+@dataclass(frozen=True)
+class Setting:
+    """What is known of the conversation when a message is read."""
+
+    before: Message | None = None
+    """The message before."""
+    is_personal: bool = True
+    """Whether the user chats about their life. Then what happened is worth more than between requests."""
+    referent: Referent | None = None
+    """Somebody whom the user has named, and whom "she" or "he" stands for."""
+
+
+def read_message(message: Message, setting: Setting) -> list[Candidate]:
+    """The candidates in a message of a user."""
     said_on = message.created_at.date()
-    question = question_before(before)
-    statements = statements_of(message.content, said_on)
+    question = question_before(setting.before)
+    statements = statements_of(message.content, said_on, setting.referent)
     if not statements:
-        return _without_statements(message, question, said_on)
-    is_kept = _score(statements, message.content, before) >= LEAST
-    return [_candidate(group, message, said_on, question) for group in _groups(statements, is_kept)]
+        return _without_statements(message, question, said_on, setting.is_personal)
+    is_told = setting.is_personal and length_in_words(message.content) >= _TOLD
+    is_kept = is_told and _score(statements, message.content, setting.before) >= LEAST
+    groups = _groups(statements, is_kept, question is not None)
+    found = [_candidate(group, message, said_on, question) for group in groups]
+    return [*found, *_relations(message, [each.text for each in found])]
 
 
-def _without_statements(message: Message, question: Question | None, said_on: date) -> list[Candidate]:
+def _relations(message: Message, told: Sequence[str]) -> Iterator[Candidate]:
+    """Those close to the user whom a message names in passing, and whom no entry names."""
+    for who, name in relations_in(own_words(message.content[:_LOOKED_AT])):
+        if not any(who in text and name in text for text in told):
+            yield Candidate(
+                "profile", f"The user's {who} is {name}.", (message.message_id,), _CONFIDENCE["profile"]
+            )
+
+
+def _without_statements(
+    message: Message, question: Question | None, said_on: date, is_personal: bool
+) -> list[Candidate]:
     """The candidate of a message without statements: a short answer to a question, or an image."""
     answer = read_answer(question, message.content, said_on) if question else None
-    if answer:
+    if answer and (is_personal or answer.stands_alone):
         return [_candidate([answer], message, said_on, question)]
     caption = caption_of(message.content)
     if not caption or not question or grammar_of(caption).injection.search(caption):
@@ -148,57 +178,47 @@ def _strongest(column: Sequence[float]) -> float:
     return max(column, key=abs)
 
 
-def _groups(statements: Sequence[Statement], is_kept: bool) -> list[list[Statement]]:
+def _groups(statements: Sequence[Statement], is_kept: bool, is_answer: bool) -> list[list[Statement]]:
     """The statements grouped by entry: those that stand alone, and the best of the others."""
     groups: list[list[Statement]] = []
-    best = max(statements, key=lambda statement: statement.score)
-    # A clause is worth as much as its sentence, so none is lost because the sentence was split.
-    split = {each.whole for each in statements if each.whole and (is_kept or each.stands_alone)}
-    for statement in statements:
+    readable = [statement for statement in statements if statement.told or statement.reads_alone]
+    best = max(readable, key=lambda statement: statement.score, default=None)
+    for place, statement in enumerate(readable):
         least = LEAST if statement.is_plain else STRONG
         is_worth_it = statement is best or bool(statement.moments) or statement.score >= least
-        if groups and _is_linked(groups[-1], statement):
-            groups[-1].append(statement)
-        elif statement.stands_alone or statement.whole in split or (is_kept and is_worth_it):
+        is_worth_it = is_worth_it and (statement.tells_something or statement.score >= LEAST + 1)
+        before = readable[place - 1] if place else None
+        if before and _says_what(before, statement) and (statement.stands_alone or is_kept):
+            groups = [group for group in groups if before not in group]
+            groups.append([before, statement])
+        elif statement.stands_alone or (is_kept and is_worth_it) or (is_answer and statement.only_dates):
             groups.append([statement])
     return groups
 
 
-def _is_linked(group: Sequence[Statement], statement: Statement) -> bool:
-    """Whether a statement continues the group, and fits into the entry."""
-    length = sum(len(each.sentence) for each in group) + len(statement.sentence)
-    return (
-        statement.place == group[-1].place + 1
-        and statement.grammar is group[-1].grammar
-        and length < LONGEST
-        and not statement.stands_alone
-        and not statement.moments
-        and (_only_says_when(group[-1]) or bool(_POINTS_BACK.match(statement.sentence)))
-    )
-
-
-def _only_says_when(statement: Statement) -> bool:
-    """Whether a statement says only when, and the next one what, as in "Last night was amazing"."""
-    is_first_person = statement.grammar.is_first_person(statement.heard)
-    return bool(statement.moments) and len(statement.sentence) < _SHORT and not is_first_person
+def _says_what(before: Statement, statement: Statement) -> bool:
+    """Whether the one before says only when, and this one what, as in "Last night was amazing"."""
+    is_first_person = before.grammar.is_first_person(before.heard)
+    only_when = bool(before.moments) and len(before.sentence) < _SHORT and not is_first_person
+    return only_when and statement.place == before.place + 1 and not statement.moments
 
 
 def _candidate(
     group: Sequence[Statement], message: Message, said_on: date, question: Question | None
 ) -> Candidate:
     head = group[0]
-    question = question if question and _needs_question(head) else None
+    question = question if question and not head.told and _needs_question(head) else None
     text = _text(group, question, said_on)
     moment = head.moments[0] if head.moments else None
-    valid = moment if moment and _is_true_from(head) else None
+    valid = moment if moment and _is_true_from(head) and not head.told else None
     slot = head.slot
     return Candidate(
         head.content_type,
         text,
         (message.message_id, question.message_id) if question else (message.message_id,),
         _confidence(head),
-        valid_from=valid.value if valid else None,
-        valid_to=valid.last_value if valid else None,
+        valid_from=valid.value if valid and not valid.is_until else None,
+        valid_to=(valid.value if valid.is_until else valid.last_value) if valid else None,
         slot=slot.name if slot else None,
         data=_data(head, moment, said_on),
     )
@@ -217,16 +237,15 @@ def _needs_question(head: Statement) -> bool:
 
 def _text(group: Sequence[Statement], question: Question | None, said_on: date) -> str:
     head = group[0]
-    further = (render_continuation(each) for each in group[1:])
-    text = " ".join([render_statement(head, question.text if question else None), *filter(None, further)])
-    is_relative = any(moment.words for moment in head.moments)
-    if is_relative or (head.is_happening and not head.moments):
-        return add_said_on(text, said_on, head.grammar)
-    return text
+    told = render_statement(head, question.text if question else None)
+    text = " ".join([told, *map(render_statement, group[1:])])
+    return add_said_on(text, said_on, head.grammar) if head.is_happening and not head.moments else text
 
 
 def _data(head: Statement, moment: Moment | None, said_on: date) -> dict[str, Any]:
     data: dict[str, Any] = {"slot": head.slot.name, "value": head.slot.value} if head.slot else {}
+    if head.told:
+        return {INSTRUCTION: True}
     if head.is_end:
         data[ENDS] = "job"
     if moment:
@@ -237,7 +256,7 @@ def _data(head: Statement, moment: Moment | None, said_on: date) -> dict[str, An
 
 
 def _confidence(head: Statement) -> float:
-    if head.slot:
+    if head.slot or head.told:
         return _CONFIDENCE_SLOT
     return _CONFIDENCE_QUOTED if head.plain is None else _CONFIDENCE[head.content_type]
 
@@ -315,7 +334,7 @@ def _values_in(sentences: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _last_with_slot(message: Message, sentences: Sequence[str]) -> Candidate | None:
-    found = read_message(replace(message, content="\n".join(sentences)), None) if sentences else []
+    found = read_message(replace(message, content="\n".join(sentences)), Setting()) if sentences else []
     return next((candidate for candidate in reversed(found) if candidate.slot), None)
 
 

@@ -90,6 +90,8 @@ class Moment:
     """Whether it is the start of something that lasts."""
     last: date | None = None
     """Its last day, if the text names a range."""
+    is_until: bool = False
+    """Whether "until" stands before it."""
 
     @property
     def value(self) -> str:

@@ -80,6 +80,8 @@ _SIGNS_CHINESE: tuple[tuple[re.Pattern[str], float], ...] = (
     ),
     (re.compile("[、]"), 0.3),
 )
+_LOOKED_AT = 2000
+_CJK = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile(r"\w+")
 _ASKS_FOR_MUCH = re.compile(
     r"\b(?:what|which|where|who|when|why|how (?:long|many|did|often|old))\b[^.!?]*\?"
@@ -99,6 +101,11 @@ def length_of(sentence: str, is_chinese: bool) -> float:
     """The weight of the length of a sentence."""
     words = len(sentence) // 2 if is_chinese else len(_WORD.findall(sentence))
     return EACH_WORD * min(words, _MOST_WORDS)
+
+
+def length_in_words(text: str) -> int:
+    """The number of words of a message; two Chinese characters count as a word."""
+    return len(_WORD.findall(text[:_LOOKED_AT])) + len(_CJK.findall(text[:_LOOKED_AT])) // 2
 
 
 def answers(question: str) -> float:

@@ -17,7 +17,7 @@ _EMOJI = re.compile("[\u2190-\u21ff\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]|[:;
 _END = re.compile(r"(?<=[.!?…])[\"”’')]{0,2}\s+|(?<=[。！？；])|\n+")
 _PART_END = re.compile(r"[,;，；] ?| (?=(?:and|but|so|because|then|I|my) )")
 _ABBREVIATION = re.compile(
-    r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Jr|Sr|vs|etc|e\.g|i\.e|a\.m|p\.m|U\.S|No)\.$", re.IGNORECASE
+    r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Jr|Sr|vs|etc|e\.g|i\.e|a\.m|p\.m|U\.S|No|\w*str)\.$", re.IGNORECASE
 )
 _CAPTION = re.compile(r"\[image: ?([^\[\]]{3,300})\]")
 _CJK = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -44,7 +44,12 @@ _NAME = (
 _OPENING = re.compile(
     rf"(?i:{_INTERJECTIONS})(?:,? {_NAME})?(?:\s*[,!.:…–—]+\s*|\s+-+\s+)"
     r"|(?i:actually|in fact|(?:it )?(?:turns|turned) out(?: that)?) (?=(?i:I|I['’]\w+|my|we|we['’]\w+)\b)"
-    r"|(?i:please remember(?: that)?|remember that|by the way|btw|anyways?|and|but|so|also|oh|well) "
+    r"|(?i:please remember(?: that)?|remember that|by the way|btw|anyways?|and|but|so|also|oh|well|plus"
+    r"|because|fyi) "
+    r"|(?i:ok(?:ay)?|hm+|mm+|ugh|uff|lol|haha|yeah|yep|yes|nah|hey|hi|hello|hi again|back again|long day"
+    r"|news|small update|quick update"
+    r"|change of plans?|guess what|one more thing|thx|cheers)(?:\s*[.!:…]+\s*|\s+(?=(?i:I|I['’]\w+|my|we"
+    r"|we['’]\w+|our|please|pls|no|the|she|he)\b))"
     r"|(?i:(?:i )?(?:just )?wanted to (?:let you know|tell you|share|update you|give you (?:the|a) heads up)"
     r"(?: that| about| on [^-–,.]{1,60})?(?:\s*[-–,:])? )"
 )
@@ -52,12 +57,15 @@ _NAME_CALLED = re.compile(rf"{_NAME}[,!] ?(?=(?i:I|I['’]m|I['’]ve|my|we|it|t
 _OPENING_CHINESE = re.compile(
     "(?:嗯+|啊|哦|噢|哇|哈+|嘿|嗨|你好|您好|好的|好啊|好|是的|是啊|对啊|对|谢谢你?|多谢|其实|说实话"
     "|顺便说一下|对了|另外"
-    "|不过|而且|然后|所以|但是|请记住|记住|请记得|话说|总之|当然|没错|早上好|晚上好)[，,！!。：:、\\s]+"
+    "|不过|而且|然后|所以|但是|请记住|记住|请记得|话说|没办法|总之|当然|没错|早上好|晚上好)[，,！!。：:、\\s]+"
     "|请记住|请记得|其实|说实话|但是|可是|不过(?!敏)|而且|然后|所以|并且"
 )
 # A remark that is meant for the listener alone.
 _CLOSING = re.compile(
-    r",? (?:but |so |and |please |just )*(?:don['’]t tell (?:anyone|anybody|my \w+|him|her|them)"
+    r"(?:,? (?:haha\w*|lol|btw|tbh|omg|ok|okay|right|you know|honestly|though|thanks|thank you|cheers"
+    r"|please|pls|in case you (?:ever )?\w+(?: \w+){0,3}"
+    r"|in case I never told you|forgot to say|believe it or not|what a time|you know why|for sure))+[.!]*$"
+    r"|,? (?:but |so |and |please |just )*(?:don['’]t tell (?:anyone|anybody|my \w+|him|her|them)"
     r"|keep (?:it|this|that) (?:a secret|secret|quiet|between us|to yourself))[.!]*$"
     r"|[，,](?:请|但)?(?:别|不要)(?:告诉|跟|和)(?:别人|任何人|其他人)(?:说)?[。！!]*$",
     re.IGNORECASE,
@@ -76,12 +84,23 @@ class Sentences:
 def split_sentences(text: str) -> Sentences:
     """The sentences of a message. If there are too many, those about health are read first."""
     plain = _EMOJI.sub(" ", _CONTROL.sub(" ", _CAPTION.sub("\n", text)))
+    plain = _BARE_CONTRACTION.sub(_contracted, plain)
     found = (_SPACES.sub(" ", piece).strip() for piece in _pieces(plain))
     spoken = [part for sentence in found for part in _parts(sentence) if len(part) > 1]
     if len(spoken) <= _MOST:
         return Sentences(spoken, 0)
     places = sorted(range(len(spoken)), key=lambda place: (not concerns_health(spoken[place]), place))
     return Sentences([spoken[place] for place in sorted(places[:_MOST])], len(spoken) - _MOST)
+
+
+_BARE_CONTRACTION = re.compile(r"\b(?:im|ive|dont|cant|doesnt|didnt|isnt|wont|havent)\b")
+_CONTRACTIONS = {"im": "I'm", "ive": "I've"}
+
+
+def _contracted(match: re.Match[str]) -> str:
+    """A contraction that was typed without its apostrophe, with it."""
+    word = match.group()
+    return _CONTRACTIONS.get(word, f"{word[:-1]}'t")
 
 
 def sentences_of(text: str) -> list[str]:
@@ -143,6 +162,27 @@ def _pieces(text: str) -> Iterator[str]:
 def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
     number = bisect(spans, (place, 0))
     return number > 0 and place < spans[number - 1][1]
+
+
+# --- numerals ---
+
+_ONE = "\ue001"  # masks the numeral I, which is no pronoun
+_NUMERAL = re.compile(
+    r"\b(Book|Part|War|Act|Type|Unit|Tier|Class|Grade|Phase|Stage|Level|Chapter|Volume|Vol\.|Section"
+    r"|Article|Title|Round|Series|Model"
+    r"|Elizabeth|Charles|James|Francis|Napoleon|Nicholas|Leopold|Wilhelm|Peter|Mark|Calculus|Physics"
+    r"|Algebra|Statistics) I\b"
+)
+
+
+def mask_numerals(text: str) -> str:
+    """The text with the numeral I masked, as in "Book I", so that it is not read as a pronoun."""
+    return _NUMERAL.sub(rf"\1 {_ONE}", text)
+
+
+def unmask_numerals(text: str) -> str:
+    """The opposite of `mask_numerals`."""
+    return text.replace(_ONE, "I")
 
 
 # --- quoted speech ---

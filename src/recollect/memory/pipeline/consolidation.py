@@ -15,6 +15,7 @@ from functools import cache
 
 from ..database.entries import Changes, NewEntry, Support, distinctive_terms
 from ..entry import Entry
+from ..facts.changes import can_end, ends, slots_concerned, tells_of_the_past
 from ..facts.clauses import facts_of, slot_in
 from ..facts.stances import contradict, stance_of
 from ..texts.similarity import mean_the_same, meaning_of, says_more
@@ -47,6 +48,12 @@ def consolidate(
     return Changes(
         tuple(consolidation.added), tuple(consolidation.supported), tuple(consolidation.superseded)
     )
+
+
+def slots_of(candidates: Iterable[Candidate]) -> set[str]:
+    """The slots by which known entries are found that candidates may supersede or end."""
+    named = {candidate.slot for candidate in candidates if candidate.slot}
+    return named.union(*(slots_concerned(candidate.text) for candidate in candidates))
 
 
 def apply_changes(known: Sequence[Entry], changes: Changes, memory_id: str) -> list[Entry]:
@@ -82,6 +89,7 @@ class _Consolidation:
         self.supported: list[Support] = []
         self.superseded: list[tuple[str, str]] = []
         self._known = known
+        self._by_id = {entry.content_id: entry for entry in known}
         self._said_at = said_at
         self._taken: set[str] = set()
         self._replaced: list[tuple[str, str]] = []
@@ -89,6 +97,8 @@ class _Consolidation:
         self._said: list[str] = []
         # Cached for this consolidation only: texts must not stay in memory for longer.
         self._meaning_of = cache(meaning_of)
+        self._can_end = cache(can_end)
+        self._slots_concerned = cache(slots_concerned)
         self._terms_of = cache(lambda text: frozenset(distinctive_terms(text)))
 
     def add(self, candidate: Candidate, decision: Decision, evidence: Cited) -> None:
@@ -104,7 +114,28 @@ class _Consolidation:
             later = self._later(candidate, decision)
             targets = self._targets(candidate, decision)
             if not self._merge(candidate, evidence, targets):
-                self.added.append(_new_entry(candidate, evidence, targets, said_at, later))
+                new = _new_entry(candidate, evidence, targets, said_at, later)
+                self._end_new_entries(new)
+                self.added.append(new)
+
+    def _end_new_entries(self, new: NewEntry) -> None:
+        """Mark the entries of the same stage that a later one ends: both are added, one is current."""
+        if not self._can_end(new.text):
+            return
+        for place, entry in enumerate(self.added):
+            if not self._is_related(new.text, entry.text, entry.slot):
+                continue
+            is_earlier = entry.superseded_by is None and not (
+                entry.said_at and new.said_at and entry.said_at > new.said_at
+            )
+            if (
+                is_earlier
+                and not entry.remains_of
+                and ends(new.text, entry.text)
+                and not _is_before(new, entry)
+            ):
+                until = entry.valid_to or _until(entry.valid_from, new)
+                self.added[place] = replace(entry, superseded_by=new.content_id, valid_to=until)
 
     def _time_of(self, candidate: Candidate) -> datetime | None:
         times = [self._said_at[each] for each in candidate.evidence if each in self._said_at]
@@ -133,12 +164,33 @@ class _Consolidation:
         is_possible = entry.said_at <= entry.learned_at + MOST_AHEAD
         return (entry.said_at if is_possible else entry.learned_at) > said_at
 
+    def _ends(self, candidate: Candidate, entry: Entry) -> bool:
+        """Whether a candidate says that an entry holds no more."""
+        if entry.content_id in self._taken or entry.retired_at is not None:
+            return False
+        if not self._can_end(candidate.text) or not self._is_related(candidate.text, entry.text, entry.slot):
+            return False
+        if not ends(candidate.text, entry.text) or _is_before(candidate, entry):
+            return False
+        said_at = self._time_of(candidate)
+        said_on = said_at.date().isoformat() if said_at else None
+        # What is planned ends a plan, but not what holds today.
+        return not _is_ahead(candidate, said_on) or _is_ahead(entry, said_on)
+
+    def _is_related(self, text: str, known: str, slot: str | None) -> bool:
+        """Whether two texts share a word or a slot. Most do not, and need no closer look."""
+        if slot and slot in self._slots_concerned(text):
+            return True
+        return not self._terms_of(text).isdisjoint(self._terms_of(known))
+
     def _same(self, candidate: Candidate, decision: Decision) -> Entry | None:
         """The known entry that says the same as a candidate, by its words or by the decision."""
         alike = [
             entry
             for entry in self._known
-            if self._is_open_to(candidate, entry) and self._says(entry.text, candidate.text)
+            if self._is_open_to(candidate, entry)
+            and self._says(entry.text, candidate.text)
+            and not (self._can_end(candidate.text) and ends(candidate.text, entry.text))
         ]
         if not alike and decision.action == "none":
             alike = [entry for entry in self._known if entry.content_id in decision.targets]
@@ -169,31 +221,29 @@ class _Consolidation:
     def _targets(
         self, candidate: Candidate, decision: Decision, excluded: str | None = None
     ) -> tuple[str, ...]:
-        """The ids of the entries that a candidate supersedes.
+        """The ids of the entries that a candidate supersedes: those of the decision, and those that it ends.
 
-        Only known entries of the same type that were not said later count, and each is superseded once.
+        Only known entries that were not said later count, and each is superseded once. The entries of a
+        decision must be of the same type. A change ends entries of any type, whatever the decision says.
         """
-        if decision.action != "supersede":
-            return ()
-        wanted = set(decision.targets) - {excluded}
+        wanted = set(decision.targets) - {excluded} if decision.action == "supersede" else set()
         targets = [
             entry.content_id
             for entry in self._known
-            if entry.content_id in wanted
-            and self._is_open_to(candidate, entry)
-            and not self._is_later(entry, candidate)
+            if (entry.content_id in wanted and self._is_open_to(candidate, entry))
+            or (entry.content_id != excluded and self._ends(candidate, entry))
         ]
+        targets = [target for target in targets if not self._is_later(self._by_id[target], candidate)]
         self._taken.update(targets)
         self._replaced += [(target, candidate.text) for target in targets]
         return tuple(targets)
 
     def add_remaining_facts(self) -> None:
         """Add the facts of superseded entries that neither their successors nor other entries state."""
-        by_id = {entry.content_id: entry for entry in self._known}
         for target, successor in self._replaced:
-            for fact in remaining_facts(by_id[target].text, successor):
-                if not self._is_stated(fact, by_id[target]):
-                    self._add_fact(fact, by_id[target])
+            for fact in remaining_facts(self._by_id[target].text, successor):
+                if not self._is_stated(fact, self._by_id[target]):
+                    self._add_fact(fact, self._by_id[target])
 
     def _is_stated(self, fact: str, of: Entry) -> bool:
         """Whether a candidate replaces a fact, or an entry that stays states it."""
@@ -253,6 +303,24 @@ def _new_entry(
     )
 
 
+def _is_before(new: Candidate | NewEntry, known: Entry | NewEntry) -> bool:
+    """Whether a new statement is about a time before that of a known one, by the dates that they name."""
+    if new.valid_to and known.valid_from and new.valid_to <= known.valid_from:
+        return True
+    return bool(new.valid_from and known.valid_from) and str(new.valid_from)[:4] < str(known.valid_from)[:4]
+
+
+def _is_ahead(stated: Candidate | Entry, said_on: str | None) -> bool:
+    """Whether a statement is about a time after the day on which it is said."""
+    return bool(said_on and stated.valid_from) and str(stated.valid_from) > str(said_on)
+
+
+def _until(since: str | None, new: NewEntry) -> str | None:
+    """The date until which an entry held that a new one ends; `None` if no date fits."""
+    until = new.valid_from or (new.said_at.date().isoformat() if new.said_at else None)
+    return until if until and (since is None or since <= until) else None
+
+
 # --- facts that remain of a superseded entry ---
 
 
@@ -267,7 +335,7 @@ def remaining_facts(text: str, successor: str) -> list[str]:
 
 def replaces(text: str, fact: str) -> bool:
     """Whether a text states a fact, another value of the same slot, or its contrary."""
-    if any(_is_about_the_same(stated, fact) for stated in facts_of(text)):
+    if any(_is_about_the_same(stated, fact) for stated in facts_of(text)) or ends(text, fact):
         return True
     meaning, of_fact = meaning_of(text), meaning_of(fact)
     is_stated = mean_the_same(meaning, of_fact) or says_more(meaning, of_fact)
@@ -296,7 +364,7 @@ def split_facts(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 def _parts(candidate: Candidate) -> Iterator[Candidate]:
     facts = facts_of(candidate.text)
     if len(facts) == 1:
-        yield candidate
+        yield _with_slot(candidate)
         return
     dated = _dated_fact(facts, candidate.valid_from)
     for place, fact in enumerate(facts):
@@ -305,6 +373,14 @@ def _parts(candidate: Candidate) -> Iterator[Candidate]:
             candidate, text=fact, slot=slot.name if slot else candidate.slot if not place else None
         )
         yield part if fact == dated else replace(part, valid_from=None, valid_to=None, data={})
+
+
+def _with_slot(candidate: Candidate) -> Candidate:
+    """A candidate with the slot that its text fills, and without one if it is only about the past."""
+    if tells_of_the_past(candidate.text):
+        return replace(candidate, slot=None)
+    slot = slot_in(candidate.text) if candidate.slot is None else None
+    return replace(candidate, slot=slot.name) if slot else candidate
 
 
 def _dated_fact(facts: list[str], valid_from: str | None) -> str:

@@ -23,7 +23,7 @@ from ..database.entries import Changes
 from ..database.runs import StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
-from .consolidation import apply_changes, consolidate, split_facts
+from .consolidation import apply_changes, consolidate, slots_of, split_facts
 from .grounding import ground
 from .merging import merge_entries
 from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
@@ -203,7 +203,7 @@ class Execution:
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
         """The stored entries about the same matters, with those that the candidates replace."""
         texts = [candidate.text for candidate in candidates]
-        slots = {candidate.slot for candidate in candidates if candidate.slot}
+        slots = slots_of(candidates)
         related = partial(self._database.related, self._task.run.memory_id, texts, slots)
         known = await retry_until_available(self._task, related)
         replaced = {each for candidate in candidates for each in candidate.replaces}
