@@ -145,6 +145,9 @@ class MemorySettings(_Section):
         default=True,
         description="Run the workers in a separate process, so that they take no CPU time from requests.",
     )
+    mask_secrets_in_messages: bool = Field(
+        default=False, description="Mask secrets in recorded messages, too; in entries they always are."
+    )
     quiet_seconds: float = Field(
         default=300, ge=0, description="Seconds without a message after which learning from a chat starts."
     )

@@ -28,7 +28,9 @@ from ..database.entries import Changes
 from ..database.runs import Failure, StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
-from .consolidation import apply_changes, consolidate, split_facts
+from ..guard.secrets import mask_secrets
+from .consolidation import apply_changes, consolidate
+from .guarding import guard_mind, guard_modification
 from .results import describe_left_out, merge_results, pipeline_result
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
 from .token_meter import GuardedMeter, TokenMeter
@@ -139,7 +141,7 @@ class Runner:
             stage,
             self._extractor.model,
             _describe_error(error),
-            known.raw_response,
+            mask_secrets(known.raw_response).text,
             again_in,
             known.prompt_tokens,
             known.completion_tokens,
@@ -229,8 +231,8 @@ class _Execution:
         answer = Answer(Modification("", ()))
         if self._excerpt.messages:  # they may have been erased
             answer = await self._under_lease(self._extractor.modification(self._excerpt))
-        found = replace(answer.value, candidates=split_facts(answer.value.candidates))
-        await self._store(answer, msgspec.to_builtins(found))
+        answer = guard_modification(answer, self._excerpt)
+        await self._store(answer, msgspec.to_builtins(answer.value))
 
     async def _update(self) -> None:
         candidates = self._candidates()
@@ -254,9 +256,10 @@ class _Execution:
         await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
 
     async def _store_mind(self, answer: Answer[Mind]) -> None:
-        found = replace(answer.value, candidates=split_facts(answer.value.candidates))
-        changes = self._consolidate(found.candidates, (), await self._known(found.candidates))
-        await self._store(answer, msgspec.to_builtins(found), changes, is_last=True)
+        answer = guard_mind(answer, self._excerpt)
+        candidates = answer.value.candidates
+        changes = self._consolidate(candidates, (), await self._known(candidates))
+        await self._store(answer, msgspec.to_builtins(answer.value), changes, is_last=True)
 
     def _consolidate(
         self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
@@ -296,7 +299,7 @@ class _Execution:
             self._extractor.model,
             column_now(),
             {**result, "data": dict(answer.data)} if answer.data else result,
-            answer.raw_response,
+            mask_secrets(answer.raw_response).text,
             answer.usage.prompt_tokens,
             answer.usage.completion_tokens,
         )

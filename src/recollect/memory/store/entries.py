@@ -20,6 +20,7 @@ from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
+from ..guard.secrets import mask_secrets
 from ..metadata import read_metadata
 from ..texts.similarity import say_the_same
 from ..times import read_date, read_time
@@ -121,7 +122,7 @@ class EntryRepository:
         content_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Add an entry that a person states. It has no evidence but their word.
+        """Add an entry that a person states. It has no evidence but their word. Secrets in it are masked.
 
         With a `content_id`, adding the same entry again changes nothing. A different entry under an id in use
         is a `ConflictError`.
@@ -325,11 +326,12 @@ def _lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
 
 
 def _check_statement(given: object) -> str:
+    """The text of an entry that a person writes. Its secrets are masked."""
     if not isinstance(given, str):
         raise InvalidTypeError(f"text must be a string, not {type(given).__name__}")
     if not given.strip():
         raise InvalidValueError("text must not be empty")
-    return given
+    return mask_secrets(given).text
 
 
 def _check_confidence(given: object) -> float:

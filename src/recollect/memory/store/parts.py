@@ -39,8 +39,10 @@ class StoreResources:
         workers: int,
         options: RunOptions,
         meter: TokenMeter | None,
+        mask_secrets_in_messages: bool = False,
     ) -> None:
         self.database = database
+        self.mask_secrets_in_messages = mask_secrets_in_messages
         self.embedder = _cached(embedder)
         self.backfill: EmbeddingBackfill | None = None
         if self.embedder is not None:
@@ -87,7 +89,13 @@ class TenantParts:
         database, lookup = shared.database, MemoryLookup(shared.database, tenant)
         self.tenant = tenant
         self.reader = ConversationReader(database, lookup)
-        self.writer = ConversationWriter(database, tenant, self.reader, shared.start)
+        self.writer = ConversationWriter(
+            database,
+            tenant,
+            self.reader,
+            shared.start,
+            mask_secrets_in_messages=shared.mask_secrets_in_messages,
+        )
         self.entries = EntryRepository(database, lookup)
         self.memories = MemoryRepository(database, lookup, self.entries)
         self.searcher = MemorySearcher(

@@ -70,6 +70,9 @@ class MemoryStore:
     is given. Search matches words and, with an `embedder`, meaning. The local embedder needs no key and no
     download; `None` turns it off. A `meter` is consulted before each run, and informed of the tokens spent.
 
+    Secrets such as passwords, keys and card numbers are masked in entries. `mask_secrets_in_messages` masks
+    them in recorded messages, too: the original words are not stored.
+
     A store sees only the data of its `tenant`. A store for `all_tenants` gives a view of each tenant by
     `for_tenant`. Its workers do the work of all tenants, and `coverage`, `drain` and `embed_pending`
     cover all of them.
@@ -86,6 +89,7 @@ class MemoryStore:
         tenant: str = "default",
         all_tenants: bool = False,
         meter: TokenMeter | None = None,
+        mask_secrets_in_messages: bool = False,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -106,6 +110,7 @@ class MemoryStore:
             workers=workers,
             options=options or RunOptions(),
             meter=meter,
+            mask_secrets_in_messages=mask_secrets_in_messages,
         )
         self._bind(shared, TenantParts(shared, tenant, shared.tenant))
 

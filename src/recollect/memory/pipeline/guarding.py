@@ -1,0 +1,41 @@
+"""Applies the guard to the answer of an extractor: the one place where candidates become entries."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..guard.decision import Checked, check_candidates
+from ..guard.secrets import mask_secrets
+from .consolidation import split_facts
+from .stages import Answer, Candidate, Excerpt, Mind, Modification
+
+DROPPED = "dropped"
+"""The key in the data of a stage for the number of dropped candidates, by reason."""
+MASKED = "masked"
+"""The key in the data of a stage for the number of masked secrets, by kind."""
+
+IsRejected = Callable[[Candidate], bool]
+
+
+def guard_modification(
+    answer: Answer[Modification], excerpt: Excerpt, is_rejected: IsRejected | None = None
+) -> Answer[Modification]:
+    """The answer of the first stage, as it may be stored."""
+    checked = check_candidates(split_facts(answer.value.candidates), excerpt, is_rejected)
+    text = mask_secrets(answer.value.text).text
+    value = replace(answer.value, text=text, candidates=checked.candidates)
+    return replace(answer, value=value, data=_with_counts(answer, checked))
+
+
+def guard_mind(answer: Answer[Mind], excerpt: Excerpt, is_rejected: IsRejected | None = None) -> Answer[Mind]:
+    """The answer of the third stage, as it may be stored."""
+    checked = check_candidates(split_facts(answer.value.candidates), excerpt, is_rejected)
+    insights = mask_secrets(answer.value.insights).text
+    value = replace(answer.value, insights=insights, candidates=checked.candidates)
+    return replace(answer, value=value, data=_with_counts(answer, checked))
+
+
+def _with_counts(answer: Answer[Any], checked: Checked) -> dict[str, Any]:
+    """The data of a stage, with what was dropped and masked. Contents are not named."""
+    counts = {DROPPED: dict(checked.dropped), MASKED: dict(checked.masked)}
+    return {**answer.data, **{name: count for name, count in counts.items() if count}}
