@@ -43,6 +43,9 @@ def add_remember_parser(commands: Commands) -> None:
         "--date", metavar="DATE", help="the day, month or year of an event, or since when a fact holds"
     )
     remember.add_argument(
+        "--expires", metavar="DATE", help="the last day, month or year in which it holds, or a time"
+    )
+    remember.add_argument(
         "--metadata", type=json_object, metavar="JSON", help="a JSON object to store with the entry"
     )
     add_database_options(remember)
@@ -109,7 +112,12 @@ async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
     owner = resolve_owner(options)
     async with open_store(options, create=True, embed=True) as store:
         entry, is_new = await store.add_entry_unless_known(
-            *owner, options.type, options.text, valid_from=options.date, metadata=options.metadata
+            *owner,
+            options.type,
+            options.text,
+            valid_from=options.date,
+            metadata=options.metadata,
+            expires_at=options.expires,
         )
         if is_new:
             await store.embed_pending()  # makes it searchable by meaning even if no worker runs

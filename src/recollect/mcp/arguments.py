@@ -37,7 +37,10 @@ _EntryId: TypeAlias = Annotated[
 ]
 _Date: TypeAlias = Annotated[str | None, AfterValidator(_date)]
 
-_KINDS = "profile: who the user is; event: what happened; mind: what they think, feel or want."
+_KINDS = (
+    "profile: who the user is; event: what happened; mind: what they think, feel or want;"
+    " instruction: how they want to be answered from now on."
+)
 
 
 class _Arguments(BaseModel):
@@ -53,6 +56,9 @@ class RememberArguments(_Arguments):
     kind: ContentType = Field(description=_KINDS)
     happened_on: _Date = Field(
         default=None, description="For an event its date, such as 2024-05-07, 2024-05 or 2024; else null."
+    )
+    expires_on: _Date = Field(
+        default=None, description="The last day on which it holds, such as 2024-05-07; null if it has no end."
     )
 
 

@@ -9,6 +9,7 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import BaseModel
 
 from ..memory.entry import Entry
+from ..memory.guard.steering import STEERING_REFUSED, find_steering
 from ..memory.store import MemoryStore
 from ..server.access.keys import Scope
 from ..strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
@@ -96,6 +97,8 @@ class MemoryTool:
 
 
 async def _remember(store: MemoryStore, access: Access, given: RememberArguments) -> ToolResult:
+    if find_steering(given.text):
+        raise RefusedError(STEERING_REFUSED)
     entry, is_new = await store.add_entry_unless_known(
         access.agent_id,
         access.user_id,
@@ -103,6 +106,7 @@ async def _remember(store: MemoryStore, access: Access, given: RememberArguments
         given.text,
         valid_from=given.happened_on,
         confidence=_CONFIDENCE,
+        expires_at=given.expires_on,
     )
     values = RememberResult(entry_id=entry.content_id, is_new=is_new)
     if not is_new:
@@ -114,9 +118,10 @@ async def _recall(store: MemoryStore, access: Access, given: RecallArguments) ->
     found = await store.recall(given.query, access.agent_id, access.user_id)
     entries, turns = found.entries[: given.limit], found.turns[: given.limit]
     lines = [entry_line(hit.entry) for hit in entries] + [message_line(hit.message) for hit in turns]
-    block = block_of(lines, DEFAULT_TOKEN_BUDGET)
+    block = block_of(lines, DEFAULT_TOKEN_BUDGET, [entry_line(entry) for entry in found.instructions])
     values = RecallResult(
         remembered=block,
+        instructions=[EntryInfo.of(entry) for entry in found.instructions],
         entries=entry_hits(entries),
         messages=message_hits(turns),
         warnings=list(found.warnings),

@@ -1,4 +1,4 @@
-"""Memories: all entries of one agent about one user, as three lists of texts."""
+"""Memories: all entries of one agent about one user, as four lists of texts."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -59,8 +59,8 @@ class UserOutline:
 class Memory:
     """All that an agent remembers about a user.
 
-    `data` holds the lists under `profile_content`, `event_content` and `mind_content`, or under the short
-    names `profile`, `event` and `mind`.
+    `data` holds the lists under `profile_content`, `event_content`, `mind_content` and
+    `instruction_content`, or under the short names `profile`, `event`, `mind` and `instruction`.
     """
 
     agent_id: str
@@ -72,6 +72,7 @@ class Memory:
     profile_content: list[str] = field(repr=False)
     event_content: list[str] = field(repr=False)
     mind_content: list[str] = field(repr=False)
+    instruction_content: list[str] = field(repr=False)
 
     def __init__(
         self,

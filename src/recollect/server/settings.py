@@ -201,6 +201,9 @@ class Limits(_Section):
         description="Days after its last message until a conversation is erased, with its entries.",
     )
     audit_days: _Limit = Field(default=None, description="Days until audit log entries are deleted.")
+    purge_expired_after_days: _Limit = Field(
+        default=None, description="Days after its expiry until an expired entry is deleted."
+    )
 
 
 class LoggingSettings(_Section):

@@ -47,6 +47,9 @@ _VECTOR = (
 _INDEXED_DIMENSIONS = (384, 512, 1536)  # of our embedders; others are searched without an index
 # Conditions of partial indexes: rows without a vector are found without reading all the others.
 CURRENT_ENTRIES = "retired_at IS NULL"
+EXPIRING_ENTRIES = "expires_at IS NOT NULL"
+REJECTED_ENTRIES = "rejected_at IS NOT NULL"
+INSTRUCTIONS = "content_type = 'instruction'"
 SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
 SPENT_TOKENS = "prompt_tokens + completion_tokens > 0"
@@ -57,6 +60,7 @@ _ADDED_LATER: tuple[Column, ...] = (
     Column("settings_version", "integer", required=False),
 )
 _METADATA = (Column("metadata", "json", required=False),)
+_LIFETIME = _times("expires_at", "last_confirmed_at", "rejected_at", required=False)
 _OF_MESSAGES = (*_optional("name"), Column("attachments", "json", required=False))
 _REPLACED_INDEXES = (
     "recollect_conversations_memory_id_created_at",
@@ -98,6 +102,7 @@ CONTENTS = Table(
         *_optional("superseded_by", "run_id"),
         *_VECTOR,
         *_METADATA,
+        *_LIFETIME,
     ),
     key=("content_id",),
     unique=(("memory_id", "position"),),
@@ -107,7 +112,13 @@ CONTENTS = Table(
         ("superseded_by",),
         ("run_id",),
     ),
-    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), CURRENT_ENTRIES),),
+    partial=(
+        PartialIndex("to_embed", ("tenant", "vector_model"), CURRENT_ENTRIES),
+        PartialIndex("expiring", ("memory_id", "expires_at"), EXPIRING_ENTRIES),
+        PartialIndex("to_purge", ("tenant", "expires_at"), EXPIRING_ENTRIES),
+        PartialIndex("rejected", ("memory_id", "position"), REJECTED_ENTRIES),
+        PartialIndex("instructions", ("memory_id", "position"), INSTRUCTIONS),
+    ),
     vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
@@ -325,6 +336,12 @@ def add_message_items() -> Script[None]:
     yield from create_in_sqlite((MESSAGE_ITEMS,))
 
 
+def add_lifetimes() -> Script[None]:
+    """Add the times at which entries expire, were confirmed and were rejected, and their indexes."""
+    yield from add_columns_in_sqlite(CONTENTS, _LIFETIME)
+    yield from create_in_sqlite((CONTENTS,))
+
+
 _NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
 _STEPS = (
     create_tables,
@@ -333,6 +350,7 @@ _STEPS = (
     put_key_of_terms_first,
     add_names_and_metadata,
     add_message_items,
+    add_lifetimes,
 )
 
 
@@ -354,6 +372,7 @@ class MemorySchema(Schema):
         later = {CONVERSATIONS.name: {column.name for column in _ADDED_LATER}}
         for table, columns in _NAMES_AND_METADATA.items():
             later.setdefault(table.name, set()).update(column.name for column in columns)
+        later[CONTENTS.name].update(column.name for column in _LIFETIME)
         first = (table for table in TABLES if table is not MESSAGE_ITEMS)
         return {table.name: set(table.column_names) - later.get(table.name, set()) for table in first}
 

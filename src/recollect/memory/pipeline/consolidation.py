@@ -17,6 +17,7 @@ from ..database.entries import Changes, NewEntry, Support, distinctive_terms
 from ..entry import Entry
 from ..facts.clauses import facts_of, slot_in
 from ..facts.stances import contradict, stance_of
+from ..lifetime import parse_expiry
 from ..texts.similarity import mean_the_same, meaning_of, says_more
 from ..times import MOST_AHEAD, latest_allowed, now
 from .stages import MOST_EVIDENCE, Candidate, Decision
@@ -250,6 +251,7 @@ def _new_entry(
         targets,
         said_at,
         later,
+        expires_at=parse_expiry(candidate.expires_at),
     )
 
 

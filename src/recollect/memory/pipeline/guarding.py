@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from ..database import entries
+from ..database.access import MemoryDatabase
 from ..guard.decision import Checked, check_candidates
 from ..guard.secrets import mask_secrets
+from ..texts.similarity import mean_the_same, meaning_of
 from .consolidation import split_facts
 from .stages import Answer, Candidate, Excerpt, Mind, Modification
 
@@ -15,6 +18,23 @@ MASKED = "masked"
 """The key in the data of a stage for the number of masked secrets, by kind."""
 
 IsRejected = Callable[[Candidate], bool]
+_MOST_REJECTED = 500  # of a memory, the newest
+
+
+async def find_rejected(database: MemoryDatabase, memory_id: str) -> IsRejected:
+    """A test whether a candidate says what a person has rejected, in the same words or nearly so."""
+    key = (memory_id, _MOST_REJECTED)
+    rows = await database.fetch(entries.READ_REJECTED, key, entries.entries_from)
+    texts = [entry.text for _, entry in rows]
+    keys, meanings = set(map(entries.text_key, texts)), list(map(meaning_of, texts))
+
+    def is_rejected(candidate: Candidate) -> bool:
+        if entries.text_key(candidate.text) in keys:
+            return True
+        meaning = meaning_of(candidate.text) if meanings else None
+        return any(meaning is not None and mean_the_same(meaning, other) for other in meanings)
+
+    return is_rejected
 
 
 def guard_modification(

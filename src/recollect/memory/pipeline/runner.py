@@ -30,7 +30,7 @@ from ..entry import Entry
 from ..facts.clauses import facts_of
 from ..guard.secrets import mask_secrets
 from .consolidation import apply_changes, consolidate
-from .guarding import guard_mind, guard_modification
+from .guarding import IsRejected, find_rejected, guard_mind, guard_modification
 from .results import describe_left_out, merge_results, pipeline_result
 from .stages import STAGES, Answer, Candidate, Decision, Excerpt, Extractor, Mind, Modification, Stage, Update
 from .token_meter import GuardedMeter, TokenMeter
@@ -231,7 +231,7 @@ class _Execution:
         answer = Answer(Modification("", ()))
         if self._excerpt.messages:  # they may have been erased
             answer = await self._under_lease(self._extractor.modification(self._excerpt))
-        answer = guard_modification(answer, self._excerpt)
+        answer = guard_modification(answer, self._excerpt, await self._find_rejected())
         await self._store(answer, msgspec.to_builtins(answer.value))
 
     async def _update(self) -> None:
@@ -256,7 +256,7 @@ class _Execution:
         await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
 
     async def _store_mind(self, answer: Answer[Mind]) -> None:
-        answer = guard_mind(answer, self._excerpt)
+        answer = guard_mind(answer, self._excerpt, await self._find_rejected())
         candidates = answer.value.candidates
         changes = self._consolidate(candidates, (), await self._known(candidates))
         await self._store(answer, msgspec.to_builtins(answer.value), changes, is_last=True)
@@ -270,6 +270,10 @@ class _Execution:
     def _candidates(self) -> Sequence[Candidate]:
         """The candidates that the first stage has found."""
         return msgspec.convert(self._finished["modification"].result, Modification).candidates
+
+    async def _find_rejected(self) -> IsRejected:
+        find = partial(find_rejected, self._database, self._task.run.memory_id)
+        return await _retry_until_available(self._task, find)
 
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
         """The stored entries about the same matters."""

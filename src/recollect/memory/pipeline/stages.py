@@ -59,6 +59,8 @@ class Candidate:
     slot: str | None = None
     """The attribute it is about, if that has one value at a time, such as `home` or `job`."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    expires_at: str | None = None
+    """The time or date until which it holds, such as `2024-05-07`, which is included."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ...strategies.summaries.schema import SUMMARIES
 from ...strategies.summaries.summary import COLUMNS, ConversationSummary, summaries_from
 from ..conversation import summarize
 from ..database import conversations
-from ..database.access import MemoryDatabase
+from ..database.access import MemoryDatabase, column_now
 from ..database.corruption import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
 from ..entry import CONTENT_TYPES, check_type
@@ -38,7 +38,7 @@ _FIRST_TIME = time_to_column(datetime.min.replace(tzinfo=UTC))
 _MEMORY = f"{select(MEMORIES)} WHERE memory_id = ?1"
 _TEXTS = (
     f"SELECT content_type, content_text, content_id FROM {CONTENTS.name} WHERE memory_id = ?1"
-    " AND retired_at IS NULL ORDER BY position"
+    " AND retired_at IS NULL AND (expires_at IS NULL OR expires_at > ?2) ORDER BY position"
 )
 _CONVERSATIONS = (
     f"{select(CONVERSATIONS)} WHERE memory_id = ?1 AND (created_at, conversation_id) > (?2, ?3)"
@@ -72,7 +72,7 @@ async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncItera
     rows = await database.fetch(_MEMORY, (memory_id,), list[Row])
     if not rows:  # erased meanwhile
         return
-    texts = await database.fetch(_TEXTS, (memory_id,), list[Row])
+    texts = await database.fetch(_TEXTS, (memory_id, column_now()), list[Row])
     yield Record("memories", _memory(to_whole_record(MEMORIES, rows[0]), texts))
     async for entries in _pages(database, CONTENTS, "position", memory_id):
         for entry in await _with_evidence(database, entries):

@@ -12,7 +12,7 @@ from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sql.columns import check_count, check_id, time_to_column
 from ...sql.scripts import Script, Statement
-from ..conversation import check_key
+from ..conversation import UNCHANGED, Unchanged, check_key
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
 from ..database.corruption import Page, fill_page, page_from
@@ -21,13 +21,13 @@ from ..database.memories import MemoryRow
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
 from ..guard.secrets import mask_secrets
+from ..lifetime import read_expiry
 from ..metadata import read_metadata
 from ..texts.similarity import say_the_same
 from ..times import read_date, read_time
 from .lookup import NO_LIMIT, MemoryLookup
 
-NO_TIME = ""
-"""The time parameter of the queries that compare with no time."""
+NOT_CURRENT = "there is no current entry with this content_id"
 
 
 class _Edit(NamedTuple):
@@ -37,6 +37,7 @@ class _Edit(NamedTuple):
     edited_by: str | None
     metadata: Mapping[str, Any] | None
     """`None` keeps the metadata of the old entry."""
+    expires_at: datetime | Unchanged | None
 
 
 class EntryRepository:
@@ -121,11 +122,12 @@ class EntryRepository:
         confidence: float = 1.0,
         content_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        expires_at: datetime | str | None = None,
     ) -> Entry:
         """Add an entry that a person states. It has no evidence but their word. Secrets in it are masked.
 
-        With a `content_id`, adding the same entry again changes nothing. A different entry under an id in use
-        is a `ConflictError`.
+        At `expires_at` it stops to hold: a time, or a date, which is included. With a `content_id`, adding
+        the same entry again changes nothing. A different entry under an id in use is a `ConflictError`.
         """
         check_id("agent_id", agent_id)
         check_id("user_id", user_id)
@@ -137,6 +139,7 @@ class EntryRepository:
             read_date("valid_to", valid_to),
             content_id=check_key("content_id", content_id) or str(uuid.uuid4()),
             metadata=read_metadata("metadata", metadata),
+            expires_at=read_expiry("expires_at", expires_at),
         )
         made = MemoryRow.new(self._tenant, agent_id, user_id, column_now())
         await self._database.write(partial(_add, made, new, may_exist=content_id is not None))
@@ -152,6 +155,7 @@ class EntryRepository:
         valid_from: str | None = None,
         confidence: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
+        expires_at: datetime | str | None = None,
     ) -> tuple[Entry, bool]:
         """Add an entry unless an entry of the same type says the same, in these words or in others.
 
@@ -164,6 +168,7 @@ class EntryRepository:
             _check_confidence(confidence),
             read_date("valid_from", valid_from),
             metadata=read_metadata("metadata", metadata),
+            expires_at=read_expiry("expires_at", expires_at),
         )
         check_id("agent_id", agent_id)
         made = MemoryRow.new(self._tenant, agent_id, check_id("user_id", user_id), column_now())
@@ -179,18 +184,20 @@ class EntryRepository:
         *,
         edited_by: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        expires_at: datetime | str | Unchanged | None = UNCHANGED,
     ) -> Entry:
         """Correct an entry. A new entry supersedes it, and the old one stays in the history.
 
         The edit itself is the evidence of the new text: its time, and `edited_by`, such as the name of a
         person or the id of an API key. The messages that the old entry cites remain its evidence. The new
-        entry keeps the metadata of the old one, unless other metadata is given.
+        entry keeps the metadata and the expiry of the old one, unless others are given.
         """
         check_id("content_id", content_id)
         new = _Edit(
             _check_statement(text),
             None if edited_by is None else check_id("edited_by", edited_by),
             None if metadata is None else read_metadata("metadata", metadata),
+            UNCHANGED if expires_at is UNCHANGED else read_expiry("expires_at", expires_at),
         )
         edit = partial(_edit, self._database, self._tenant, content_id, new, column_now())
         return await self._written(await self._database.write(edit))
@@ -199,7 +206,7 @@ class EntryRepository:
         """Delete an entry and all entries that it superseded, for good; returns the number deleted."""
         check_id("content_id", content_id)
         return await self._database.write(
-            partial(_delete, self._database, self._tenant, content_id, column_now())
+            partial(delete, self._database, self._tenant, content_id, column_now())
         )
 
     async def _written(self, new: NewEntry) -> Entry:
@@ -223,7 +230,7 @@ class EntryRepository:
         if time is not None:
             query = entries.READ_AS_OF
         first, most, kind = page
-        at = NO_TIME if time is None else time_to_column(time)
+        at = column_now() if time is None else time_to_column(time)
         sql, of_kind = (query, ()) if kind is None else (entries.of_type(query), (kind,))
 
         decode = partial(page_from, entries.entries_from, itemgetter(-1))
@@ -273,9 +280,7 @@ def _is_stored(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
 
 def _edit(database: MemoryDatabase, tenant: str, content_id: str, edit: _Edit, now: str) -> Script[NewEntry]:
     """Supersede an entry. The new entry cites the same messages, so erasing them erases it too."""
-    old = yield from _lock_entry(tenant, content_id)
-    if old is None or old.retired_at is not None:
-        raise ConflictError("there is no current entry with this content_id")
+    _, old = yield from lock_current(tenant, content_id)
     rows = yield Statement(database.entries.cited, (json.dumps([content_id]),))
     cited = entries.evidence_from(rows).get(content_id, [])
     new = NewEntry(
@@ -290,13 +295,14 @@ def _edit(database: MemoryDatabase, tenant: str, content_id: str, edit: _Edit, n
         (content_id,),
         old.said_at,
         metadata=old.metadata if edit.metadata is None else edit.metadata,
+        expires_at=old.expires_at if edit.expires_at is UNCHANGED else edit.expires_at,
     )
     yield from entries.change(tenant, old.memory_id, None, Changes((new,)), now)
     return new
 
 
-def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) -> Script[int]:
-    memory_id = yield from _lock_memory_of(tenant, content_id)
+def delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) -> Script[int]:
+    memory_id = yield from lock_memory_of(tenant, content_id)
     if memory_id is None or not (yield Statement(entries.MEMORY_OF, (content_id, tenant))):
         return 0
     yield from memories.advance(memory_id, now, 0)
@@ -305,15 +311,26 @@ def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) ->
     return len(texts)
 
 
-def _lock_entry(tenant: str, content_id: str) -> Script[Entry | None]:
-    """An entry, with its memory locked: neither can change until the transaction ends."""
-    if (yield from _lock_memory_of(tenant, content_id)) is None:
-        return None
+def lock_current(tenant: str, content_id: str) -> Script[tuple[int, Entry]]:
+    """A current entry with its position, as `lock_entry`. Any other is a `ConflictError`."""
+    position, entry = yield from lock_entry(tenant, content_id)
+    if entry.retired_at is not None:
+        raise ConflictError(NOT_CURRENT)
+    return position, entry
+
+
+def lock_entry(tenant: str, content_id: str) -> Script[tuple[int, Entry]]:
+    """An entry with its position. Its memory is locked: neither can change until the transaction ends."""
+    if (yield from lock_memory_of(tenant, content_id)) is None:
+        raise ConflictError(NOT_CURRENT)
     rows = yield Statement(entries.READ_ONE, (content_id, tenant))
-    return next((entry for _, entry in entries.entries_from(rows)), None)
+    found = entries.entries_from(rows)
+    if not found:
+        raise ConflictError(NOT_CURRENT)
+    return found[0]
 
 
-def _lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
+def lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
     """Lock the memory of an entry until the transaction ends; returns its id, `None` if there is no entry."""
     rows = yield Statement(entries.MEMORY_OF, (content_id, tenant))
     if not rows:

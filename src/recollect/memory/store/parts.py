@@ -16,6 +16,7 @@ from .conversation_writer import ConversationWriter
 from .corpus_cache import CorpusCache
 from .data_rights import DataRights
 from .entries import EntryRepository
+from .entry_review import EntryReview
 from .lookup import MemoryLookup
 from .memories import MemoryRepository
 from .runs import LearningProgress, RunRepository
@@ -97,6 +98,7 @@ class TenantParts:
             mask_secrets_in_messages=shared.mask_secrets_in_messages,
         )
         self.entries = EntryRepository(database, lookup)
+        self.review = EntryReview(database, tenant, self.entries)
         self.memories = MemoryRepository(database, lookup, self.entries)
         self.searcher = MemorySearcher(
             database, lookup, shared.corpora, shared.embedder, shared.embedder_pause

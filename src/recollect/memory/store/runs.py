@@ -304,8 +304,8 @@ def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:
 def _stage_from(kept: StageRecord) -> RunStage:
     finished = time_from_column(kept.finished_at)
     tokens = (kept.prompt_tokens, kept.completion_tokens)
-    counts = (count_left_out(kept), count_dropped(kept), count_masked(kept))
-    return RunStage(kept.stage, kept.model, finished, *tokens, *counts)
+    left_out, dropped, masked = count_left_out(kept), count_dropped(kept), count_masked(kept)
+    return RunStage(kept.stage, kept.model, finished, *tokens, left_out, dropped, masked)
 
 
 def _failures_from(run_id: str, rows: list[Row]) -> tuple[RunFailure, ...]:

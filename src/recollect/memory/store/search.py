@@ -1,6 +1,6 @@
 """Searches the entries and messages of a user, and builds recall blocks for prompts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -13,12 +13,13 @@ from ...sessions.settings import check_limit
 from ...sql.columns import check_id
 from ...strategies.summaries import inject_memory
 from ..conversation import Message
-from ..database import conversations
-from ..database.access import MemoryDatabase
+from ..database import conversations, entries
+from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_of
-from ..entry import ContentType, check_type
+from ..entry import ContentType, Entry, check_type
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
+from ..lifetime import state_of
 from ..search import Corpus, Document, Hit, rank
 from ..search.embedders import Embedder
 from ..search.lookup import PreparedQuery, SearchResult, prepare_query, warn_of_missing_vectors
@@ -34,6 +35,7 @@ _PAUSE = 5.0  # seconds for which the embedder is not called after a failure
 _MANY = 5000  # documents: ranking more than these would block the event loop for too long
 _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
+_MOST_INSTRUCTIONS = 50  # that are read of a memory; far fewer fit into a block
 
 
 @dataclass
@@ -87,8 +89,10 @@ class MemorySearcher:
             return MemorySearch(())
 
         def keep(document: Document) -> bool:
-            return content_type in (None, document.kind) and is_within(document)
+            is_wanted = content_type in (None, document.kind) and document.id not in expired
+            return is_wanted and is_within(document)
 
+        expired = frozenset() if as_of is not None else await self._expired_in(searched)
         cached = await self._entry_corpus(searched, as_of)
         found = await self._rank(query, cached, limit, keep)
         pending = () if as_of is not None else await self._pending_in(searched)
@@ -135,13 +139,43 @@ class MemorySearcher:
 
         Without an `agent_id`, it covers all agents of the user. The block marks its contents as data, not
         instructions. It is empty if nothing is found.
+
+        The standing instructions of the user are in every block, marked as the user's wishes, within a
+        quarter of the budget and at most 200 tokens, the newest first. Doubtful entries come last.
         """
+        wishes = await self._instructions_of(agent_id, user_id)
         known = await self.search_memories(query, agent_id, user_id, limit=_RECALLED_ENTRIES)
         said = await self.search_conversations(query, agent_id, user_id, limit=_RECALLED_TURNS)
-        lines = [hit.entry.text for hit in known.hits] + [_quoted(hit.message) for hit in said.hits]
-        text = inject_memory(None, memories=lines, token_budget=budget, tokenizer=tokenizer)
+        hits = _doubtful_last(hit for hit in known.hits if hit.entry.content_type != "instruction")
+        lines = [hit.entry.text for hit in hits] + [_quoted(hit.message) for hit in said.hits]
+        text = inject_memory(
+            None,
+            memories=lines,
+            wishes=[entry.text for entry in wishes],
+            token_budget=budget,
+            tokenizer=tokenizer,
+        )
         warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
-        return Recalled(text, known.hits, said.hits, warnings)
+        return Recalled(text, hits, said.hits, warnings, wishes)
+
+    async def _instructions_of(self, agent_id: str | None, user_id: str) -> tuple[Entry, ...]:
+        """The standing instructions of a user that hold now, the newest first."""
+        found: list[Entry] = []
+        for memory_id in _ids_of(await self._lookup.find_all(agent_id, user_id)):
+            key = (memory_id, _MOST_INSTRUCTIONS, column_now())
+            rows = await self._database.fetch(entries.READ_INSTRUCTIONS, key, entries.entries_from)
+            found += [entry for _, entry in rows]
+        found.sort(key=lambda entry: entry.said_at or entry.learned_at, reverse=True)
+        return tuple(await self._database.with_evidence(found)) if found else ()
+
+    async def _expired_in(self, searched: Sequence[MemoryRow]) -> frozenset[str]:
+        """The ids of the current entries that have expired. A cached corpus still has them."""
+        found: set[str] = set()
+        for memory_id in _ids_of(searched):
+            key = (memory_id, column_now())
+            rows = await self._database.fetch(entries.EXPIRED_IN_MEMORY, key, list)
+            found.update(content_id for (content_id,) in rows)
+        return frozenset(found)
 
     async def _memories_to_search(
         self, query: str, agent_id: str | None, user_id: str, limit: int
@@ -242,6 +276,12 @@ def _within(since: datetime | str | None, until: datetime | str | None) -> Calla
         )
 
     return is_within
+
+
+def _doubtful_last(hits: Iterable[MemoryHit]) -> tuple[MemoryHit, ...]:
+    """The hits in their order, but those with doubtful entries after the others."""
+    at = now()
+    return tuple(sorted(hits, key=lambda hit: state_of(hit.entry, at) == "doubtful"))
 
 
 def _quoted(message: Message) -> str:

@@ -18,6 +18,7 @@ from .conversation_reader import ConversationReader
 from .conversation_writer import ConversationWriter
 from .data_rights import DataRights
 from .entries import EntryRepository
+from .entry_review import EntryReview
 from .memories import MemoryRepository
 from .monitor import StoreMonitor
 from .parts import StoreResources, TenantParts
@@ -53,6 +54,7 @@ _reader = _ForwardTo(lambda parts: parts.reader)
 _writer = _ForwardTo(lambda parts: parts.writer)
 _memories = _ForwardTo(lambda parts: parts.memories)
 _entries = _ForwardTo(lambda parts: parts.entries)
+_review = _ForwardTo(lambda parts: parts.review)
 _searcher = _ForwardTo(lambda parts: parts.searcher)
 _rights = _ForwardTo(lambda parts: parts.rights)
 _runs = _ForwardTo(lambda parts: parts.runs)
@@ -146,6 +148,9 @@ class MemoryStore:
     add_entry_unless_known = _entries(EntryRepository.add_entry_unless_known)
     edit_entry = _entries(EntryRepository.edit_entry)
     delete_entry = _entries(EntryRepository.delete_entry)
+    confirm_entry = _review(EntryReview.confirm_entry)
+    reject_entry = _review(EntryReview.reject_entry)
+    purge_expired_entries = _review(EntryReview.purge_expired_entries)
 
     search_memories = _searcher(MemorySearcher.search_memories)
     search_conversations = _searcher(MemorySearcher.search_conversations)

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from . import examples
 from .base import (
+    Bound,
     Date,
     Metadata,
     NextCursor,
@@ -18,7 +19,8 @@ from .base import (
     with_examples,
 )
 
-ContentType: TypeAlias = Literal["profile", "event", "mind"]
+ContentType: TypeAlias = Literal["profile", "event", "mind", "instruction"]
+EntryState: TypeAlias = Literal["current", "doubtful", "expired", "retired", "rejected"]
 Confidence: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -52,6 +54,11 @@ class EntryPayload(ResponseBody):
     superseded_by: str | None
     supersedes: list[str]
     evidence: list[EvidencePayload]
+    expires_at: Timestamp | None = Field(description="When it stops to hold by itself.")
+    last_confirmed_at: Timestamp | None = Field(description="When it was last said again or confirmed.")
+    rejected_at: Timestamp | None = Field(description="When a person rejected it.")
+    state: EntryState = Field(description="Only current and doubtful entries are searched and recalled.")
+    trust: float = Field(description="The confidence, less the longer it was not said again.")
 
 
 class EntryQuery(PageQuery):
@@ -59,7 +66,7 @@ class EntryQuery(PageQuery):
 
     type: ContentType | None = None
     as_of: Annotated[Time, Field(description="Entries as known at this time.")] | None = None
-    include_retired: bool = Field(default=False, description="Include retired entries.")
+    include_retired: bool = Field(default=False, description="Include retired, rejected and expired entries.")
 
 
 class EntryPage(ResponseBody):
@@ -88,6 +95,9 @@ class NewEntry(RequestBody):
     valid_to: Date | None = None
     confidence: Confidence = 1.0
     metadata: Metadata | None = None
+    expires_at: Bound | None = Field(
+        default=None, description="When it stops to hold: a time, or a date, which is included."
+    )
 
 
 class EntryChange(RequestBody):
@@ -98,6 +108,9 @@ class EntryChange(RequestBody):
     content_text: Text
     metadata: Metadata | None = Field(
         default=None, description="If absent, the new entry keeps the old metadata."
+    )
+    expires_at: Bound | None = Field(
+        default=None, description="If absent, the new entry keeps the old expiry; null removes it."
     )
 
 
