@@ -17,21 +17,9 @@ CREDENTIALS: tuple[SecretPattern, ...] = (
     secret("age key", "age-secret-key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
     secret("JSON web token", "eyj", r"\beyJ[\w-]{8,4000}\.eyJ[\w-]{8,8000}\.[\w-]{8,2000}"),
     secret(
-        "password in a URL",
-        "://",
-        r"\b[a-z][a-z0-9+.-]{1,30}://[^\s:/@\[\]]{0,100}:(?P<secret>[^\s@/\[\]]{1,200})@[\w.-]",
-        any_case=True,
-    ),
-    secret(
         "bearer token",
         "bearer",
         r"\bbearer\s+(?P<secret>(?=[\w.+/=~-]*\d)[\w.+/=~-]{20,4000})",
-        any_case=True,
-    ),
-    secret(
-        "basic authorization",
-        "basic",
-        r"\bauthorization:\s*basic\s+(?P<secret>[A-Za-z0-9+/]{8,2000}={0,2})",
         any_case=True,
     ),
     # cloud providers

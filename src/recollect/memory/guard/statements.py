@@ -54,6 +54,18 @@ def is_no_placeholder(text: str) -> bool:
 
 STATEMENTS: tuple[SecretPattern, ...] = (
     secret(
+        "password in a URL",
+        "://",
+        r"\b[a-z][a-z0-9+.-]{1,30}://[^\s:/@\[\]]{0,100}:(?P<secret>[^\s@/\[\]]{1,200})@[\w.-]",
+        any_case=True,
+    ),
+    secret(
+        "basic authorization",
+        "basic",
+        r"\bauthorization:\s*basic\s+(?P<secret>[A-Za-z0-9+/]{8,2000}={0,2})",
+        any_case=True,
+    ),
+    secret(
         "password",
         "password passcode passphrase passwd pwd",
         rf"\b(?:password|passcode|passphrase|passwd|pwd)(?:\s+(?:for|to|of|on"

@@ -37,16 +37,20 @@ _ELSEWHERE = (
 
 class _Form(NamedTuple):
     reason: str
+    hints: tuple[str, ...]
+    """Texts in lower case, one of which occurs wherever the pattern matches. Others are not searched."""
     regex: re.Pattern[str]
 
 
-def _form(reason: str, *parts: str) -> _Form:
-    return _Form(reason, re.compile("|".join(parts), re.IGNORECASE))
+def _form(reason: str, hints: str, *parts: str) -> _Form:
+    return _Form(reason, tuple(hints.split()), re.compile("|".join(parts), re.IGNORECASE))
 
 
 _FORMS = (
     _form(
         "override",
+        "ignore disregard forget override bypass discard neglect skip follow instruction prompt"
+        " 忽略 无视 忘记 忘掉 不要理会 跳过",
         rf"\b(?:ignore|disregard|forget|override|bypass|discard|neglect|skip|do not follow|don't follow"
         rf"|stop following)\b"
         rf"[^.\n]{{0,30}}\b{_EARLIER}\b[^.\n]{{0,30}}\b(?:{_ORDERS}|messages?|context|training|everything)\b",
@@ -61,6 +65,7 @@ _FORMS = (
     ),
     _form(
         "role change",
+        "you unrestricted uncensored jailbroken without dan mode 你",
         r"\byou (?:are|will be|must be) (?:now|henceforth|from now on) (?!(?:free|able|on|in|at|at the"
         r"|here|there|my favou?rite)\b)",
         r"\bfrom now on,? you (?:are|will be|must act|will act|must behave)\b",
@@ -73,6 +78,7 @@ _FORMS = (
     ),
     _form(
         "system prompt",
+        "system developer hidden initial 系统提示 系统指令 初始指令",
         r"\b(?:reveal|print|repeat|show|output|display|tell|give|leak|expose|recite|write out|dump)"
         r"\b[^.\n]{0,25}"
         r"\b(?:your|the) (?:full |entire |complete |exact |hidden |secret |original |initial )*(?:system"
@@ -84,6 +90,7 @@ _FORMS = (
     ),
     _form(
         "exfiltration",
+        "http www. @ webhook url endpoint server address account channel",
         rf"\b(?:from now on|always|whenever|every time|each time|in (?:every|each|all)|before (?:every"
         rf"|each)|after (?:every|each)|"
         rf"secretly|silently|quietly|also)\b[^.\n]{{0,80}}\b{_SEND}\b[^\n]{{0,80}}?{_ELSEWHERE}",
@@ -96,6 +103,7 @@ _FORMS = (
     ),
     _form(
         "concealment",
+        "not don't never without hide conceal keep 不要 别 切勿 禁止",
         r"\b(?:do not|don't|never|without)\b[^.\n]{0,20}\b(?:tell|telling|inform|informing|mention"
         r"|mentioning|reveal|alert|alerting|"
         r"notify|notifying|warn|warning|show)\b[^.\n]{0,25}\bthe (?:human|end[- ]user)\b",
@@ -107,6 +115,8 @@ _FORMS = (
     ),
     _form(
         "false authority",
+        "instruction command order trusted authoritative definitive go-to verified authori grant approve"
+        " confirm accept",
         r"\b(?:trust|obey|follow|execute|run)\b[^.\n]{0,20}\b(?:all|any|every|whatever)"
         r"\b[^.\n]{0,25}\b(?:instructions?|commands?|orders?)\b"
         r"[^.\n]{0,20}\b(?:from|in|by|of|inside|contained)\b",
@@ -124,6 +134,7 @@ _FORMS = (
     ),
     _form(
         "prompt markup",
+        "< [ :",
         r"<\|(?:im_start|im_end|system|user|assistant|endoftext|start_header_id|eot_id)[^>\n]{0,20}\|?>"
         r"|\[/?INST\]|<<?/?SYS>>?",
         r"</?(?:system|assistant|developer|instructions?|memor(?:y|ies)|user_memory|recall|tool_(?:call"
@@ -141,4 +152,6 @@ def find_steering(text: str) -> str | None:
     if _HIDDEN.search(shown):
         return "hidden text"
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", shown))
-    return next((form.reason for form in _FORMS if form.regex.search(plain)), None)
+    lowered = plain.lower()
+    found = (form for form in _FORMS if any(hint in lowered for hint in form.hints))
+    return next((form.reason for form in found if form.regex.search(plain)), None)

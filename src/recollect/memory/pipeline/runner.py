@@ -211,6 +211,7 @@ class _Execution:
         self._meter = meter
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
+        self._rejected: IsRejected | None = None
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
         self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
@@ -272,8 +273,11 @@ class _Execution:
         return msgspec.convert(self._finished["modification"].result, Modification).candidates
 
     async def _find_rejected(self) -> IsRejected:
-        find = partial(find_rejected, self._database, self._task.run.memory_id)
-        return await _retry_until_available(self._task, find)
+        """A test for what people have rejected. It is read once for a run."""
+        if self._rejected is None:
+            find = partial(find_rejected, self._database, self._task.run.memory_id)
+            self._rejected = await _retry_until_available(self._task, find)
+        return self._rejected
 
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
         """The stored entries about the same matters."""
