@@ -188,7 +188,7 @@ def test_entries_are_reviewed_with_one_click(page: Page, place: Place) -> None:
         path = f"/v1/memories/{memory}/entries"
         for text, more in (
             ("The user may like golf.", {"confidence": 0.2}),
-            ("The user is in Porto.", {"expires_at": "2020-05"}),
+            ("The user is in Porto.", {"expires_at": "2020-05-31"}),
         ):
             body = {"content_type": "profile", "content_text": text, **more}
             assert client.post(path, json=body).status_code == 201

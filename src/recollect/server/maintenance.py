@@ -73,7 +73,8 @@ class Maintenance:
 
     async def purge_expired_entries(self) -> int:
         """Delete entries that expired longer ago than their tenant's `purge_expired_after_days`."""
-        return await _for_each(await self._service.memory.monitor.tenants(), self._purge_expired_of)
+        tenants = await self._service.memory.monitor.tenants_with_memories()
+        return await _for_each(tenants, self._purge_expired_of)
 
     async def _purge_expired_of(self, tenant: str) -> int:
         days = self._service.settings.limits_for(tenant).purge_expired_after_days

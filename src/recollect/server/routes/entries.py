@@ -102,6 +102,43 @@ async def get_entry(content_id: ContentId, store: ReadStore) -> Response:
         return json_response(require_found(await store.get_entry(content_id), "entry").to_dict())
 
 
+@router.post(
+    "/v1/entries/{content_id}/reject",
+    operation_id="entries.reject",
+    summary="Reject an entry",
+    response_model=schemas.EntryPayload,
+    responses=problems("send", "not_found", "conflict"),
+)
+async def reject_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
+    """The entry is not current any more, and it is not learned again from the same words."""
+    return await _review(content_id, request, store, store.reject_entry)
+
+
+@router.post(
+    "/v1/entries/{content_id}/confirm",
+    operation_id="entries.confirm",
+    summary="Confirm an entry",
+    response_model=schemas.EntryPayload,
+    responses=problems("send", "not_found", "conflict"),
+)
+async def confirm_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
+    """The entry is certain now. A rejected one is current again, and a past expiry is removed."""
+    return await _review(content_id, request, store, store.confirm_entry)
+
+
+async def _review(
+    content_id: str, request: Request, store: MemoryStore, act: Callable[[str], Awaitable[Entry]]
+) -> Response:
+    set_audit_target(request, "entry", content_id)
+    with translate_input_errors():
+        require_found(await store.get_entry(content_id), "entry")
+        try:
+            entry = await act(content_id)
+        except ConflictError as error:
+            raise Problem("conflict", "The entry is retired.") from error
+    return json_response(entry.to_dict())
+
+
 @router.patch(
     "/v1/entries/{content_id}",
     operation_id="entries.change",
@@ -129,43 +166,6 @@ async def change_entry(
             )
         except ConflictError as error:
             raise Problem("conflict", "The entry is retired: another entry has superseded it.") from error
-    return json_response(entry.to_dict())
-
-
-@router.post(
-    "/v1/entries/{content_id}/confirm",
-    operation_id="entries.confirm",
-    summary="Confirm an entry",
-    response_model=schemas.EntryPayload,
-    responses=problems("send", "not_found", "conflict"),
-)
-async def confirm_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
-    """The entry is certain now. A rejected one is current again, and a past expiry is removed."""
-    return await _review(content_id, request, store, store.confirm_entry)
-
-
-@router.post(
-    "/v1/entries/{content_id}/reject",
-    operation_id="entries.reject",
-    summary="Reject an entry",
-    response_model=schemas.EntryPayload,
-    responses=problems("send", "not_found", "conflict"),
-)
-async def reject_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
-    """The entry is not current any more, and it is not learned again from the same words."""
-    return await _review(content_id, request, store, store.reject_entry)
-
-
-async def _review(
-    content_id: str, request: Request, store: MemoryStore, act: Callable[[str], Awaitable[Entry]]
-) -> Response:
-    set_audit_target(request, "entry", content_id)
-    with translate_input_errors():
-        require_found(await store.get_entry(content_id), "entry")
-        try:
-            entry = await act(content_id)
-        except ConflictError as error:
-            raise Problem("conflict", "The entry is retired.") from error
     return json_response(entry.to_dict())
 
 

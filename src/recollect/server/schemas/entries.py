@@ -6,7 +6,6 @@ from pydantic import Field
 
 from . import examples
 from .base import (
-    Bound,
     Date,
     Metadata,
     NextCursor,
@@ -95,7 +94,7 @@ class NewEntry(RequestBody):
     valid_to: Date | None = None
     confidence: Confidence = 1.0
     metadata: Metadata | None = None
-    expires_at: Bound | None = Field(
+    expires_at: Time | None = Field(
         default=None, description="When it stops to hold: a time, or a date, which is included."
     )
 
@@ -109,7 +108,7 @@ class EntryChange(RequestBody):
     metadata: Metadata | None = Field(
         default=None, description="If absent, the new entry keeps the old metadata."
     )
-    expires_at: Bound | None = Field(
+    expires_at: Time | None = Field(
         default=None, description="If absent, the new entry keeps the old expiry; null removes it."
     )
 
