@@ -232,6 +232,8 @@ export default {
   "runs.message": "Message {n}",
   "runs.messages": "Messages {from} to {to}",
   "runs.details": "Details",
+  "guard.dropped": "Dropped",
+  "guard.masked": "Masked",
   "runs.attempt": "Attempt {n} failed",
   "runs.answer": "Response of the model",
   "runs.retry": "Retry",

@@ -232,6 +232,8 @@ export default {
   "runs.message": "第 {n} 条消息",
   "runs.messages": "第 {from} 至 {to} 条消息",
   "runs.details": "详情",
+  "guard.dropped": "已舍弃",
+  "guard.masked": "已屏蔽",
   "runs.attempt": "第 {n} 次尝试失败",
   "runs.answer": "模型的响应",
   "runs.retry": "重试",
