@@ -253,6 +253,17 @@ async def test_what_is_wrong_is_told_to_the_model_in_words(tmp_path: Path, kind:
 
 
 @in_event_loop
+async def test_what_a_person_has_rejected_is_not_remembered_again(tmp_path: Path) -> None:
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        entry_id = await remember(client, "The user plays golf.")
+        await memories.for_tenant("default").reject_entry(entry_id)
+        again = await client.call_tool("remember", {"text": "The user plays golf.", "kind": "profile"})
+        assert await memories.for_tenant("default").list_entries("assistant", "ada") == []
+    assert again.is_error
+    assert "a person has rejected this statement" in words_of(again)
+
+
+@in_event_loop
 async def test_standing_instructions_and_expiries_are_remembered(tmp_path: Path) -> None:
     async with memories_in(tmp_path) as memories, client_of(memories) as client:
         wish = {"text": "Answer in German.", "kind": "instruction"}

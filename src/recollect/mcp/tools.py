@@ -34,6 +34,7 @@ from .results import (
 
 _CONFIDENCE = 0.8  # a model wrote the entry, and may have misunderstood
 _UNKNOWN_ENTRY = "there is no entry with this entry_id about the user; recall and list return valid ids"
+_REJECTED = "a person has rejected this statement"
 _NOTHING_FOUND = "Nothing is remembered about that."
 _NOTHING_LISTED = "Nothing is remembered yet."
 _NOTHING_MORE = "There is nothing more."
@@ -107,7 +108,10 @@ async def _remember(store: MemoryStore, access: Access, given: RememberArguments
         valid_from=given.happened_on,
         confidence=_CONFIDENCE,
         expires_at=given.expires_on,
+        unless_rejected=True,
     )
+    if entry.rejected_at is not None:
+        raise RefusedError(_REJECTED)
     values = RememberResult(entry_id=entry.content_id, is_new=is_new)
     if not is_new:
         return ToolResult(f"This is already remembered, as {entry.content_id}.", values)

@@ -104,9 +104,17 @@ class _Statement:
 
     async def write(self, store: MemoryStore, agent_id: str, user_id: str) -> str:
         """Store the statement, unless an entry says the same; returns the reply to the model."""
-        _, is_new = await store.add_entry_unless_known(
-            agent_id, user_id, self.kind, self.text, valid_from=self.happened_on, confidence=_CONFIDENCE
+        entry, is_new = await store.add_entry_unless_known(
+            agent_id,
+            user_id,
+            self.kind,
+            self.text,
+            valid_from=self.happened_on,
+            confidence=_CONFIDENCE,
+            unless_rejected=True,
         )
+        if entry.rejected_at is not None:
+            return "Nothing was remembered: a person has rejected this statement."
         return "Remembered." if is_new else "That is remembered already."
 
 

@@ -44,6 +44,8 @@ MEMORY_OF = f"SELECT memory_id FROM {CONTENTS.name} WHERE content_id = ?1 AND te
 READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_IN_ANY_TENANT = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1"
 READ_EQUAL = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND text_key = ?2 AND {_LIVE}"
+MOST_REJECTED = 500
+"""How many rejected entries of a memory are compared with a new text, the newest ones."""
 READ_REJECTED = (
     f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {REJECTED_ENTRIES}"
     " ORDER BY position DESC LIMIT ?2"

@@ -18,12 +18,11 @@ MASKED = "masked"
 """The key in the data of a stage for the number of masked secrets, by kind."""
 
 IsRejected = Callable[[Candidate], bool]
-_MOST_REJECTED = 500  # of a memory, the newest
 
 
 async def find_rejected(database: MemoryDatabase, memory_id: str) -> IsRejected:
     """A test whether a candidate says what a person has rejected, in the same words or nearly so."""
-    key = (memory_id, _MOST_REJECTED)
+    key = (memory_id, entries.MOST_REJECTED)
     rows = await database.fetch(entries.READ_REJECTED, key, entries.entries_from)
     texts = [entry.text for _, entry in rows]
     keys, meanings = set(map(entries.text_key, texts)), list(map(meaning_of, texts))

@@ -156,11 +156,13 @@ class EntryRepository:
         confidence: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
         expires_at: datetime | str | None = None,
+        unless_rejected: bool = False,
     ) -> tuple[Entry, bool]:
         """Add an entry unless an entry of the same type says the same, in these words or in others.
 
         Returns the entry that says it, and whether it is new. If several callers add the same text at once,
-        one of them adds it.
+        one of them adds it. With `unless_rejected`, as a model should write, an entry that a person has
+        rejected counts as one that says the same.
         """
         new = NewEntry(
             check_type(content_type),
@@ -172,7 +174,9 @@ class EntryRepository:
         )
         check_id("agent_id", agent_id)
         made = MemoryRow.new(self._tenant, agent_id, check_id("user_id", user_id), column_now())
-        known = await self._database.write(partial(_add_unless_known, self._database, made, new))
+        known = await self._database.write(
+            partial(_add_unless_known, self._database, made, new, unless_rejected)
+        )
         if known is None:
             return await self._written(new), True
         return (await self._database.with_evidence([known]))[0], False
@@ -251,12 +255,18 @@ def _add(memory: MemoryRow, new: NewEntry, may_exist: bool) -> Script[None]:
     yield from entries.change(memory.tenant, memory_id, None, Changes((new,)), memory.created_at)
 
 
-def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry) -> Script[Entry | None]:
+def _add_unless_known(
+    database: MemoryDatabase, memory: MemoryRow, new: NewEntry, unless_rejected: bool
+) -> Script[Entry | None]:
     """Add an entry unless a stored one says the same, which is then returned."""
     memory_id = yield from memories.find_or_make(memory)
     # The lock on the memory makes a concurrent writer of the same text wait, and then find this entry.
     yield Statement(memories.LOCK, (memory_id, memory.tenant))
-    for known in (yield from database.related_within(memory_id, new.text)):
+    found = yield from database.related_within(memory_id, new.text)
+    if unless_rejected:
+        rows = yield Statement(entries.READ_REJECTED, (memory_id, entries.MOST_REJECTED))
+        found += [entry for _, entry in entries.entries_from(rows)]
+    for known in found:
         if known.content_type == new.content_type and say_the_same(known.text, new.text):
             return known
     yield from entries.change(memory.tenant, memory_id, None, Changes((new,)), memory.created_at)
