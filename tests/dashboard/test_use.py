@@ -182,9 +182,9 @@ def test_an_entry_is_added_put_right_and_deleted(page: Page, place: Place) -> No
 
 def test_entries_are_reviewed_with_one_click(page: Page, place: Place) -> None:
     with place.client() as client:
-        story.record(client, "gina", "I have a dog named Bit.", "I am allergic to peanuts.")
+        story.record(client, "hanna", "I have a dog named Bit.", "I am allergic to peanuts.")
         story.wait_until_learned(client)
-        memory = story.memory_of(client, "gina")
+        memory = story.memory_of(client, "hanna")
         path = f"/v1/memories/{memory}/entries"
         for text, more in (
             ("The user may like golf.", {"confidence": 0.2}),
@@ -219,7 +219,7 @@ def test_entries_are_reviewed_with_one_click(page: Page, place: Place) -> None:
     page.locator("article", has_text="peanuts").get_by_role("button", name="Reject").click()
     expect(page.locator("article", has_text="peanuts")).to_have_count(0)
     with place.client() as client:
-        story.record(client, "gina", "I am allergic to peanuts.")
+        story.record(client, "hanna", "I am allergic to peanuts.")
         story.wait_until_learned(client)
         known = [each["content_text"] for each in client.get(path).json()["items"]]
     assert not [text for text in known if "peanuts" in text]
