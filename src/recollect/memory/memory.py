@@ -106,7 +106,7 @@ class Memory:
             setattr(self, name, read_texts(name, given))
 
     def to_dict(self) -> dict[str, Any]:
-        """The memory as a JSON object."""
+        """The memory as a JSON object. `instruction_content` is left out if it is empty."""
         return {
             "memory_id": self.memory_id,
             "agent_id": self.agent_id,
@@ -114,7 +114,7 @@ class Memory:
             "created_at": format_time(self.created_at),
             "updated_at": format_time(self.updated_at),
             "version": self.version,
-            **{f"{kind}_content": list(getattr(self, f"{kind}_content")) for kind in CONTENT_TYPES},
+            **lists_of({kind: getattr(self, f"{kind}_content") for kind in CONTENT_TYPES}),
         }
 
     @classmethod
@@ -132,6 +132,15 @@ class Memory:
             updated_at=given.get("updated_at"),
             version=given.get("version", 1),
         )
+
+
+def lists_of(texts: Mapping[ContentType, Sequence[str]]) -> dict[str, list[str]]:
+    """The lists of a memory in its JSON object, which has `instruction_content` only if it is not empty."""
+    return {
+        f"{kind}_content": list(texts.get(kind, ()))
+        for kind in CONTENT_TYPES
+        if kind != "instruction" or texts.get(kind)
+    }
 
 
 def read_texts(name: str, given: object) -> list[str]:

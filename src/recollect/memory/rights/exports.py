@@ -23,7 +23,8 @@ from ..database import conversations
 from ..database.access import MemoryDatabase, column_now
 from ..database.corruption import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
-from ..entry import CONTENT_TYPES, check_type
+from ..entry import ContentType, check_type
+from ..memory import lists_of
 from ..times import format_time
 from .ownership import DataOwner, UserData, find_user_data
 from .personal_data import SessionTables
@@ -85,13 +86,13 @@ async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncItera
 
 
 def _memory(record: Mapping[str, Any], texts: Sequence[Row]) -> dict[str, Any]:
-    lists: dict[str, list[str]] = {f"{kind}_content": [] for kind in CONTENT_TYPES}
+    lists: dict[ContentType, list[str]] = {}
     for kind, text in readable(CONTENTS.name, texts, _text_from, key=(2,)):
-        lists[f"{kind}_content"].append(text)
-    return {**record, **lists}
+        lists.setdefault(kind, []).append(text)
+    return {**record, **lists_of(lists)}
 
 
-def _text_from(row: Row) -> tuple[str, str]:
+def _text_from(row: Row) -> tuple[ContentType, str]:
     return check_type(row[0]), stored_text(row[1])
 
 

@@ -31,7 +31,6 @@ _MEMORY: dict[str, Any] = {
     "profile_content": ["The user plays the cello."],
     "event_content": [],
     "mind_content": [],
-    "instruction_content": [],
 }
 
 
@@ -49,7 +48,9 @@ class MemoryPayload(ResponseBody):
     profile_content: list[str]
     event_content: list[str]
     mind_content: list[str]
-    instruction_content: list[str]
+    instruction_content: list[str] = Field(
+        default_factory=list, description="The standing instructions; absent if there are none."
+    )
 
 
 class EntryCounts(ResponseBody):

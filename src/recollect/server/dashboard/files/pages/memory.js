@@ -47,7 +47,7 @@ function Facts({ outline, path }) {
     announce(t("memory.deleted"));
     go(["memories"]);
   };
-  const all = outline.profile_content.length + outline.event_content.length + outline.mind_content.length + outline.instruction_content.length;
+  const all = outline.profile_content.length + outline.event_content.length + outline.mind_content.length + (outline.instruction_content ?? []).length;
   return html`<div class="facts">
     <span>${t("owner.with")} <${Name} value=${outline.agent_id} most=${60} /></span>
     <span>${count("entries", all)}</span>
