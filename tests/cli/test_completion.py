@@ -37,7 +37,7 @@ def completed(script: Path, *words: str) -> list[str]:
         ("recollect sessions ", ["list", "show", "delete", "--help"]),
         ("recollect sessions show --un", ["--unfold"]),
         ("recollect sessions show x --un", ["--unfold"]),
-        ("recollect memory show --type ", ["profile", "event", "mind"]),
+        ("recollect memory show --type ", ["profile", "event", "mind", "instruction"]),
         ("recollect memory show --type e", ["event"]),
         ("recollect completion ", ["bash", "zsh", "fish", "--help"]),
         ("recollect export --output ", []),
@@ -76,6 +76,6 @@ def test_fish_is_told_of_commands_options_and_values(run: Run) -> None:
     lines = run("completion", "fish").out.splitlines()
     assert any(line.endswith("-a sessions") for line in lines)
     (kinds,) = [line for line in lines if "from memory" in line and "-l type" in line and "from show" in line]
-    assert "-a 'profile event mind'" in kinds
+    assert "-a 'profile event mind instruction'" in kinds
     assert any("from completion" in line and line.endswith("-a 'bash zsh fish'") for line in lines)
     assert any("from export" in line and "-l output -r -d" in line for line in lines)

@@ -110,3 +110,24 @@ def test_texts_cannot_act_on_the_terminal(run: Run) -> None:
         assert "\u202e" not in shown
     assert "\x1b" not in run("memory", "why", entry_id).out
     assert "\x1b" not in run("memory", "show", "--user", "ada", "--json").out
+
+
+def test_an_entry_is_confirmed_and_rejected(run: Run) -> None:
+    entry_id = remembered(run, "Ada plays golf")
+    assert run("memory", "reject", entry_id).out == f"rejected {entry_id}\n"
+    assert entry_id not in run("memory", "show", "--user", "ada").out
+    shown = run("memory", "show", "--user", "ada", "--retired").out
+    assert "rejected" in shown
+    assert "rejected, trust 1.00" in run("memory", "why", entry_id).out
+    assert run("memory", "confirm", entry_id, "--json").json["state"] == "current"
+    assert run("memory", "confirm", "5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11").code == 3
+
+
+def test_an_entry_expires_and_an_instruction_is_a_type(run: Run) -> None:
+    entry_id = remembered(run, "Ada is in Rome", "--expires", "2020-05")
+    remembered(run, "Answer in German.", "--type", "instruction")
+    shown = run("memory", "show", "--user", "ada").out
+    assert entry_id not in shown
+    assert "instruction" in shown
+    assert "until 2020-05-31" in run("memory", "show", "--user", "ada", "--retired").out
+    assert run("remember", "Ada left", "--user", "ada", "--expires", "soon").code == 1

@@ -180,6 +180,56 @@ def test_an_entry_is_added_put_right_and_deleted(page: Page, place: Place) -> No
     expect(page.get_by_text("The user's name is Frank.")).to_be_visible()
 
 
+def test_entries_are_reviewed_with_one_click(page: Page, place: Place) -> None:
+    with place.client() as client:
+        story.record(client, "hanna", "I have a dog named Bit.", "I am allergic to peanuts.")
+        story.wait_until_learned(client)
+        memory = story.memory_of(client, "hanna")
+        path = f"/v1/memories/{memory}/entries"
+        for text, more in (
+            ("The user may like golf.", {"confidence": 0.2}),
+            ("The user is in Porto.", {"expires_at": "2020-05-31"}),
+        ):
+            body = {"content_type": "profile", "content_text": text, **more}
+            assert client.post(path, json=body).status_code == 201
+        wish = {"content_type": "instruction", "content_text": "Answer in German."}
+        assert client.post(path, json=wish).status_code == 201
+    place.open(page, f"/memories/{memory}")
+    expect(page.get_by_role("region", name="Instructions").get_by_text("Answer in German.")).to_be_visible()
+    expect(page.locator("article")).to_have_count(4)
+
+    # Doubtful: confirmed with one click.
+    page.get_by_role("button", name="Doubtful").click()
+    expect(page.locator("article")).to_have_count(1)
+    golf = page.locator("article", has_text="golf")
+    expect(golf.locator(".chip")).to_have_text("doubtful")
+    golf.get_by_role("button", name="Confirm").click()
+    expect(page.locator("article")).to_have_count(0)
+
+    # Expired: visible, and current again with one click.
+    page.get_by_role("button", name="Expired").click()
+    porto = page.locator("article", has_text="Porto")
+    expect(porto.locator(".chip")).to_have_text("expired")
+    porto.get_by_role("button", name="Confirm").click()
+    expect(page.locator("article")).to_have_count(0)
+
+    # Rejected with one click, and not learned again.
+    page.get_by_role("button", name="New", exact=True).click()
+    expect(page.locator("article")).to_have_count(5)
+    page.locator("article", has_text="peanuts").get_by_role("button", name="Reject").click()
+    expect(page.locator("article", has_text="peanuts")).to_have_count(0)
+    with place.client() as client:
+        story.record(client, "hanna", "I am allergic to peanuts.")
+        story.wait_until_learned(client)
+        known = [each["content_text"] for each in client.get(path).json()["items"]]
+    assert not [text for text in known if "peanuts" in text]
+    page.get_by_role("button", name="Rejected").click()
+    peanuts = page.locator("article", has_text="peanuts")
+    expect(peanuts.locator(".chip")).to_have_text("rejected")
+    peanuts.get_by_role("button", name="Why?").click()
+    expect(peanuts.get_by_text("Trust")).to_be_visible()
+
+
 def test_what_was_known_at_another_time_is_shown_and_not_changed(page: Page, place: Place) -> None:
     place.open(page, f"/memories/{place.ids['memory']}")
     expect(page.get_by_text("The user is allergic to peanuts.")).to_be_visible()

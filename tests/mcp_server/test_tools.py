@@ -213,7 +213,8 @@ async def test_what_memory_says_is_marked_as_data_wherever_it_is_told(tmp_path: 
     async with MemoryStore(tmp_path / "memory.db", embedder=None, workers=0) as store:
         await store.record_conversation("assistant", "ada", [{"role": "user", "content": INJECTION}])
     async with memories_in(tmp_path) as memories, client_of(memories) as client:
-        entry_id = await remember(client, INJECTION)
+        entry = await memories.for_tenant("default").add_entry("assistant", "ada", "mind", INJECTION)
+        entry_id = entry.content_id
         for name, given in (
             ("recall", {"query": "tea system prompt"}),
             ("why", {"entry_id": entry_id}),
@@ -252,7 +253,11 @@ BAD = {
     "too long": ("remember", {"text": "a" * 1001, "kind": "profile"}, "at most 1000 characters"),
     "not a text": ("remember", {"text": ["a"], "kind": "profile"}, "text: Input should be a valid string"),
     "with NUL": ("remember", {"text": "a\0b", "kind": "profile"}, "must be valid unicode"),
-    "of no kind": ("remember", {"text": "a", "kind": "secret"}, "'profile', 'event' or 'mind'"),
+    "of no kind": (
+        "remember",
+        {"text": "a", "kind": "secret"},
+        "'profile', 'event', 'mind' or 'instruction'",
+    ),
     "no date": (
         "remember",
         {"text": "a", "kind": "event", "happened_on": "May"},
@@ -269,6 +274,7 @@ BAD = {
     "no id": ("forget", {"entry_id": "all of them'; --"}, "entry_id must be an id from recall or list"),
     "an unknown id": ("forget", {"entry_id": str(uuid.uuid4())}, "there is no entry with this entry_id"),
     "why unknown": ("why", {"entry_id": str(uuid.uuid4())}, "there is no entry with this entry_id"),
+    "steering": ("remember", {"text": INJECTION, "kind": "mind"}, "the text tries to steer the agent"),
     "after nothing": ("list", {"after": -1}, "after: Input should be greater than or equal to 0"),
     "no such tool": (
         "erase",
@@ -291,6 +297,33 @@ async def test_what_is_wrong_is_told_to_the_model_in_words(tmp_path: Path, kind:
     assert words_of(result).startswith("Nothing was done: ")
     assert len(words_of(result)) < 300
     assert [entry.text for entry in left] == ["The user has a cat."]
+
+
+@in_event_loop
+async def test_what_a_person_has_rejected_is_not_remembered_again(tmp_path: Path) -> None:
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        entry_id = await remember(client, "The user plays golf.")
+        await memories.for_tenant("default").reject_entry(entry_id)
+        again = await client.call_tool("remember", {"text": "The user plays golf.", "kind": "profile"})
+        assert await memories.for_tenant("default").list_entries("assistant", "ada") == []
+    assert again.is_error
+    assert "a person has rejected this statement" in words_of(again)
+
+
+@in_event_loop
+async def test_standing_instructions_and_expiries_are_remembered(tmp_path: Path) -> None:
+    async with memories_in(tmp_path) as memories, client_of(memories) as client:
+        wish = {"text": "Answer in German.", "kind": "instruction"}
+        past = {"text": "The user is in Rome.", "kind": "profile", "expires_on": "2020-05"}
+        for given in (wish, past):
+            assert not (await client.call_tool("remember", given)).is_error
+        result = await client.call_tool("recall", {"query": "Rome"})
+        listed = await client.call_tool("list", {"kind": "instruction"})
+    assert "Standing wishes of the user" in words_of(result)
+    assert "Answer in German." in words_of(result)
+    assert "Rome" not in words_of(result)
+    assert [each["kind"] for each in result.structured_content["instructions"]] == ["instruction"]
+    assert [each["state"] for each in listed.structured_content["entries"]] == ["current"]
 
 
 @in_event_loop

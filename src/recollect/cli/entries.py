@@ -46,6 +46,9 @@ def add_remember_parser(commands: Commands) -> None:
         "--date", metavar="DATE", help="the day, month or year of an event, or since when a fact holds"
     )
     remember.add_argument(
+        "--expires", metavar="DATE", help="the last day, month or year in which it holds, or a time"
+    )
+    remember.add_argument(
         "--metadata", type=json_object, metavar="JSON", help="a JSON object to store with the entry"
     )
     remember.add_argument(
@@ -145,6 +148,7 @@ async def _write(options: argparse.Namespace) -> "tuple[Entry, bool]":
             valid_from=options.date,
             metadata=options.metadata,
             tags=options.tag,
+            expires_at=options.expires,
         )
         if is_new:
             await store.embed_pending()  # makes it searchable by meaning even if no worker runs

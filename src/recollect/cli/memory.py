@@ -5,6 +5,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
+from ..memory.lifetime import state_of, trust_in
+from ..memory.times import now
 from .arguments import (
     Commands,
     NotFoundError,
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ..memory.memory import MemoryOutline, UserOutline
     from ..memory.rights.why import Quote, Why
 
-TYPES = ("profile", "event", "mind")
+TYPES = ("profile", "event", "mind", "instruction")
 NO_ENTRY = "no entry with this id; `recollect memory show` and `recollect recall` show ids"
 _ENTRY_HELP = "the id, as shown by `recollect memory show`"
 
@@ -41,6 +43,12 @@ def add_memory_parser(commands: Commands) -> None:
     _add_show(actions)
     for name, words, run in (
         ("history", "show an entry and the entries it superseded, oldest first", _history),
+        (
+            "confirm",
+            "confirm an entry: it is certain, and a rejected or expired one is current again",
+            _confirm,
+        ),
+        ("reject", "reject an entry, so that it is not learned again from the same words", _reject),
         ("why", "show the evidence of an entry: the quoted messages and the model that read them", _why),
     ):
         example = f"  recollect memory {name} 5f0c3c1e-0d0b-4a43-9f57-8f6a5a6f2f11\n"
@@ -90,7 +98,7 @@ def _add_show(actions: Commands) -> None:
     add_owner_options(show)
     show.add_argument("--type", choices=TYPES, help="only entries of this type")
     show.add_argument("--as-of", metavar="TIME", help="what was known at this time, such as 2026-01-31")
-    show.add_argument("--retired", action="store_true", help="also show retired entries")
+    show.add_argument("--retired", action="store_true", help="also show retired, rejected and expired ones")
     add_database_options(show)
     add_json_option(show)
 
@@ -170,10 +178,33 @@ def _entry_row(entry: "Entry") -> tuple[str, str]:
         f"from {cited}" if entry.evidence else "",
     ]
     about += [f"since {entry.valid_from}" if entry.valid_from else "", f"confidence {entry.confidence:g}"]
-    about += ["retired" if entry.retired_at is not None else ""]
+    state = state_of(entry, now())
+    about += [f"until {entry.expires_at:%Y-%m-%d %H:%M}" if entry.expires_at else ""]
+    about += ["" if state == "current" else state]
     about += [f"metadata {json.dumps(dict(entry.metadata), ensure_ascii=False)}" if entry.metadata else ""]
     about += [f"tags {', '.join(entry.tags)}" if entry.tags else ""]
     return one_line(entry.text), one_line(", ".join(filter(None, about)))
+
+
+def _confirm(options: argparse.Namespace) -> int:
+    return asyncio.run(_review(options, "confirmed"))
+
+
+def _reject(options: argparse.Namespace) -> int:
+    return asyncio.run(_review(options, "rejected"))
+
+
+async def _review(options: argparse.Namespace, done: str) -> int:
+    async with open_store(options) as store:
+        if await store.get_entry(options.entry_id) is None:
+            raise NotFoundError(NO_ENTRY)
+        act = store.confirm_entry if done == "confirmed" else store.reject_entry
+        entry = await act(options.entry_id)
+    if options.json:
+        print_json(entry.to_dict())
+    else:
+        print(f"{done} {entry.content_id}")
+    return 0
 
 
 def _history(options: argparse.Namespace) -> int:
@@ -214,7 +245,7 @@ async def _read_why(options: argparse.Namespace) -> "Why | None":
 
 
 def _explain(why: "Why") -> list[str]:
-    lines = [colorize(one_line(why.entry.text), "bold")]
+    lines = [colorize(one_line(why.entry.text), "bold"), f"  {_describe_state(why.entry)}"]
     if why.edit is not None:
         by = one_line(why.edit.edited_by) if why.edit.edited_by else "a person"
         lines.append(f"  edited by {by} on {why.edit.edited_at:%Y-%m-%d %H:%M}")
@@ -228,6 +259,18 @@ def _explain(why: "Why") -> list[str]:
     lines += [f"  superseded: {one_line(entry.text)}" for entry in why.supersedes]
     lines += [f"  superseded by: {one_line(entry.text)}" for entry in why.superseded_by]
     return lines
+
+
+def _describe_state(entry: "Entry") -> str:
+    at = now()
+    parts = [f"{state_of(entry, at)}, trust {trust_in(entry, at):.2f}"]
+    for words, time in (
+        ("confirmed", entry.last_confirmed_at),
+        ("expires", entry.expires_at),
+        ("rejected", entry.rejected_at),
+    ):
+        parts += [f"{words} {time:%Y-%m-%d %H:%M}"] if time is not None else []
+    return ", ".join(parts)
 
 
 def _render_quote(quote: "Quote") -> list[str]:

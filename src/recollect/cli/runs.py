@@ -134,6 +134,10 @@ def _describe(run: "Run") -> list[str]:
         lines.append(f"  {stage.finished_at:%Y-%m-%d %H:%M}  {by}, {tokens}")
     if run.left_out:
         lines.append(colorize(f"  {run.left_out:,} sentences or messages were not read completely", "yellow"))
+    for verb, counts in (("dropped", run.dropped), ("masked", run.masked)):
+        if counts:
+            named = ", ".join(f"{count:,} × {one_line(name)}" for name, count in counts.items())
+            lines.append(f"  {verb}: {named}")
     for failure in run.failures:
         what = one_line(f"try {failure.attempt}, {failure.stage}: {failure.error}")
         lines.append(colorize(f"  {failure.failed_at:%Y-%m-%d %H:%M}  {what}", "red"))

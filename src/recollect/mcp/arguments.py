@@ -63,7 +63,10 @@ _Metadata: TypeAlias = Annotated[dict[str, Any] | None, AfterValidator(_metadata
 _Name: TypeAlias = Annotated[str | None, AfterValidator(_name)]
 _Bound: TypeAlias = Annotated[str | None, AfterValidator(_bound)]
 
-_KINDS = "profile: who the user is; event: what happened; mind: what they think, feel or want."
+_KINDS = (
+    "profile: who the user is; event: what happened; mind: what they think, feel or want;"
+    " instruction: how they want to be answered from now on."
+)
 
 
 class _Arguments(BaseModel):
@@ -81,6 +84,9 @@ class RememberArguments(_Arguments):
         default=None, description="For an event its date, such as 2024-05-07, 2024-05 or 2024; else null."
     )
     tags: _Tags = Field(default=(), description="A few short texts to find it by, such as work or health.")
+    expires_on: _Date = Field(
+        default=None, description="The last day on which it holds, such as 2024-05-07; null if it has no end."
+    )
 
 
 class RecallArguments(_Arguments):

@@ -6,6 +6,7 @@ times and scores are our own, and appear outside of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Self
 
 from pydantic import BaseModel, Field
@@ -13,8 +14,9 @@ from pydantic import BaseModel, Field
 from ..memory.conversation import Message
 from ..memory.entry import ContentType, Entry
 from ..memory.hits import MemoryHit, TurnHit
+from ..memory.lifetime import State, state_of
 from ..memory.rights.why import Quote, Why
-from ..memory.times import format_date, format_time
+from ..memory.times import format_date, format_time, now
 from ..strategies.summaries import inject_memory
 
 MAX_REASONS = 20  # quotes, and superseded entries
@@ -40,6 +42,9 @@ class EntryInfo(BaseModel):
     learned_at: str
     valid_from: str | None
     valid_to: str | None
+    expires_at: str | None
+    last_confirmed_at: str | None
+    state: State
     evidence: list[Citation]
 
     @classmethod
@@ -53,12 +58,19 @@ class EntryInfo(BaseModel):
             learned_at=format_time(entry.learned_at),
             valid_from=entry.valid_from,
             valid_to=entry.valid_to,
+            expires_at=_format(entry.expires_at),
+            last_confirmed_at=_format(entry.last_confirmed_at),
+            state=state_of(entry, now()),
             evidence=[
                 Citation(conversation_id=conversation, message_id=message)
                 for conversation, message in citations
             ],
             **more,
         )
+
+
+def _format(time: datetime | None) -> str | None:
+    return None if time is None else format_time(time)
 
 
 class EntryHit(EntryInfo):
@@ -95,6 +107,7 @@ class RecallResult(BaseModel):
     """The result of `recall`."""
 
     remembered: str = _BLOCK
+    instructions: list[EntryInfo] = Field(description="Standing wishes of the user for answers.")
     entries: list[EntryHit] = Field(description="Matching entries, best first.")
     messages: list[MessageHit] = Field(description="Matching messages, best first.")
     warnings: list[str] = Field(description="Why the results may be incomplete.")
@@ -129,9 +142,9 @@ class ListResult(BaseModel):
 # --- blocks ---
 
 
-def block_of(lines: Iterable[str], budget: int = _NO_LIMIT) -> str:
-    """Lines from memory as a block marked as data; empty if there are none."""
-    return inject_memory(None, memories=lines, token_budget=budget)
+def block_of(lines: Iterable[str], budget: int = _NO_LIMIT, wishes: Iterable[str] = ()) -> str:
+    """Lines from memory as a block marked as data, with the user's wishes; empty if there are none."""
+    return inject_memory(None, memories=lines, wishes=wishes, token_budget=budget)
 
 
 def entry_line(entry: Entry) -> str:

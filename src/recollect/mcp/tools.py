@@ -9,6 +9,7 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import BaseModel
 
 from ..memory.entry import Entry
+from ..memory.guard.steering import STEERING_REFUSED, find_steering
 from ..memory.store import MemoryStore
 from ..server.access.keys import Scope
 from ..strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
@@ -33,6 +34,7 @@ from .results import (
 
 _CONFIDENCE = 0.8  # a model wrote the entry, and may have misunderstood
 _UNKNOWN_ENTRY = "there is no entry with this entry_id about the user; recall and list return valid ids"
+_REJECTED = "a person has rejected this statement"
 _NOTHING_FOUND = "Nothing is remembered about that."
 _NOTHING_LISTED = "Nothing is remembered yet."
 _NOTHING_MORE = "There is nothing more."
@@ -96,6 +98,8 @@ class MemoryTool:
 
 
 async def _remember(store: MemoryStore, access: Access, given: RememberArguments) -> ToolResult:
+    if find_steering(given.text):
+        raise RefusedError(STEERING_REFUSED)
     entry, is_new = await store.add_entry_unless_known(
         access.agent_id,
         access.user_id,
@@ -104,7 +108,11 @@ async def _remember(store: MemoryStore, access: Access, given: RememberArguments
         valid_from=given.happened_on,
         confidence=_CONFIDENCE,
         tags=given.tags,
+        expires_at=given.expires_on,
+        unless_rejected=True,
     )
+    if entry.rejected_at is not None:
+        raise RefusedError(_REJECTED)
     values = RememberResult(entry_id=entry.content_id, is_new=is_new)
     if not is_new:
         return ToolResult(f"This is already remembered, as {entry.content_id}.", values)
@@ -126,9 +134,10 @@ async def _recall(store: MemoryStore, access: Access, given: RecallArguments) ->
     )
     entries, turns = found.entries[: given.limit], found.turns[: given.limit]
     lines = [entry_line(hit.entry) for hit in entries] + [message_line(hit.message) for hit in turns]
-    block = block_of(lines, DEFAULT_TOKEN_BUDGET)
+    block = block_of(lines, DEFAULT_TOKEN_BUDGET, [entry_line(entry) for entry in found.instructions])
     values = RecallResult(
         remembered=block,
+        instructions=[EntryInfo.of(entry) for entry in found.instructions],
         entries=entry_hits(entries),
         messages=message_hits(turns),
         warnings=list(found.warnings),

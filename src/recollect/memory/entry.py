@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from ..errors import InvalidValueError
-from .times import format_time
+from .lifetime import state_of, trust_in
+from .times import format_time, now
 
-ContentType = Literal["profile", "event", "mind"]
+ContentType = Literal["profile", "event", "mind", "instruction"]
+"""`instruction` is a standing wish of the user for the answers of the agent."""
 
 CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
 
@@ -67,9 +69,21 @@ class Entry:
     """A small JSON object of the person or program that wrote it."""
     tags: tuple[str, ...] = field(default=(), repr=False)
     """The tags of the person or program that wrote it."""
+    expires_at: datetime | None = None
+    """When it stops to hold by itself. From then on it is neither searched nor recalled."""
+    last_confirmed_at: datetime | None = None
+    """When it was last said again, or confirmed by a person."""
+    rejected_at: datetime | None = None
+    """When a person rejected it. The same words do not bring it back."""
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether a person wrote it by editing another entry."""
+        return EDITED in self.data
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
+        """The entry as a JSON object, with its `state` and the `trust` in it as of now."""
+        at = now()
         return {
             "content_id": self.content_id,
             "memory_id": self.memory_id,
@@ -87,6 +101,11 @@ class Entry:
             "superseded_by": self.superseded_by,
             "supersedes": list(self.supersedes),
             "evidence": [vars(each).copy() for each in self.evidence],
+            "expires_at": self.expires_at and format_time(self.expires_at),
+            "last_confirmed_at": self.last_confirmed_at and format_time(self.last_confirmed_at),
+            "rejected_at": self.rejected_at and format_time(self.rejected_at),
+            "state": state_of(self, at),
+            "trust": round(trust_in(self, at), 2),
         }
 
 

@@ -99,3 +99,5 @@ class Recalled:
     entries: tuple[MemoryHit, ...]
     turns: tuple[TurnHit, ...]
     warnings: tuple[str, ...] = ()
+    instructions: tuple[Entry, ...] = ()
+    """The standing wishes of the user for answers, the newest first, whatever the question is."""

@@ -61,6 +61,9 @@ class ConversationManager:
     add_entry_unless_known = _blocking(MemoryStore.add_entry_unless_known)
     edit_entry = _blocking(MemoryStore.edit_entry)
     delete_entry = _blocking(MemoryStore.delete_entry)
+    confirm_entry = _blocking(MemoryStore.confirm_entry)
+    reject_entry = _blocking(MemoryStore.reject_entry)
+    purge_expired_entries = _blocking(MemoryStore.purge_expired_entries)
 
     search_memories = _blocking(MemoryStore.search_memories)
     search_conversations = _blocking(MemoryStore.search_conversations)

@@ -1,4 +1,4 @@
-"""Memories: all entries of one agent about one user, as three lists of texts."""
+"""Memories: all entries of one agent about one user, as four lists of texts."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -59,8 +59,8 @@ class UserOutline:
 class Memory:
     """All that an agent remembers about a user.
 
-    `data` holds the lists under `profile_content`, `event_content` and `mind_content`, or under the short
-    names `profile`, `event` and `mind`.
+    `data` holds the lists under `profile_content`, `event_content`, `mind_content` and
+    `instruction_content`, or under the short names `profile`, `event`, `mind` and `instruction`.
     """
 
     agent_id: str
@@ -72,6 +72,7 @@ class Memory:
     profile_content: list[str] = field(repr=False)
     event_content: list[str] = field(repr=False)
     mind_content: list[str] = field(repr=False)
+    instruction_content: list[str] = field(repr=False)
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class Memory:
             setattr(self, name, read_texts(name, given))
 
     def to_dict(self) -> dict[str, Any]:
-        """The memory as a JSON object."""
+        """The memory as a JSON object. `instruction_content` is left out if it is empty."""
         return {
             "memory_id": self.memory_id,
             "agent_id": self.agent_id,
@@ -113,7 +114,7 @@ class Memory:
             "created_at": format_time(self.created_at),
             "updated_at": format_time(self.updated_at),
             "version": self.version,
-            **{f"{kind}_content": list(getattr(self, f"{kind}_content")) for kind in CONTENT_TYPES},
+            **lists_of({kind: getattr(self, f"{kind}_content") for kind in CONTENT_TYPES}),
         }
 
     @classmethod
@@ -131,6 +132,15 @@ class Memory:
             updated_at=given.get("updated_at"),
             version=given.get("version", 1),
         )
+
+
+def lists_of(texts: Mapping[ContentType, Sequence[str]]) -> dict[str, list[str]]:
+    """The lists of a memory in its JSON object, which has `instruction_content` only if it is not empty."""
+    return {
+        f"{kind}_content": list(texts.get(kind, ()))
+        for kind in CONTENT_TYPES
+        if kind != "instruction" or texts.get(kind)
+    }
 
 
 def read_texts(name: str, given: object) -> list[str]:

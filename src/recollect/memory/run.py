@@ -1,6 +1,7 @@
 """Runs of the learning pipeline, coverage, and spent tokens."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal
@@ -25,6 +26,10 @@ class RunStage:
     completion_tokens: int
     left_out: int = 0
     """How many sentences or messages it did not read completely, because there were too many."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many candidates did not become entries, by the reason."""
+    masked: Mapping[str, int] = field(default_factory=dict)
+    """How many secrets were masked in candidates, by their kind."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,16 @@ class Run:
         return max((stage.left_out for stage in self.stages), default=0)
 
     @property
+    def dropped(self) -> dict[str, int]:
+        """How many candidates did not become entries, by the reason. Contents are not named."""
+        return _sum(stage.dropped for stage in self.stages)
+
+    @property
+    def masked(self) -> dict[str, int]:
+        """How many secrets were masked in candidates, by their kind."""
+        return _sum(stage.masked for stage in self.stages)
+
+    @property
     def position(self) -> str:
         """The position in the list of runs, for the page after it."""
         return f"{time_to_column(self.created_at)}/{self.run_id}"
@@ -72,7 +87,7 @@ class Run:
     def to_dict(self) -> dict[str, Any]:
         """The run as a JSON object."""
         fields: dict[str, Any] = _to_json(asdict(self))
-        return {**fields, "left_out": self.left_out}
+        return {**fields, "left_out": self.left_out, "dropped": self.dropped, "masked": self.masked}
 
 
 @dataclass(frozen=True)
@@ -91,6 +106,13 @@ class Coverage:
         """The share of conversations that are remembered; 1 if there are none."""
         total = self.remembered + self.pending + self.failed + self.partial
         return self.remembered / total if total else 1.0
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
 
 
 def _to_json(value: Any) -> Any:

@@ -45,6 +45,7 @@ class Maintenance:
         self._summaries = ConversationSummaryStore(settings.database.url, **settings.database.options())
         self.tasks = (
             PeriodicTask("retention", self.erase_old_conversations, _HOURLY),
+            PeriodicTask("expired entries", self.purge_expired_entries, _HOURLY),
             PeriodicTask("audit log", self.delete_old_audit_entries, _HOURLY),
             PeriodicTask("idempotency keys", service.idempotency.purge_expired, _HOURLY),
             PeriodicTask("summaries", self._summaries.purge_expired, _HOURLY),
@@ -69,6 +70,21 @@ class Maintenance:
     async def erase_old_conversations(self) -> int:
         """Erase conversations older than their tenant's `retention_days`; returns how many."""
         return await _for_each(await self._service.memory.monitor.tenants(), self._erase_old_of)
+
+    async def purge_expired_entries(self) -> int:
+        """Delete entries that expired longer ago than their tenant's `purge_expired_after_days`."""
+        tenants = await self._service.memory.monitor.tenants_with_memories()
+        return await _for_each(tenants, self._purge_expired_of)
+
+    async def _purge_expired_of(self, tenant: str) -> int:
+        days = self._service.settings.limits_for(tenant).purge_expired_after_days
+        if days is None:
+            return 0
+        store, count = self._service.memory.for_tenant(tenant), 0
+        before = cutoff(datetime.now(UTC), days)
+        while purged := await store.purge_expired_entries(before, limit=_BATCH_SIZE):
+            count += purged
+        return count
 
     async def delete_old_audit_entries(self) -> int:
         """Delete audit log entries older than their tenant's `audit_days`; returns how many."""

@@ -162,6 +162,7 @@ def _memory_of(settings: Settings, extractor: Extractor, meter: Budget, workers:
         workers=workers,
         all_tenants=True,
         meter=meter,
+        mask_secrets_in_messages=settings.memory.mask_secrets_in_messages,
         **settings.database.options(),
     )
 

@@ -145,6 +145,9 @@ class MemorySettings(_Section):
         default=True,
         description="Run the workers in a separate process, so that they take no CPU time from requests.",
     )
+    mask_secrets_in_messages: bool = Field(
+        default=False, description="Mask secrets in recorded messages, too; in entries they always are."
+    )
     quiet_seconds: float = Field(
         default=300, ge=0, description="Seconds without a message after which learning from a chat starts."
     )
@@ -198,6 +201,9 @@ class Limits(_Section):
         description="Days after its last message until a conversation is erased, with its entries.",
     )
     audit_days: _Limit = Field(default=None, description="Days until audit log entries are deleted.")
+    purge_expired_after_days: _Limit = Field(
+        default=None, description="Days after its expiry until an expired entry is deleted."
+    )
 
 
 class LoggingSettings(_Section):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -20,7 +21,7 @@ from .kit import LONGEST, QUICK, known_texts, record, run_of, said, working
 
 
 class Proposing(ScriptedExtractor):
-    """Finds what a test proposes."""
+    """Finds what a test proposes. It cites the first message, which a test names `m`."""
 
     def __init__(self, *candidates: Candidate) -> None:
         super().__init__()
@@ -28,7 +29,12 @@ class Proposing(ScriptedExtractor):
 
     async def modification(self, excerpt: Excerpt) -> Answer[Modification]:
         await super().modification(excerpt)
-        return Answer(Modification("", self.candidates))
+        said = excerpt.messages[0].message_id
+        cited = [
+            replace(each, evidence=(said, *(cited for cited in each.evidence if cited != "m")))
+            for each in self.candidates
+        ]
+        return Answer(Modification("", tuple(cited)))
 
 
 class Answering(ScriptedExtractor):

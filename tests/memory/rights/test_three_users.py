@@ -2,6 +2,7 @@
 
 import psycopg
 
+from recollect.memory.database.schema import CONTENTS, CONVERSATIONS, MESSAGES
 from recollect.testing.contract import in_event_loop
 
 from .kit import Somewhere, learn
@@ -42,7 +43,7 @@ async def test_erasing_one_user_of_three_leaves_no_trace_of_them_and_every_byte_
             "memory_embedders",
         }
         assert GONE.encode() in bytes_of(any_way.url)
-        assert all(GONE in text for text in _last_columns(before))
+        assert all(GONE in text for text in _given_columns(before))
 
         receipt = await store.erase_user(f"user {GONE}")
         await store.vacuum(full=True)
@@ -97,15 +98,17 @@ async def test_what_postgresql_knows_of_its_columns_tells_nothing_either(empty_p
             assert OTHERS[0] in _statistics(connection)
 
 
-def _last_columns(rows: Rows) -> list[str]:
+def _given_columns(rows: Rows) -> list[str]:
     """All values of metadata, names and attachments, by their columns."""
     columns = (
-        ("conversations", -1),
-        ("memory_contents", -1),
-        ("conversation_messages", -2),
-        ("conversation_messages", -1),
+        (CONVERSATIONS, "metadata"),
+        (CONTENTS, "metadata"),
+        (MESSAGES, "name"),
+        (MESSAGES, "attachments"),
     )
-    return [repr([row[place] for row in rows[table]]) for table, place in columns]
+    return [
+        repr([row[table.column_names.index(column)] for row in rows[table.name]]) for table, column in columns
+    ]
 
 
 def _statistics(connection: psycopg.Connection[tuple[str]]) -> str:

@@ -181,7 +181,7 @@ async def test_memories_are_listed_page_by_page(place: Place) -> None:
         rest = await store.list_memories(limit=3, after=first[-1].memory_id)
         assert sorted(memory.user_id for memory in first + rest) == [f"u{number}" for number in range(5)]
         assert {tuple(memory.counts.items()) for memory in first + rest} == {
-            (("profile", 1), ("event", 0), ("mind", 0))
+            (("profile", 1), ("event", 0), ("mind", 0), ("instruction", 0))
         }
 
 

@@ -130,9 +130,9 @@ async def test_memories_are_listed_by_whose_they_are(lasting_place: Place) -> No
         assert (one.agent_id, one.version, dict(one.counts)) == (
             "b",
             2,
-            {"profile": 0, "event": 0, "mind": 1},
+            {"profile": 0, "event": 0, "mind": 1, "instruction": 0},
         )
-        assert one.to_dict()["counts"] == {"profile": 0, "event": 0, "mind": 1}
+        assert one.to_dict()["counts"] == {"profile": 0, "event": 0, "mind": 1, "instruction": 0}
         assert await store.list_memories("b", "ann", after=one.memory_id) == []
         assert await stranger.list_memories() == await stranger.list_memories(user_id="ann") == []
 

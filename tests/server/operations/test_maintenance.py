@@ -140,7 +140,13 @@ async def test_what_has_expired_is_purged(url: str) -> None:
             await summaries.add("c-1", text, ttl=ttl)
         maintenance = Maintenance(served.service)
         removed = {task.name: await task.run() for task in maintenance.tasks}
-        assert removed == {"retention": 0, "audit log": 0, "idempotency keys": 1, "summaries": 1}
+        assert removed == {
+            "retention": 0,
+            "expired entries": 0,
+            "audit log": 0,
+            "idempotency keys": 1,
+            "summaries": 1,
+        }
         await maintenance.stop()
 
 
@@ -186,3 +192,28 @@ def test_a_time_before_all_times_is_the_first_one() -> None:
     now = datetime(2026, 11, 16, tzinfo=UTC)
     assert cutoff(now, 30) == datetime(2026, 10, 17, tzinfo=UTC)
     assert cutoff(now, 10**9).year == 1
+
+
+@in_event_loop
+async def test_each_tenant_keeps_expired_entries_for_as_long_as_it_wants(url: str) -> None:
+    tenants = {"short": {"purge_expired_after_days": 30}, "ever": {"purge_expired_after_days": "none"}}
+    async with serving(url, {"limits": {"purge_expired_after_days": 90}, "tenants": tenants}) as served:
+        left = {}
+        for tenant, days, is_kept in (
+            ("short", 29, True),
+            ("short", 31, False),
+            ("ever", 4000, True),
+            ("any", 89, True),
+            ("any", 91, False),
+        ):
+            store = served.service.memory.for_tenant(tenant)
+            expired = datetime.now(UTC) - timedelta(days=days)
+            entry = await store.add_entry("agent", "user", "profile", f"{days} days", expires_at=expired)
+            left[tenant, entry.content_id] = is_kept
+        maintenance = Maintenance(served.service)
+        assert await maintenance.purge_expired_entries() == 2
+        for (tenant, content_id), is_kept in left.items():
+            found = await served.service.memory.for_tenant(tenant).get_entry(content_id)
+            assert (found is not None) == is_kept
+        assert await maintenance.purge_expired_entries() == 0
+        await maintenance.stop()

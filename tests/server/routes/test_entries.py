@@ -98,3 +98,50 @@ def test_an_entry_that_is_not_there_is_not_found(client: httpx2.Client, path: st
 def test_entries_of_a_memory_that_is_not_there_are_not_found(client: httpx2.Client) -> None:
     assert client.get("/v1/memories/nowhere/entries").status_code == 404
     assert client.post("/v1/memories/nowhere/entries", json=PEANUTS).status_code == 404
+
+
+def test_an_entry_is_confirmed_and_rejected(client: httpx2.Client, path: str) -> None:
+    entry = client.post(path, json={**PEANUTS, "confidence": 0.2}).json()
+    place = f"/v1/entries/{entry['content_id']}"
+    assert (entry["state"], entry["trust"], entry["last_confirmed_at"]) == ("doubtful", 0.2, None)
+    confirmed = client.post(f"{place}/confirm")
+    assert confirmed.status_code == 200
+    assert (confirmed.json()["state"], confirmed.json()["confidence"]) == ("current", 1)
+    assert confirmed.json()["last_confirmed_at"] is not None
+    rejected = client.post(f"{place}/reject").json()
+    assert rejected["state"] == "rejected"
+    assert rejected["rejected_at"] is not None
+    assert client.get(f"{place}/why").json()["entry"]["state"] == "rejected"
+    again = client.post(f"{place}/reject")
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert client.post(f"{place}/confirm").json()["state"] == "current"
+    for verb in ("confirm", "reject"):
+        assert client.post(f"/v1/entries/no-such-entry/{verb}").status_code == 404
+
+
+def test_an_entry_expires_and_an_edit_can_change_that(client: httpx2.Client, path: str) -> None:
+    past = client.post(path, json={**PEANUTS, "expires_at": "2020-05-31"}).json()
+    assert (past["state"], past["expires_at"]) == ("expired", "2020-05-31T23:59:59.999999Z")
+    ids = [entry["content_id"] for entry in client.get(path).json()["items"]]
+    everything = client.get(path, params={"include_retired": True}).json()["items"]
+    assert past["content_id"] not in ids
+    assert past["content_id"] in [entry["content_id"] for entry in everything]
+    text = {"content_text": "The user is allergic to nuts."}
+    kept = client.patch(f"/v1/entries/{past['content_id']}", json=text).json()
+    assert kept["expires_at"] == past["expires_at"]
+    cleared = client.patch(f"/v1/entries/{kept['content_id']}", json={**text, "expires_at": None}).json()
+    assert (cleared["expires_at"], cleared["state"]) == (None, "current")
+    assert client.post(path, json={**PEANUTS, "expires_at": "soon"}).status_code == 422
+
+
+def test_instructions_are_recalled_whatever_is_asked(client: httpx2.Client, path: str, user: str) -> None:
+    wish = {"content_type": "instruction", "content_text": "Answer in German."}
+    memory = client.get(f"/v1/entries/{client.post(path, json=wish).json()['content_id']}").json()[
+        "memory_id"
+    ]
+    owner = client.get(f"/v1/memories/{memory}").json()
+    assert owner["instruction_content"] == ["Answer in German."]
+    asked = {"query": "quantum", "agent_id": owner["agent_id"], "user_id": user}
+    recalled = client.post("/v1/memories/recall", json=asked).json()
+    assert [entry["content_text"] for entry in recalled["instructions"]] == ["Answer in German."]
+    assert "Answer in German." in recalled["text"]

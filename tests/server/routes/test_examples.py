@@ -22,7 +22,14 @@ Operation = dict[str, Any]
 
 METHODS = ("get", "post", "put", "patch", "delete")
 # What must come after others; all else is in the order of the document.
-LATE = ["branches.switch", "branches.delete", "conversations.close", "runs.retry", "entries.delete"]
+LATE = [
+    "branches.switch",
+    "branches.delete",
+    "conversations.close",
+    "runs.retry",
+    "entries.change",
+    "entries.delete",
+]
 # Answers that are right for an example although nothing was done.
 REFUSED = {"runs.retry": 409}
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -74,7 +74,7 @@ def test_memories_are_listed_page_by_page_with_their_counts(client: httpx2.Clien
     query = {"agent_id": "assistant", "user_id": user}
     (outline,) = client.get("/v1/memories", params=query).json()["items"]
     assert outline["memory_id"] == written["memory_id"]
-    assert outline["counts"] == {"profile": 1, "event": 0, "mind": 0}
+    assert outline["counts"] == {"profile": 1, "event": 0, "mind": 0, "instruction": 0}
     write(client, f"{user} other")
     seen: list[str] = []
     cursor: dict[str, str] = {}

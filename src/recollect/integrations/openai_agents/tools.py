@@ -7,6 +7,7 @@ from agents import FunctionTool, function_tool
 
 from ...memory.conversation import check_owner
 from ...memory.entry import ContentType
+from ...memory.guard.steering import STEERING_REFUSED, find_steering
 from ...memory.store import MemoryStore
 from ...memory.times import read_date
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
@@ -67,7 +68,8 @@ def remember_tool(
 
         Args:
             text: One statement about the user in the third person, such as "The user lives in Lisbon."
-            kind: profile: who the user is; event: what happened; mind: what they think, feel or want.
+            kind: profile: who the user is; event: what happened; mind: what they think, feel or want;
+                instruction: how they want to be answered from now on.
             happened_on: For an event its date, such as 2024-05-07, 2024-05 or 2024; else null.
         """
         new = _Statement(text.strip(), kind, happened_on or None)
@@ -92,6 +94,8 @@ class _Statement:
             return "Nothing was remembered: text must not be empty."
         if len(self.text) > _LONGEST:
             return f"Nothing was remembered: text must not be longer than {_LONGEST} characters. Shorten it."
+        if find_steering(self.text):
+            return f"Nothing was remembered: {STEERING_REFUSED}."
         try:
             read_date("happened_on", self.happened_on)
         except ValueError as error:
@@ -100,9 +104,17 @@ class _Statement:
 
     async def write(self, store: MemoryStore, agent_id: str, user_id: str) -> str:
         """Store the statement, unless an entry says the same; returns the reply to the model."""
-        _, is_new = await store.add_entry_unless_known(
-            agent_id, user_id, self.kind, self.text, valid_from=self.happened_on, confidence=_CONFIDENCE
+        entry, is_new = await store.add_entry_unless_known(
+            agent_id,
+            user_id,
+            self.kind,
+            self.text,
+            valid_from=self.happened_on,
+            confidence=_CONFIDENCE,
+            unless_rejected=True,
         )
+        if entry.rejected_at is not None:
+            return "Nothing was remembered: a person has rejected this statement."
         return "Remembered." if is_new else "That is remembered already."
 
 

@@ -11,6 +11,7 @@ from ...sql.database import SQLStore
 from ...sql.scripts import Decode, Engine, MakeScript, Row, Script, Statement
 from ..conversation import Message
 from ..entry import Entry
+from ..lifetime import is_expired
 from ..times import now
 from . import conversations, entries, memories
 from .dialect import dialect_of
@@ -114,7 +115,7 @@ class MemoryDatabase(SQLStore):
         found += await self._found(
             self.entries.by_slots, memory_id, sorted(set(map(entries.slot_key, slots)))
         )
-        return list(dict(sorted(found)).values())
+        return _not_expired(dict(sorted(found)).values())
 
     def related_within(self, memory_id: str, text: str) -> Script[list[Entry]]:
         """The entries about the same subject as a text, or with the same text, within a transaction."""
@@ -124,7 +125,7 @@ class MemoryDatabase(SQLStore):
         found = yield Statement(self.entries.by_positions, (memory_id, json.dumps(places)))
         equal = yield Statement(entries.READ_EQUAL, (memory_id, entries.text_key(text)))
         by_position = dict(entries.entries_from([*equal, *found]))
-        return [by_position[place] for place in sorted(by_position)]
+        return _not_expired(by_position[place] for place in sorted(by_position))
 
     def learned_with_related(self, memory_id: str, run_id: str) -> Script[list[Entry]]:
         """The current entries that a run has learned, and those about the same, with evidence."""
@@ -146,6 +147,12 @@ class MemoryDatabase(SQLStore):
         if not keys:
             return []
         return await self._fetch(query, (memory_id, json.dumps(keys)), entries.entries_from)
+
+
+def _not_expired(found: Iterable[Entry]) -> list[Entry]:
+    """The entries that still hold. One that is said again after it expired becomes a new entry."""
+    at = now()
+    return [entry for entry in found if not is_expired(entry, at)]
 
 
 def _postings_from(rows: list[Row]) -> dict[str, list[int]]:

@@ -26,18 +26,20 @@ from .corruption import (
     stored_time,
 )
 from .dialect import Dialect
-from .schema import CONTENTS, EVIDENCE, MESSAGES, TERMS
+from .schema import CONTENTS, EVIDENCE, INSTRUCTIONS, MESSAGES, REJECTED_ENTRIES, TERMS
 
 _COLUMNS = (
     "content_id, memory_id, content_type, content_text, content_data, confidence, learned_at, valid_from,"
-    " valid_to, retired_at, superseded_by, said_at, slot, metadata, tags, position"
+    " valid_to, retired_at, superseded_by, said_at, slot, metadata, tags, expires_at, last_confirmed_at,"
+    " rejected_at, position"
 )
 _LIVE = "retired_at IS NULL"
-_AT = "learned_at <= ?3 AND (retired_at IS NULL OR retired_at > ?3)"
+_NOT_EXPIRED = "(expires_at IS NULL OR expires_at > ?3)"
+_AT = f"learned_at <= ?3 AND (retired_at IS NULL OR retired_at > ?3) AND {_NOT_EXPIRED}"
 _FROM = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND position > ?2 AND"
 _PAGE = "ORDER BY position LIMIT ?4"
-# All take the same parameters. Those that read no past state ignore the time.
-READ_LIVE = f"{_FROM} {_LIVE} AND CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
+# All take the same parameters. `READ_LIVE` takes the current time, and `READ_ALL` ignores it.
+READ_LIVE = f"{_FROM} {_LIVE} AND {_NOT_EXPIRED} {_PAGE}"
 READ_AS_OF = f"{_FROM} {_AT} {_PAGE}"
 MEMORY_OF = f"SELECT memory_id FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
 READ_ONE = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE content_id = ?1 AND tenant = ?2"
@@ -47,7 +49,24 @@ READ_LEARNED = (
     f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND run_id = ?2 AND {_LIVE}"
     " ORDER BY position LIMIT ?3"
 )
-READ_ALL = f"{_FROM} CAST(?3 AS VARCHAR) IS NOT NULL {_PAGE}"
+MOST_REJECTED = 500
+"""How many rejected entries of a memory are compared with a new text, the newest ones."""
+READ_REJECTED = (
+    f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {REJECTED_ENTRIES}"
+    " ORDER BY position DESC LIMIT ?2"
+)
+READ_INSTRUCTIONS = (
+    f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {INSTRUCTIONS} AND {_LIVE}"
+    f" AND {_NOT_EXPIRED} ORDER BY position DESC LIMIT ?2"
+)
+EXPIRED_IN_MEMORY = (
+    f"SELECT content_id FROM {CONTENTS.name} WHERE memory_id = ?1 AND expires_at <= ?2 AND {_LIVE}"
+)
+EXPIRED_OF_TENANT = (
+    f"SELECT content_id FROM {CONTENTS.name} WHERE tenant = ?1 AND expires_at < ?2 AND {_LIVE}"
+    " ORDER BY expires_at LIMIT ?3"
+)
+READ_ALL = f"{_FROM} CAST(?3 AS TIMESTAMPTZ) IS NOT NULL {_PAGE}"
 
 
 def of_type(query: str) -> str:
@@ -60,8 +79,10 @@ _RETIRE = (
     " valid_to = coalesce(valid_to, CAST(?4 AS VARCHAR))"
     f" WHERE content_id = ?1 AND {_LIVE} AND memory_id = ?5 RETURNING position"
 )
+# Each time that something is said again, half of the doubt goes.
 _SAID_AGAIN = (
-    f"UPDATE {CONTENTS.name} SET said_at = ?2 WHERE content_id = ?1 AND memory_id = ?3"
+    f"UPDATE {CONTENTS.name} SET said_at = ?2, last_confirmed_at = ?2,"
+    " confidence = confidence + (1 - confidence) / 2 WHERE content_id = ?1 AND memory_id = ?3"
     " AND (said_at IS NULL OR said_at < ?2)"
 )
 NOT_OF_EDIT = (
@@ -69,6 +90,12 @@ NOT_OF_EDIT = (
     f" (SELECT 1 FROM {CONTENTS.name} AS before WHERE before.superseded_by = cited.content_id))"
 )
 """A condition for evidence that an edit has not taken over from the edited entry."""
+_REJECT = f"UPDATE {CONTENTS.name} SET retired_at = ?2, rejected_at = ?2 WHERE content_id = ?1"
+_CONFIRM = (
+    f"UPDATE {CONTENTS.name} SET confidence = 1.0, last_confirmed_at = ?2,"
+    " retired_at = NULL, rejected_at = NULL, expires_at ="
+    " CASE WHEN expires_at <= ?2 THEN NULL ELSE expires_at END WHERE content_id = ?1"
+)
 _DELETE_TERMS = f"DELETE FROM {TERMS.name} WHERE memory_id = ?1 AND position = ?2"
 _MOST_TERMS = 64  # of an entry
 
@@ -106,6 +133,7 @@ class NewEntry:
     """The run that learned it, if it is not the run that writes it; empty if a person wrote it."""
     remains_of: str | None = None
     """The entry that stated this beside another fact, and that is superseded now."""
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +204,21 @@ def _retire(
         yield Statement(_DELETE_TERMS, (memory_id, position))
 
 
+def reject(memory_id: str, content_id: str, position: int, now: StoredTime) -> Script[None]:
+    """Retire an entry as rejected. Its memory is locked."""
+    yield from memories.advance(memory_id, now, 0)
+    yield Statement(_REJECT, (content_id, now))
+    yield Statement(_DELETE_TERMS, (memory_id, position))
+
+
+def confirm(tenant: str, entry: Entry, position: int, now: StoredTime) -> Script[None]:
+    """Confirm an entry. A rejected one is current again, and an expiry in the past is removed."""
+    yield from memories.advance(entry.memory_id, now, 0)
+    yield Statement(_CONFIRM, (entry.content_id, now))
+    if entry.retired_at is not None:
+        yield from index(tenant, entry.memory_id, [(position, entry.text)])
+
+
 def _content_row(
     tenant: str, memory_id: str, run_id: str | None, entry: NewEntry, position: int, now: StoredTime
 ) -> dict[str, Any]:
@@ -199,6 +242,7 @@ def _content_row(
         "run_id": _learned_by(entry, run_id) or None,
         "metadata": metadata_to_column(entry.metadata),
         "tags": tags_to_column(entry.tags),
+        "expires_at": entry.expires_at and time_to_column(entry.expires_at),
     }
 
 
@@ -294,7 +338,7 @@ def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
 
 def _from_row(row: Row) -> Entry:
     content_id, memory_id, kind, text, data, confidence, learned, since, until, *rest, _ = row
-    retired, superseded_by, said, slot, metadata, tags = rest
+    retired, superseded_by, said, slot, metadata, tags, expires, confirmed, rejected = rest
     return Entry(
         content_id,
         memory_id,
@@ -311,6 +355,9 @@ def _from_row(row: Row) -> Entry:
         slot=slot,
         metadata=or_none(stored_object)(metadata) or {},
         tags=tags_from_column(tags),
+        expires_at=or_none(stored_time)(expires),
+        last_confirmed_at=or_none(stored_time)(confirmed),
+        rejected_at=or_none(stored_time)(rejected),
     )
 
 

@@ -69,7 +69,8 @@ class OutlineQueries:
         )
         self.entry_counts = (
             f"SELECT memory_id, content_type, count(*) FROM {CONTENTS.name} WHERE memory_id IN {ids}"
-            " AND retired_at IS NULL GROUP BY memory_id, content_type"
+            " AND retired_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)"
+            " GROUP BY memory_id, content_type"
         )
 
 

@@ -48,6 +48,9 @@ _VECTOR = (
 _INDEXED_DIMENSIONS = (384, 512, 1536)  # of our embedders; others are searched without an index
 # Conditions of partial indexes: rows without a vector are found without reading all the others.
 CURRENT_ENTRIES = "retired_at IS NULL"
+EXPIRING_ENTRIES = "expires_at IS NOT NULL"
+REJECTED_ENTRIES = "rejected_at IS NOT NULL"
+INSTRUCTIONS = "content_type = 'instruction'"
 SPOKEN_MESSAGES = "role <> 'system'"
 WAITING_CONVERSATIONS = "learn_at IS NOT NULL"
 TAGGED = "tags IS NOT NULL"
@@ -67,6 +70,7 @@ _LABELLED = (
     PartialIndex("tagged", ("memory_id",), TAGGED),
     PartialIndex("described", ("memory_id",), DESCRIBED),
 )
+_LIFETIME = _times("expires_at", "last_confirmed_at", "rejected_at", required=False)
 _OF_MESSAGES = (*_optional("name"), Column("attachments", "json", required=False))
 _REPLACED_INDEXES = (
     "recollect_conversations_memory_id_created_at",
@@ -109,6 +113,7 @@ CONTENTS = Table(
         *_VECTOR,
         *_METADATA,
         *_TAGS,
+        *_LIFETIME,
     ),
     key=("content_id",),
     unique=(("memory_id", "position"),),
@@ -118,7 +123,14 @@ CONTENTS = Table(
         ("superseded_by",),
         ("run_id",),
     ),
-    partial=(PartialIndex("to_embed", ("tenant", "vector_model"), CURRENT_ENTRIES), *_LABELLED),
+    partial=(
+        PartialIndex("to_embed", ("tenant", "vector_model"), CURRENT_ENTRIES),
+        *_LABELLED,
+        PartialIndex("expiring", ("memory_id", "expires_at"), EXPIRING_ENTRIES),
+        PartialIndex("to_purge", ("tenant", "expires_at"), EXPIRING_ENTRIES),
+        PartialIndex("rejected", ("memory_id", "position"), REJECTED_ENTRIES),
+        PartialIndex("instructions", ("memory_id", "position"), INSTRUCTIONS),
+    ),
     vector_dimensions=_INDEXED_DIMENSIONS,
 )
 
@@ -361,6 +373,7 @@ def add_tags() -> Script[None]:
     """Add the tags of conversations and entries, and the indexes of rows with tags or metadata."""
     for table in _TAGGED:
         yield from add_columns_in_sqlite(table, _TAGS)
+    yield from add_columns_in_sqlite(CONTENTS, _LIFETIME)  # the indexes, which are created together, need it
     yield from create_in_sqlite(_TAGGED)
 
 
@@ -378,6 +391,12 @@ def add_message_records() -> Script[None]:
     )
 
 
+def add_lifetimes() -> Script[None]:
+    """Add the times at which entries expire, were confirmed and were rejected, and their indexes."""
+    yield from add_columns_in_sqlite(CONTENTS, _LIFETIME)
+    yield from create_in_sqlite((CONTENTS,))
+
+
 _NAMES_AND_METADATA = {CONVERSATIONS: _METADATA, CONTENTS: _METADATA, MESSAGES: _OF_MESSAGES}
 _STEPS = (
     create_tables,
@@ -388,6 +407,7 @@ _STEPS = (
     add_message_items,
     add_tags,
     add_message_records,
+    add_lifetimes,
 )
 
 
@@ -411,6 +431,7 @@ class MemorySchema(Schema):
             later.setdefault(table.name, set()).update(column.name for column in columns)
         for table in _TAGGED:
             later.setdefault(table.name, set()).update(column.name for column in _TAGS)
+        later[CONTENTS.name].update(column.name for column in _LIFETIME)
         first = (table for table in TABLES if table not in (MESSAGE_ITEMS, MESSAGE_RECORDS))
         return {table.name: set(table.column_names) - later.get(table.name, set()) for table in first}
 

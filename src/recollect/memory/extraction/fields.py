@@ -13,7 +13,7 @@ from ..times import read_date
 LONGEST_TEXT = 1000
 """The length limit of an entry, in characters."""
 DEFAULT_CONFIDENCE = 0.7
-INSTRUCTION_TYPE: ContentType = "mind"
+INSTRUCTION_TYPE: ContentType = "instruction"
 """The type of an entry that says how the user wants the assistant to behave."""
 
 _TYPES: dict[str, ContentType] = {

@@ -18,6 +18,7 @@ from ..entry import Entry
 from ..facts.changes import can_end, ends, slots_concerned, tells_of_the_past
 from ..facts.clauses import facts_of, slot_in
 from ..facts.stances import contradict, stance_of
+from ..lifetime import parse_expiry
 from ..texts.similarity import mean_the_same, meaning_of, says_more
 from ..times import MOST_AHEAD, latest_allowed, now
 from .stages import MOST_EVIDENCE, Candidate, Decision
@@ -300,6 +301,7 @@ def _new_entry(
         targets,
         said_at,
         later,
+        expires_at=parse_expiry(candidate.expires_at),
     )
 
 

@@ -23,8 +23,10 @@ from ..database.entries import Changes
 from ..database.runs import StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
+from ..guard.secrets import mask_secrets
 from .consolidation import apply_changes, consolidate, slots_of, split_facts
 from .grounding import ground
+from .guarding import IsRejected, find_rejected, guard_mind, guard_modification
 from .merging import merge_entries
 from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
 from .results import describe_left_out, merge_results, pipeline_result
@@ -107,6 +109,7 @@ class Execution:
         self._meter = meter
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
+        self._rejected: IsRejected | None = None
         self._found: Modification | None = None
         self._may_merge = True  # not known if the stages before were executed in an earlier attempt
         self._is_done = False
@@ -141,8 +144,11 @@ class Execution:
         if mind is not None:
             minds, more = self._grounded(mind.candidates)
             mind, dropped = replace(mind, candidates=minds), dropped + more
-        self._found = replace(answer.value, candidates=candidates, mind=mind)
-        await self._store(_with_dropped(answer, dropped), msgspec.to_builtins(self._found))
+        grounded = replace(answer, value=replace(answer.value, candidates=candidates, mind=mind))
+        rejected = await self._find_rejected()
+        answer = guard_modification(_with_dropped(grounded, dropped), self._excerpt, rejected)
+        self._found = answer.value
+        await self._store(answer, msgspec.to_builtins(self._found))
 
     def _grounded(self, candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], Counter[str]]:
         """The candidates that the user's messages support, one fact each, and the reasons of the others."""
@@ -178,15 +184,19 @@ class Execution:
 
     async def _store_mind(self, answer: Answer[Mind]) -> None:
         candidates, dropped = self._grounded(answer.value.candidates)
+        grounded = replace(answer, value=replace(answer.value, candidates=candidates))
+        rejected = await self._find_rejected()
+        answer = guard_mind(_with_dropped(grounded, dropped), self._excerpt, rejected)
+        candidates = answer.value.candidates
         known = await self._known(candidates)
         changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
         if changes.added and not self._may_merge:
             after = apply_changes(known, changes, self._task.run.memory_id)
             self._may_merge = bool(merge_entries(after, _any_entry))
-        found = msgspec.to_builtins(replace(answer.value, candidates=candidates))
+        found = msgspec.to_builtins(answer.value)
         # Most runs have nothing to merge: they end here, without another transaction.
         self._is_done = not self._may_merge
-        await self._store(_with_dropped(answer, dropped), found, changes, is_last=self._is_done)
+        await self._store(answer, found, changes, is_last=self._is_done)
 
     def _consolidate(
         self, candidates: Sequence[Candidate], decisions: Sequence[Decision], known: Sequence[Entry]
@@ -199,6 +209,13 @@ class Execution:
         if self._found is None:
             self._found = msgspec.convert(self._finished["modification"].result, Modification)
         return self._found
+
+    async def _find_rejected(self) -> IsRejected:
+        """A test for what people have rejected. It is read once for a run."""
+        if self._rejected is None:
+            find = partial(find_rejected, self._database, self._task.run.memory_id)
+            self._rejected = await retry_until_available(self._task, find)
+        return self._rejected
 
     async def _known(self, candidates: Sequence[Candidate]) -> list[Entry]:
         """The stored entries about the same matters, with those that the candidates replace."""
@@ -245,7 +262,7 @@ class Execution:
             self._extractor.model,
             column_now(),
             {**result, "data": dict(answer.data)} if answer.data else result,
-            answer.raw_response or self._shared_response(),
+            mask_secrets(answer.raw_response or self._shared_response()).text,
             answer.usage.prompt_tokens,
             answer.usage.completion_tokens,
         )

@@ -6,9 +6,11 @@ from typing import Any
 from ...sql.columns import StoredTime, time_from_column
 from ..database.runs import StageRecord
 from ..times import format_time
+from .guarding import DROPPED, MASKED
 from .stages import Stage, Usage
 
 _LEFT_OUT = ("sentences_left_out", "messages_left_out", "messages_shortened")
+_DROPPED_PREFIX = "dropped_"  # of the counts of an extractor
 _LONGEST_TEXT = 20_000  # characters: a conversation may go on for years, with many runs
 
 
@@ -48,9 +50,36 @@ def describe_left_out(stages: Iterable[StageRecord]) -> str | None:
 
 def count_left_out(stage: StageRecord) -> int:
     """The number of sentences or messages that a stage did not read in full."""
-    data = stage.result.get("data", {}) if isinstance(stage.result, dict) else {}
+    data = _data_of(stage)
     counts = [data.get(name, 0) for name in _LEFT_OUT]
     return sum(count for count in counts if isinstance(count, int))
+
+
+def count_dropped(stage: StageRecord) -> dict[str, int]:
+    """How many candidates a stage dropped, by the reason. An extractor counts some, and the guard others."""
+    data = _data_of(stage)
+    counted = {
+        name.removeprefix(_DROPPED_PREFIX).replace("_", " "): count
+        for name, count in data.items()
+        if name.startswith(_DROPPED_PREFIX)
+    }
+    return _counts({**counted, **_counts(data.get(DROPPED))})
+
+
+def count_masked(stage: StageRecord) -> dict[str, int]:
+    """How many secrets were masked in the candidates of a stage, by their kind."""
+    return _counts(_data_of(stage).get(MASKED))
+
+
+def _data_of(stage: StageRecord) -> Mapping[str, Any]:
+    data = stage.result.get("data", {}) if isinstance(stage.result, dict) else {}
+    return data if isinstance(data, dict) else {}
+
+
+def _counts(value: object) -> dict[str, int]:
+    """The counts in a stored value. Anything else is left out."""
+    items = value.items() if isinstance(value, dict) else ()
+    return {name: count for name, count in items if type(count) is int and count > 0}
 
 
 def merge_results(before: dict[str, Any] | None, result: dict[str, Any], length: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelU
 from ..database import runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.runs import Failure, Task
+from ..guard.secrets import mask_secrets
 from .execution import Execution, retry_until_available
 from .stages import Extractor, Stage
 from .token_meter import GuardedMeter, TokenMeter
@@ -126,7 +127,7 @@ class Runner:
             stage,
             self._extractor.model,
             _describe_error(error),
-            known.raw_response,
+            mask_secrets(known.raw_response).text,
             again_in,
             known.prompt_tokens,
             known.completion_tokens,

@@ -74,7 +74,7 @@ class Candidate:
     replaces: tuple[str, ...] = ()
     """The ids of the known entries that it replaces, if the extractor says so by itself."""
     expires_at: str | None = None
-    """The date after which it no longer matters."""
+    """The time or date until which it holds, such as `2024-05-07`, which is included."""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from ...strategies.summaries.schema import SUMMARIES
 from ...strategies.summaries.summary import COLUMNS, ConversationSummary, summaries_from
 from ..conversation import summarize
 from ..database import conversations
-from ..database.access import MemoryDatabase
+from ..database.access import MemoryDatabase, column_now
 from ..database.corruption import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, RUNS, STAGES
-from ..entry import CONTENT_TYPES, check_type
+from ..entry import ContentType, check_type
+from ..memory import lists_of
 from ..times import format_time
 from .ownership import DataOwner, UserData, find_user_data
 from .personal_data import SessionTables
@@ -38,7 +39,7 @@ _FIRST_TIME = time_to_column(datetime.min.replace(tzinfo=UTC))
 _MEMORY = f"{select(MEMORIES)} WHERE memory_id = ?1"
 _TEXTS = (
     f"SELECT content_type, content_text, content_id FROM {CONTENTS.name} WHERE memory_id = ?1"
-    " AND retired_at IS NULL ORDER BY position"
+    " AND retired_at IS NULL AND (expires_at IS NULL OR expires_at > ?2) ORDER BY position"
 )
 _CONVERSATIONS = (
     f"{select(CONVERSATIONS)} WHERE memory_id = ?1 AND (created_at, conversation_id) > (?2, ?3)"
@@ -72,7 +73,7 @@ async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncItera
     rows = await database.fetch(_MEMORY, (memory_id,), list[Row])
     if not rows:  # erased meanwhile
         return
-    texts = await database.fetch(_TEXTS, (memory_id,), list[Row])
+    texts = await database.fetch(_TEXTS, (memory_id, column_now()), list[Row])
     yield Record("memories", _memory(to_whole_record(MEMORIES, rows[0]), texts))
     async for entries in _pages(database, CONTENTS, "position", memory_id):
         for entry in await _with_evidence(database, entries):
@@ -85,13 +86,13 @@ async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncItera
 
 
 def _memory(record: Mapping[str, Any], texts: Sequence[Row]) -> dict[str, Any]:
-    lists: dict[str, list[str]] = {f"{kind}_content": [] for kind in CONTENT_TYPES}
+    lists: dict[ContentType, list[str]] = {}
     for kind, text in readable(CONTENTS.name, texts, _text_from, key=(2,)):
-        lists[f"{kind}_content"].append(text)
-    return {**record, **lists}
+        lists.setdefault(kind, []).append(text)
+    return {**record, **lists_of(lists)}
 
 
-def _text_from(row: Row) -> tuple[str, str]:
+def _text_from(row: Row) -> tuple[ContentType, str]:
     return check_type(row[0]), stored_text(row[1])
 
 

@@ -29,7 +29,7 @@ from .records import LARGEST, to_row
 
 Rows = dict[str, list[dict[str, Any]]]
 
-_TIMES = ("created_at", "said_at", "learned_at")
+_TIMES = ("created_at", "said_at", "learned_at", "last_confirmed_at", "rejected_at")
 _OPEN = ("pending", "running")
 _STATUSES = (*_OPEN, "done", "failed")
 # In the order of writing: parents before their children.

@@ -94,6 +94,8 @@ class SearchFilter:
     """The conversations to search."""
     ids: frozenset[str] | None = None
     """The documents to search."""
+    left_out: frozenset[str] = frozenset()
+    """Documents that are not searched."""
 
     @property
     def is_empty(self) -> bool:
@@ -108,6 +110,7 @@ class SearchFilter:
             and self.speaker in (None, document.speaker)
             and (self.sessions is None or document.session in self.sessions)
             and (self.ids is None or document.id in self.ids)
+            and document.id not in self.left_out
             and self._is_within(document.time)
         )
 

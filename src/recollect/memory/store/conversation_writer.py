@@ -6,6 +6,7 @@ of conversations and messages are the idempotency keys.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -28,6 +29,7 @@ from ..database import conversations, memories, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
+from ..guard.secrets import mask_secrets
 from ..pipeline.scheduler import close, create_runs, spans_of
 from ..times import check_said, now
 from .conversation_reader import ConversationReader
@@ -40,9 +42,16 @@ class ConversationWriter:
     """Writes the conversations of one tenant. `on_work` is called when a run may have become due."""
 
     def __init__(
-        self, database: MemoryDatabase, tenant: str, reader: ConversationReader, on_work: Callable[[], None]
+        self,
+        database: MemoryDatabase,
+        tenant: str,
+        reader: ConversationReader,
+        on_work: Callable[[], None],
+        *,
+        mask_secrets_in_messages: bool = False,
     ) -> None:
         self._database = database
+        self._masks_secrets = mask_secrets_in_messages
         self._tenant = tenant
         self._reader = reader
         self._on_work = on_work
@@ -83,6 +92,7 @@ class ConversationWriter:
             raise InvalidValueError("messages must not be empty")
         check_said("created_at", conversation.created_at)
         _check_messages(conversation.messages)
+        conversation.messages = self._to_store(conversation.messages)
         record = partial(_record, self._database, self._tenant, conversation, column_now())
         conversation.memory_id, is_new = await self._database.write(record)
         self._on_work()
@@ -134,12 +144,19 @@ class ConversationWriter:
         if not read:
             raise InvalidValueError("messages must not be empty")
         _check_messages(read)
+        read = self._to_store(read)
         seconds = None if learn_after is None else check_seconds("learn_after", learn_after)
         key = (conversation_id, self._tenant)
         append = partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
         placed = await self._database.write(append)
         self._on_work()
         return placed
+
+    def _to_store(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages as they are stored: with their secrets masked, if the store is set to do so."""
+        if not self._masks_secrets:
+            return messages
+        return tuple(replace(each, content=mask_secrets(each.content).text) for each in messages)
 
     async def close_conversation(self, conversation_id: str) -> Conversation | None:
         """Close a conversation to new messages and learn from the rest at once; `None` if it does not exist.

@@ -12,7 +12,7 @@ from ...errors import ConflictError, InvalidTypeError, InvalidValueError
 from ...sessions.settings import check_limit
 from ...sql.columns import check_count, check_id, time_to_column
 from ...sql.scripts import Script, Statement
-from ..conversation import check_key
+from ..conversation import UNCHANGED, Unchanged, check_key
 from ..database import entries, memories
 from ..database.access import MemoryDatabase, column_now
 from ..database.corruption import Page, fill_page, page_from
@@ -20,14 +20,15 @@ from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
+from ..guard.secrets import mask_secrets
+from ..lifetime import read_expiry
 from ..metadata import read_metadata
 from ..tags import read_tags
 from ..texts.similarity import say_the_same
 from ..times import read_date, read_time
 from .lookup import NO_LIMIT, MemoryLookup
 
-NO_TIME = ""
-"""The time parameter of the queries that compare with no time."""
+NOT_CURRENT = "there is no current entry with this content_id"
 
 
 class _Edit(NamedTuple):
@@ -39,6 +40,7 @@ class _Edit(NamedTuple):
     """`None` keeps the metadata of the old entry."""
     tags: tuple[str, ...] | None
     """`None` keeps the tags of the old entry."""
+    expires_at: datetime | Unchanged | None
 
 
 class EntryRepository:
@@ -124,11 +126,12 @@ class EntryRepository:
         content_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         tags: Sequence[str] | None = None,
+        expires_at: datetime | str | None = None,
     ) -> Entry:
-        """Add an entry that a person states. It has no evidence but their word.
+        """Add an entry that a person states. It has no evidence but their word. Secrets in it are masked.
 
-        With a `content_id`, adding the same entry again changes nothing. A different entry under an id in use
-        is a `ConflictError`.
+        At `expires_at` it stops to hold: a time, or a date, which is included. With a `content_id`, adding
+        the same entry again changes nothing. A different entry under an id in use is a `ConflictError`.
         """
         check_id("agent_id", agent_id)
         check_id("user_id", user_id)
@@ -141,6 +144,7 @@ class EntryRepository:
             content_id=check_key("content_id", content_id) or str(uuid.uuid4()),
             metadata=read_metadata("metadata", metadata),
             tags=read_tags("tags", tags),
+            expires_at=read_expiry("expires_at", expires_at),
         )
         made = MemoryRow.new(self._tenant, agent_id, user_id, column_now())
         await self._database.write(partial(_add, made, new, may_exist=content_id is not None))
@@ -157,11 +161,14 @@ class EntryRepository:
         confidence: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
         tags: Sequence[str] | None = None,
+        expires_at: datetime | str | None = None,
+        unless_rejected: bool = False,
     ) -> tuple[Entry, bool]:
         """Add an entry unless an entry of the same type says the same, in these words or in others.
 
         Returns the entry that says it, and whether it is new. If several callers add the same text at once,
-        one of them adds it.
+        one of them adds it. With `unless_rejected`, as a model should write, an entry that a person has
+        rejected counts as one that says the same.
         """
         new = NewEntry(
             check_type(content_type),
@@ -170,10 +177,13 @@ class EntryRepository:
             read_date("valid_from", valid_from),
             metadata=read_metadata("metadata", metadata),
             tags=read_tags("tags", tags),
+            expires_at=read_expiry("expires_at", expires_at),
         )
         check_id("agent_id", agent_id)
         made = MemoryRow.new(self._tenant, agent_id, check_id("user_id", user_id), column_now())
-        known = await self._database.write(partial(_add_unless_known, self._database, made, new))
+        known = await self._database.write(
+            partial(_add_unless_known, self._database, made, new, unless_rejected)
+        )
         if known is None:
             return await self._written(new), True
         return (await self._database.with_evidence([known]))[0], False
@@ -186,12 +196,13 @@ class EntryRepository:
         edited_by: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         tags: Sequence[str] | None = None,
+        expires_at: datetime | str | Unchanged | None = UNCHANGED,
     ) -> Entry:
         """Correct an entry. A new entry supersedes it, and the old one stays in the history.
 
         The edit itself is the evidence of the new text: its time, and `edited_by`, such as the name of a
         person or the id of an API key. The messages that the old entry cites remain its evidence. The new
-        entry keeps the metadata and the tags of the old one, unless others are given.
+        entry keeps the metadata, the tags and the expiry of the old one, unless others are given.
         """
         check_id("content_id", content_id)
         new = _Edit(
@@ -199,6 +210,7 @@ class EntryRepository:
             None if edited_by is None else check_id("edited_by", edited_by),
             None if metadata is None else read_metadata("metadata", metadata),
             None if tags is None else read_tags("tags", tags),
+            UNCHANGED if expires_at is UNCHANGED else read_expiry("expires_at", expires_at),
         )
         edit = partial(_edit, self._database, self._tenant, content_id, new, column_now())
         return await self._written(await self._database.write(edit))
@@ -207,7 +219,7 @@ class EntryRepository:
         """Delete an entry and all entries that it superseded, for good; returns the number deleted."""
         check_id("content_id", content_id)
         return await self._database.write(
-            partial(_delete, self._database, self._tenant, content_id, column_now())
+            partial(delete, self._database, self._tenant, content_id, column_now())
         )
 
     async def _written(self, new: NewEntry) -> Entry:
@@ -231,7 +243,7 @@ class EntryRepository:
         if time is not None:
             query = entries.READ_AS_OF
         first, most, kind = page
-        at = NO_TIME if time is None else time_to_column(time)
+        at = column_now() if time is None else time_to_column(time)
         sql, of_kind = (query, ()) if kind is None else (entries.of_type(query), (kind,))
 
         decode = partial(page_from, entries.entries_from, itemgetter(-1))
@@ -252,12 +264,18 @@ def _add(memory: MemoryRow, new: NewEntry, may_exist: bool) -> Script[None]:
     yield from entries.change(memory.tenant, memory_id, None, Changes((new,)), memory.created_at)
 
 
-def _add_unless_known(database: MemoryDatabase, memory: MemoryRow, new: NewEntry) -> Script[Entry | None]:
+def _add_unless_known(
+    database: MemoryDatabase, memory: MemoryRow, new: NewEntry, unless_rejected: bool
+) -> Script[Entry | None]:
     """Add an entry unless a stored one says the same, which is then returned."""
     memory_id = yield from memories.find_or_make(memory)
     # The lock on the memory makes a concurrent writer of the same text wait, and then find this entry.
     yield Statement(memories.LOCK, (memory_id, memory.tenant))
-    for known in (yield from database.related_within(memory_id, new.text)):
+    found = yield from database.related_within(memory_id, new.text)
+    if unless_rejected:
+        rows = yield Statement(entries.READ_REJECTED, (memory_id, entries.MOST_REJECTED))
+        found += [entry for _, entry in entries.entries_from(rows)]
+    for known in found:
         if known.content_type == new.content_type and say_the_same(known.text, new.text):
             return known
     yield from entries.change(memory.tenant, memory_id, None, Changes((new,)), memory.created_at)
@@ -281,9 +299,7 @@ def _is_stored(tenant: str, memory_id: str, new: NewEntry) -> Script[bool]:
 
 def _edit(database: MemoryDatabase, tenant: str, content_id: str, edit: _Edit, now: str) -> Script[NewEntry]:
     """Supersede an entry. The new entry cites the same messages, so erasing them erases it too."""
-    old = yield from _lock_entry(tenant, content_id)
-    if old is None or old.retired_at is not None:
-        raise ConflictError("there is no current entry with this content_id")
+    _, old = yield from lock_current(tenant, content_id)
     rows = yield Statement(database.entries.cited, (json.dumps([content_id]),))
     cited = entries.evidence_from(rows).get(content_id, [])
     new = NewEntry(
@@ -299,13 +315,14 @@ def _edit(database: MemoryDatabase, tenant: str, content_id: str, edit: _Edit, n
         old.said_at,
         metadata=old.metadata if edit.metadata is None else edit.metadata,
         tags=old.tags if edit.tags is None else edit.tags,
+        expires_at=old.expires_at if edit.expires_at is UNCHANGED else edit.expires_at,
     )
     yield from entries.change(tenant, old.memory_id, None, Changes((new,)), now)
     return new
 
 
-def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) -> Script[int]:
-    memory_id = yield from _lock_memory_of(tenant, content_id)
+def delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) -> Script[int]:
+    memory_id = yield from lock_memory_of(tenant, content_id)
     if memory_id is None or not (yield Statement(entries.MEMORY_OF, (content_id, tenant))):
         return 0
     yield from memories.advance(memory_id, now, 0)
@@ -314,15 +331,26 @@ def _delete(database: MemoryDatabase, tenant: str, content_id: str, now: str) ->
     return len(texts)
 
 
-def _lock_entry(tenant: str, content_id: str) -> Script[Entry | None]:
-    """An entry, with its memory locked: neither can change until the transaction ends."""
-    if (yield from _lock_memory_of(tenant, content_id)) is None:
-        return None
+def lock_current(tenant: str, content_id: str) -> Script[tuple[int, Entry]]:
+    """A current entry with its position, as `lock_entry`. Any other is a `ConflictError`."""
+    position, entry = yield from lock_entry(tenant, content_id)
+    if entry.retired_at is not None:
+        raise ConflictError(NOT_CURRENT)
+    return position, entry
+
+
+def lock_entry(tenant: str, content_id: str) -> Script[tuple[int, Entry]]:
+    """An entry with its position. Its memory is locked: neither can change until the transaction ends."""
+    if (yield from lock_memory_of(tenant, content_id)) is None:
+        raise ConflictError(NOT_CURRENT)
     rows = yield Statement(entries.READ_ONE, (content_id, tenant))
-    return next((entry for _, entry in entries.entries_from(rows)), None)
+    found = entries.entries_from(rows)
+    if not found:
+        raise ConflictError(NOT_CURRENT)
+    return found[0]
 
 
-def _lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
+def lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
     """Lock the memory of an entry until the transaction ends; returns its id, `None` if there is no entry."""
     rows = yield Statement(entries.MEMORY_OF, (content_id, tenant))
     if not rows:
@@ -335,11 +363,12 @@ def _lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
 
 
 def _check_statement(given: object) -> str:
+    """The text of an entry that a person writes. Its secrets are masked."""
     if not isinstance(given, str):
         raise InvalidTypeError(f"text must be a string, not {type(given).__name__}")
     if not given.strip():
         raise InvalidValueError("text must not be empty")
-    return given
+    return mask_secrets(given).text
 
 
 def _check_confidence(given: object) -> float:

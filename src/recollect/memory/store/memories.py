@@ -16,8 +16,9 @@ from ..database.memories import MemoryRow
 from ..database.pages import entry_counts_from
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry
+from ..guard.secrets import mask_secrets
 from ..memory import Memory, MemoryOutline, UserOutline
-from .entries import NO_TIME, EntryRepository
+from .entries import EntryRepository
 from .lookup import NO_LIMIT, MemoryLookup, check_after, check_owners
 
 
@@ -106,7 +107,7 @@ class MemoryRepository:
     async def _outlines(self, rows: Sequence[MemoryRow]) -> list[MemoryOutline]:
         if not rows:
             return []
-        ids = (json.dumps([row.memory_id for row in rows]),)
+        ids = (json.dumps([row.memory_id for row in rows]), column_now())
         query = self._database.outlines.entry_counts
         counts = await self._database.fetch(query, ids, entry_counts_from)
         return [_outline(row, counts.get(row.memory_id, {})) for row in rows]
@@ -141,7 +142,7 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
     rows = yield Statement(memories.LOCK, (memory_id, tenant))
     if (memory_id, MemoryRow(*rows[0]).version) != (memory.memory_id, memory.version):
         raise ConflictError("the memory has been changed since it was read, or has another memory_id")
-    stored = yield Statement(entries.READ_LIVE, (memory_id, -1, NO_TIME, NO_LIMIT))
+    stored = yield Statement(entries.READ_LIVE, (memory_id, -1, now, NO_LIMIT))
     known = [entry for _, entry in entries.entries_from(stored)]
     missing, surplus = _differences(memory, known)
     texts = yield from remove_with_precursors(database.removal, memory_id, surplus)
@@ -155,7 +156,9 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
 def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry], list[str]]:
     """The entries to add, and the ids of the stored entries that the memory lacks."""
     wanted: dict[tuple[ContentType, str], None] = {
-        (kind, text): None for kind in CONTENT_TYPES for text in getattr(memory, f"{kind}_content")
+        (kind, mask_secrets(text).text): None
+        for kind in CONTENT_TYPES
+        for text in getattr(memory, f"{kind}_content")
     }
     stored = {(entry.content_type, entry.text) for entry in known}
     missing = [NewEntry(kind, text) for kind, text in wanted if (kind, text) not in stored]

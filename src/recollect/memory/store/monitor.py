@@ -7,13 +7,14 @@ from ...errors import DiskFullError
 from ...sql.description import tenants_in
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..database.access import MemoryDatabase
-from ..database.schema import CONVERSATIONS, QUEUE, RUNS
+from ..database.schema import CONVERSATIONS, MEMORIES, QUEUE, RUNS
 from ..pipeline.embedding_backfill import EmbeddingBackfill
 
 _FILLER_BYTES = 64  # about the size of one row of the space probe
 _RUNS_BY_STATUS = LongQuery(f"SELECT status, count(*) FROM {RUNS.name} GROUP BY status")
 _QUEUE_DEPTH = f"SELECT count(*) FROM {QUEUE.name}"
 _TENANTS = tenants_in(CONVERSATIONS)
+_TENANTS_WITH_MEMORIES = tenants_in(MEMORIES)
 
 
 class StoreMonitor:
@@ -53,6 +54,10 @@ class StoreMonitor:
     async def tenants(self) -> Sequence[str]:
         """All tenants that have conversations."""
         return [str(tenant) for (tenant,) in await self.fetch_rows(_TENANTS)]
+
+    async def tenants_with_memories(self) -> Sequence[str]:
+        """All tenants that have memories, also those without a conversation."""
+        return [str(tenant) for (tenant,) in await self.fetch_rows(_TENANTS_WITH_MEMORIES)]
 
     def connection_counts(self) -> Mapping[str, int]:
         """Connections of the pool by state (`used`, `idle`, `most`); empty for a file, which has no pool."""

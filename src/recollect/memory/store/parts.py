@@ -16,6 +16,7 @@ from .conversation_writer import ConversationWriter
 from .corpus_cache import CorpusCache
 from .data_rights import DataRights
 from .entries import EntryRepository
+from .entry_review import EntryReview
 from .lookup import MemoryLookup
 from .memories import MemoryRepository
 from .runs import LearningProgress, RunRepository
@@ -39,8 +40,10 @@ class StoreResources:
         workers: int,
         options: RunOptions,
         meter: TokenMeter | None,
+        mask_secrets_in_messages: bool = False,
     ) -> None:
         self.database = database
+        self.mask_secrets_in_messages = mask_secrets_in_messages
         self.embedder = _cached(embedder)
         self.backfill: EmbeddingBackfill | None = None
         if self.embedder is not None:
@@ -87,8 +90,15 @@ class TenantParts:
         database, lookup = shared.database, MemoryLookup(shared.database, tenant)
         self.tenant = tenant
         self.reader = ConversationReader(database, lookup)
-        self.writer = ConversationWriter(database, tenant, self.reader, shared.start)
+        self.writer = ConversationWriter(
+            database,
+            tenant,
+            self.reader,
+            shared.start,
+            mask_secrets_in_messages=shared.mask_secrets_in_messages,
+        )
         self.entries = EntryRepository(database, lookup)
+        self.review = EntryReview(database, tenant, self.entries)
         self.memories = MemoryRepository(database, lookup, self.entries)
         self.searcher = MemorySearcher(
             database, lookup, shared.corpora, shared.embedder, shared.embedder_pause

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import TypeVar
 
 from ..hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
+from ..lifetime import state_of
 from ..search.filters import check_chance
 from ..search.phrasing import asks_several
-from ..times import format_date, start_of
+from ..times import format_date, now, start_of
 
 _Search = TypeVar("_Search", MemorySearch, TurnSearch)
 
@@ -48,7 +49,8 @@ def choose(query: str, known: Sequence[MemoryHit], said: Sequence[TurnHit]) -> C
 
     The most relevant come first. For a question that asks for several things, the earliest come first.
     """
-    entries = tuple(_newest_of_slots(_near_best(known)))
+    facts = [hit for hit in known if hit.entry.content_type != "instruction"]  # those are in every block
+    entries = tuple(_newest_of_slots(_near_best(facts)))
     cited = {(each.conversation_id, each.message_id) for hit in entries for each in hit.entry.evidence}
     told = {hit.entry.text for hit in entries}
     turns = tuple(
@@ -59,7 +61,14 @@ def choose(query: str, known: Sequence[MemoryHit], said: Sequence[TurnHit]) -> C
     if asks_several(query):
         entries = tuple(sorted(entries, key=_time_of_entry))
         turns = tuple(sorted(turns, key=lambda hit: (hit.message.created_at, hit.message.message_index)))
+    entries = _doubtful_last(entries)
     return Chosen(entries, turns, (*(hit.entry.text for hit in entries), *map(_quote, turns)))
+
+
+def _doubtful_last(hits: Sequence[MemoryHit]) -> tuple[MemoryHit, ...]:
+    """The hits in their order, but those with doubtful entries after the others."""
+    at = now()
+    return tuple(sorted(hits, key=lambda hit: state_of(hit.entry, at) == "doubtful"))
 
 
 _Hit = TypeVar("_Hit", MemoryHit, TurnHit)

@@ -31,7 +31,7 @@ from ..database.run_queries import STATUSES, by_run, spent_by_day
 from ..database.runs import RunRow, StageRecord
 from ..database.schema import FAILURES, RUNS
 from ..pipeline.embedding_backfill import EmbeddingBackfill
-from ..pipeline.results import count_left_out
+from ..pipeline.results import count_dropped, count_left_out, count_masked
 from ..pipeline.stages import STAGES
 from ..run import Coverage, Days, Run, RunFailure, RunStage, RunStatus, Spent, SpentBy, spent_from
 from .lookup import MemoryLookup, check_after, check_seconds
@@ -304,7 +304,8 @@ def _stages_from(run_id: str, rows: list[Row]) -> tuple[RunStage, ...]:
 def _stage_from(kept: StageRecord) -> RunStage:
     finished = time_from_column(kept.finished_at)
     tokens = (kept.prompt_tokens, kept.completion_tokens)
-    return RunStage(kept.stage, kept.model, finished, *tokens, count_left_out(kept))
+    left_out, dropped, masked = count_left_out(kept), count_dropped(kept), count_masked(kept)
+    return RunStage(kept.stage, kept.model, finished, *tokens, left_out, dropped, masked)
 
 
 def _failures_from(run_id: str, rows: list[Row]) -> tuple[RunFailure, ...]:

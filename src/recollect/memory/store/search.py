@@ -12,10 +12,11 @@ from ...items import Tokenizer
 from ...sessions.settings import check_limit
 from ...strategies.summaries import inject_memory
 from ..conversation import Role
-from ..database.access import MemoryDatabase
+from ..database import entries
+from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.vectors import turn_id, turn_of
-from ..entry import ContentType
+from ..entry import ContentType, Entry
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
 from ..search import Corpus, Hit, Query, rank
 from ..search.embedders import Embedder
@@ -38,6 +39,7 @@ _MOST_READ = 200  # messages whose texts are read for a quoted phrase
 _MANY = 5000  # documents: ranking more than these would block the event loop for too long
 _RECALLED_ENTRIES = 20
 _RECALLED_TURNS = 10
+_MOST_INSTRUCTIONS = 50  # that are read of a memory; far fewer fit into a block
 
 
 @dataclass
@@ -167,21 +169,31 @@ class MemorySearcher:
         """The entries and messages about a question, as a block of at most `budget` tokens for a prompt.
 
         Without an `agent_id`, it covers all agents of the user. The block marks its contents as data, not
-        instructions. It is empty if there is nothing to say about the question: if the chance of that is
-        lower than `min_relevance`. The filters are those of the searches. A message that an entry was learned
-        from is left out, and a long message is quoted in part.
+        instructions. It holds no entry and no message if there is nothing to say about the question: if the
+        chance of that is lower than `min_relevance`. The filters are those of the searches. A message that an
+        entry was learned from is left out, and a long message is quoted in part. Doubtful entries come last.
+
+        The standing instructions of the user are in every block, marked as the user's wishes, within a
+        quarter of the budget and at most 200 tokens, the newest first.
         """
         cut = Cut.of(None, min_relevance)
         request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
         searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
+        wishes = await self._instructions_of(searched)
         known = cut.apply(await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None))
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
         wanted = await self._filters.for_messages(request, _ids_of(searched))
         said = cut.apply(await self._find_turns(query, searched, _RECALLED_TURNS, wanted))
         chosen = choose(query, known.hits, said.hits)
-        text = inject_memory(None, memories=chosen.lines, token_budget=budget, tokenizer=tokenizer)
+        text = inject_memory(
+            None,
+            memories=chosen.lines,
+            wishes=[entry.text for entry in wishes],
+            token_budget=budget,
+            tokenizer=tokenizer,
+        )
         warnings = tuple(dict.fromkeys((*known.warnings, *said.warnings)))
-        return Recalled(text, chosen.entries, chosen.turns, warnings)
+        return Recalled(text, chosen.entries, chosen.turns, warnings, wishes)
 
     async def _find_entries(
         self,
@@ -194,8 +206,9 @@ class MemorySearcher:
         if not searched:
             return MemorySearch(())
         wanted = await self._filters.for_entries(request, _ids_of(searched))
+        expired = frozenset() if as_of is not None else await self._expired_in(searched)
         cached = await self._entry_corpus(searched, as_of)
-        found = await self._rank(query, cached, limit, wanted.filter)
+        found = await self._rank(query, cached, limit, replace(wanted.filter, left_out=expired))
         pending = () if as_of is not None else await self._pending_in(searched)
         warnings = (*wanted.warnings, *pending, *found.warnings)
         return MemorySearch(await self._entries_of(found.hits, searched), warnings, found.relevance)
@@ -208,6 +221,25 @@ class MemorySearcher:
         cached = await self._corpora.get("turn", *_ids_of(searched))
         found = await self._rank(query, cached, limit, wanted.filter)
         return TurnSearch(await self._turns_of(found.hits), found.warnings, found.relevance)
+
+    async def _instructions_of(self, searched: Sequence[MemoryRow]) -> tuple[Entry, ...]:
+        """The standing instructions of a user that hold now, the newest first."""
+        found: list[Entry] = []
+        for memory_id in _ids_of(searched):
+            key = (memory_id, _MOST_INSTRUCTIONS, column_now())
+            rows = await self._database.fetch(entries.READ_INSTRUCTIONS, key, entries.entries_from)
+            found += [entry for _, entry in rows]
+        found.sort(key=lambda entry: entry.said_at or entry.learned_at, reverse=True)
+        return tuple(await self._database.with_evidence(found)) if found else ()
+
+    async def _expired_in(self, searched: Sequence[MemoryRow]) -> frozenset[str]:
+        """The ids of the current entries that have expired. A cached corpus still has them."""
+        found: set[str] = set()
+        for memory_id in _ids_of(searched):
+            key = (memory_id, column_now())
+            rows = await self._database.fetch(entries.EXPIRED_IN_MEMORY, key, list)
+            found.update(content_id for (content_id,) in rows)
+        return frozenset(found)
 
     async def _memories_to_search(
         self, query: str, agent_id: str | None, user_id: str, limit: int

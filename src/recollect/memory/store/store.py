@@ -18,6 +18,7 @@ from .conversation_reader import ConversationReader
 from .conversation_writer import ConversationWriter
 from .data_rights import DataRights
 from .entries import EntryRepository
+from .entry_review import EntryReview
 from .memories import MemoryRepository
 from .monitor import StoreMonitor
 from .parts import StoreResources, TenantParts
@@ -53,6 +54,7 @@ _reader = _ForwardTo(lambda parts: parts.reader)
 _writer = _ForwardTo(lambda parts: parts.writer)
 _memories = _ForwardTo(lambda parts: parts.memories)
 _entries = _ForwardTo(lambda parts: parts.entries)
+_review = _ForwardTo(lambda parts: parts.review)
 _searcher = _ForwardTo(lambda parts: parts.searcher)
 _rights = _ForwardTo(lambda parts: parts.rights)
 _runs = _ForwardTo(lambda parts: parts.runs)
@@ -70,6 +72,9 @@ class MemoryStore:
     is given. Search matches words and, with an `embedder`, meaning. The local embedder needs no key and no
     download; `None` turns it off. A `meter` is consulted before each run, and informed of the tokens spent.
 
+    Secrets such as passwords, keys and card numbers are masked in entries. `mask_secrets_in_messages` masks
+    them in recorded messages, too: the original words are not stored.
+
     A store sees only the data of its `tenant`. A store for `all_tenants` gives a view of each tenant by
     `for_tenant`. Its workers do the work of all tenants, and `coverage`, `drain` and `embed_pending`
     cover all of them.
@@ -86,6 +91,7 @@ class MemoryStore:
         tenant: str = "default",
         all_tenants: bool = False,
         meter: TokenMeter | None = None,
+        mask_secrets_in_messages: bool = False,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -106,6 +112,7 @@ class MemoryStore:
             workers=workers,
             options=options or RunOptions(),
             meter=meter,
+            mask_secrets_in_messages=mask_secrets_in_messages,
         )
         self._bind(shared, TenantParts(shared, tenant, shared.tenant))
 
@@ -141,6 +148,9 @@ class MemoryStore:
     add_entry_unless_known = _entries(EntryRepository.add_entry_unless_known)
     edit_entry = _entries(EntryRepository.edit_entry)
     delete_entry = _entries(EntryRepository.delete_entry)
+    confirm_entry = _review(EntryReview.confirm_entry)
+    reject_entry = _review(EntryReview.reject_entry)
+    purge_expired_entries = _review(EntryReview.purge_expired_entries)
 
     search_memories = _searcher(MemorySearcher.search_memories)
     search_conversations = _searcher(MemorySearcher.search_conversations)

@@ -89,7 +89,8 @@ async def prepare_run_context(
     hidden = turn.conversation.conversation_id if sees_all else None
     memories = [hit.entry.text for hit in recalled.entries]
     memories += [_quote(hit.message) for hit in recalled.turns if hit.conversation_id != hidden]
-    block = render_memory(summary, memories, token_budget=token_budget)
+    wishes = [entry.text for entry in recalled.instructions]
+    block = render_memory(summary, memories, wishes=wishes, token_budget=token_budget)
     return RunContext(context, block.text, block.memory_count)
 
 

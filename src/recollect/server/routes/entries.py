@@ -1,12 +1,14 @@
 """Entries: single remembered facts, with their evidence and history."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from ...errors import ConflictError
+from ...memory.conversation import UNCHANGED
 from ...memory.entry import Entry
+from ...memory.store import MemoryStore
 from ..dependencies import OnceDep, ReadStore, ServiceDep, WriteStore, caller_of, make_router
 from ..idempotency import Ids
 from ..problems import Problem, translate_input_errors
@@ -78,6 +80,7 @@ async def create_entry(
                 content_id=ids("entry"),
                 metadata=body.metadata,
                 tags=body.tags,
+                expires_at=body.expires_at,
             )
         return {"content_id": entry.content_id}
 
@@ -98,6 +101,43 @@ async def get_entry(content_id: ContentId, store: ReadStore) -> Response:
     """An entry, also a retired one."""
     with translate_input_errors():
         return json_response(require_found(await store.get_entry(content_id), "entry").to_dict())
+
+
+@router.post(
+    "/v1/entries/{content_id}/reject",
+    operation_id="entries.reject",
+    summary="Reject an entry",
+    response_model=schemas.EntryPayload,
+    responses=problems("send", "not_found", "conflict"),
+)
+async def reject_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
+    """The entry is not current any more, and it is not learned again from the same words."""
+    return await _review(content_id, request, store, store.reject_entry)
+
+
+@router.post(
+    "/v1/entries/{content_id}/confirm",
+    operation_id="entries.confirm",
+    summary="Confirm an entry",
+    response_model=schemas.EntryPayload,
+    responses=problems("send", "not_found", "conflict"),
+)
+async def confirm_entry(content_id: ContentId, request: Request, store: WriteStore) -> Response:
+    """The entry is certain now. A rejected one is current again, and a past expiry is removed."""
+    return await _review(content_id, request, store, store.confirm_entry)
+
+
+async def _review(
+    content_id: str, request: Request, store: MemoryStore, act: Callable[[str], Awaitable[Entry]]
+) -> Response:
+    set_audit_target(request, "entry", content_id)
+    with translate_input_errors():
+        require_found(await store.get_entry(content_id), "entry")
+        try:
+            entry = await act(content_id)
+        except ConflictError as error:
+            raise Problem("conflict", "The entry is retired.") from error
+    return json_response(entry.to_dict())
 
 
 @router.patch(
@@ -124,6 +164,7 @@ async def change_entry(
                 edited_by=caller_of(request).key_id,
                 metadata=body.metadata,
                 tags=body.tags,
+                expires_at=body.expires_at if "expires_at" in body.model_fields_set else UNCHANGED,
             )
         except ConflictError as error:
             raise Problem("conflict", "The entry is retired: another entry has superseded it.") from error

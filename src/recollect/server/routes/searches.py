@@ -98,6 +98,7 @@ async def recall(body: schemas.RecallRequest, store: ReadStore, wait: Wait = Non
     return json_response(
         {
             "text": recalled.text,
+            "instructions": [entry.to_dict() for entry in recalled.instructions],
             "entries": serialize_hits(recalled.entries, body.explain),
             "turns": serialize_hits(recalled.turns, body.explain),
             "warnings": list(recalled.warnings),

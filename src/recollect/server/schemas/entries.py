@@ -19,7 +19,8 @@ from .base import (
     with_examples,
 )
 
-ContentType: TypeAlias = Literal["profile", "event", "mind"]
+ContentType: TypeAlias = Literal["profile", "event", "mind", "instruction"]
+EntryState: TypeAlias = Literal["current", "doubtful", "expired", "retired", "rejected"]
 Confidence: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -54,6 +55,11 @@ class EntryPayload(ResponseBody):
     superseded_by: str | None
     supersedes: list[str]
     evidence: list[EvidencePayload]
+    expires_at: Timestamp | None = Field(description="When it stops to hold by itself.")
+    last_confirmed_at: Timestamp | None = Field(description="When it was last said again or confirmed.")
+    rejected_at: Timestamp | None = Field(description="When a person rejected it.")
+    state: EntryState = Field(description="Only current and doubtful entries are searched and recalled.")
+    trust: float = Field(description="The confidence, less the longer it was not said again.")
 
 
 class EntryQuery(PageQuery):
@@ -61,7 +67,7 @@ class EntryQuery(PageQuery):
 
     type: ContentType | None = None
     as_of: Annotated[Time, Field(description="Entries as known at this time.")] | None = None
-    include_retired: bool = Field(default=False, description="Include retired entries.")
+    include_retired: bool = Field(default=False, description="Include retired, rejected and expired entries.")
 
 
 class EntryPage(ResponseBody):
@@ -91,6 +97,9 @@ class NewEntry(RequestBody):
     confidence: Confidence = 1.0
     metadata: Metadata | None = None
     tags: Tags | None = None
+    expires_at: Time | None = Field(
+        default=None, description="When it stops to hold: a time, or a date, which is included."
+    )
 
 
 class EntryChange(RequestBody):
@@ -103,6 +112,9 @@ class EntryChange(RequestBody):
         default=None, description="If absent, the new entry keeps the old metadata."
     )
     tags: Tags | None = Field(default=None, description="If absent, the new entry keeps the old tags.")
+    expires_at: Time | None = Field(
+        default=None, description="If absent, the new entry keeps the old expiry; null removes it."
+    )
 
 
 class EntryEdited(EntryPayload):

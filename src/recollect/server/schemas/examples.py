@@ -67,5 +67,10 @@ ENTRY = {
     "superseded_by": None,
     "supersedes": [],
     "evidence": [],
+    "expires_at": None,
+    "last_confirmed_at": None,
+    "rejected_at": None,
+    "state": "current",
+    "trust": 1.0,
 }
 RECEIPT = {"erased_at": LATER, "counts": {"conversations": 1, "messages": 3}, "subject": SUBJECT}

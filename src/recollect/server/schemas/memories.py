@@ -48,6 +48,9 @@ class MemoryPayload(ResponseBody):
     profile_content: list[str]
     event_content: list[str]
     mind_content: list[str]
+    instruction_content: list[str] = Field(
+        default_factory=list, description="The standing instructions; absent if there are none."
+    )
 
 
 class EntryCounts(ResponseBody):
@@ -56,6 +59,7 @@ class EntryCounts(ResponseBody):
     profile: int
     event: int
     mind: int
+    instruction: int
 
 
 class MemoryOutline(ResponseBody):
@@ -87,7 +91,7 @@ class MemoryPage(ResponseBody):
                     "created_at": examples.TIME,
                     "updated_at": examples.TIME,
                     "version": 2,
-                    "counts": {"profile": 1, "event": 0, "mind": 0},
+                    "counts": {"profile": 1, "event": 0, "mind": 0, "instruction": 0},
                 }
             ],
             "next_cursor": None,
@@ -127,6 +131,7 @@ class NewMemory(RequestBody):
     profile_content: Contents = Field(default_factory=list)
     event_content: Contents = Field(default_factory=list)
     mind_content: Contents = Field(default_factory=list)
+    instruction_content: Contents = Field(default_factory=list)
 
 
 class MemoryChange(RequestBody):
@@ -137,3 +142,4 @@ class MemoryChange(RequestBody):
     profile_content: Contents | None = None
     event_content: Contents | None = None
     mind_content: Contents | None = None
+    instruction_content: Contents | None = None

@@ -30,10 +30,14 @@ _RUN: dict[str, Any] = {
             "prompt_tokens": 0,
             "completion_tokens": 0,
             "left_out": 0,
+            "dropped": {"steers the agent": 1},
+            "masked": {"API key": 1},
         }
     ],
     "failures": [],
     "left_out": 0,
+    "dropped": {"steers the agent": 1},
+    "masked": {"API key": 1},
 }
 
 
@@ -46,6 +50,8 @@ class StagePayload(ResponseBody):
     prompt_tokens: int
     completion_tokens: int
     left_out: int = Field(description="The number of sentences or messages not read completely.")
+    dropped: dict[str, int] = Field(description="How many candidates became no entries, by the reason.")
+    masked: dict[str, int] = Field(description="How many secrets were masked in candidates, by their kind.")
 
 
 class FailurePayload(ResponseBody):
@@ -80,6 +86,8 @@ class RunPayload(ResponseBody):
     stages: list[StagePayload]
     failures: list[FailurePayload]
     left_out: int = Field(description="The number of sentences or messages not read completely.")
+    dropped: dict[str, int] = Field(description="How many candidates became no entries, by the reason.")
+    masked: dict[str, int] = Field(description="How many secrets were masked in candidates, by their kind.")
 
 
 class RunQuery(PageQuery):

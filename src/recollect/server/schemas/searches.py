@@ -196,8 +196,11 @@ class RecallRequest(OwnedSearch):
 class RecallResponse(_SearchResponse):
     """What is remembered, as a text that is marked as data; empty if nothing is found."""
 
-    model_config = with_examples({"text": "", "entries": [], "turns": [], "warnings": []})
+    model_config = with_examples({"text": "", "instructions": [], "entries": [], "turns": [], "warnings": []})
 
     text: str
+    instructions: list[EntryPayload] = Field(
+        description="The standing instructions of the user, whatever the query is."
+    )
     entries: list[EntryHit]
     turns: list[MessageHit]

@@ -4,9 +4,11 @@ import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
 import { Icon } from "../icons.js";
 import { useLive } from "../live.js";
-import { At, Chip, DangerButton, Day, Failure, Labels, Loading, Speaker, Text } from "../parts.js";
+import { ActionButton, At, Chip, DangerButton, Day, Failure, Labels, Loading, Speaker, Text } from "../parts.js";
 import { link } from "../routes.js";
 import { announce } from "../store.js";
+
+const CHIPS = { doubtful: "warn", expired: "plain", retired: "plain", rejected: "bad" };
 
 export function Entry({ entry, changed, isReadOnly = false, children }) {
   const [open, setOpen] = useState(null); // null | why | edit
@@ -17,18 +19,25 @@ export function Entry({ entry, changed, isReadOnly = false, children }) {
     announce(t("entry.deleted"));
     changed();
   };
-  const isTold = entry.retired_at === null;
+  const review = async (verb) => {
+    await call("POST", `${path}/${verb}`);
+    announce(t(`reviewed.${verb}`));
+    changed();
+  };
+  const isTold = entry.state === "current" || entry.state === "doubtful";
   return html`<article class=${isTold ? "entry" : "entry retired"}>
     <${Text} value=${entry.content_text} />
     <div class="entry-meta">
       <${Validity} entry=${entry} />
-      ${!isTold && html`<${Chip}>${t("entry.retired")}</${Chip}>`}
+      ${entry.state !== "current" && html`<${Chip} kind=${CHIPS[entry.state]}>${t(`entry.${entry.state}`)}</${Chip}>`}
       <span title=${t("entry.confidence")}>${t("entry.sure", { n: number(entry.confidence, { style: "percent" }) })}</span>
       <${Labels} of=${entry} />
       ${children}
       <span class="spacer" />
       <span class="entry-actions">
         <button type="button" class="small" aria-expanded=${open === "why"} onClick=${() => toggle("why")}><${Icon} name="why" />${t("entry.why")}</button>
+        ${entry.state !== "retired" && !isReadOnly && html`<${ActionButton} class="small" act=${() => review("confirm")}><${Icon} name="check" />${t("entry.confirm")}</${ActionButton}>`}
+        ${isTold && !isReadOnly && html`<${ActionButton} class="small" act=${() => review("reject")}><${Icon} name="cross" />${t("entry.reject")}</${ActionButton}>`}
         ${isTold && !isReadOnly && html`<button type="button" class="small" aria-expanded=${open === "edit"} onClick=${() => toggle("edit")}><${Icon} name="edit" />${t("action.edit")}</button>`}
         ${!isReadOnly && html`<${DangerButton} small label=${t("action.delete")} title=${t("entry.delete")} warning=${t("entry.delete.why")} act=${erase} />`}
       </span>
@@ -64,6 +73,14 @@ function Edit({ path, entry, done, cancel }) {
   </form>`;
 }
 
+// Until when an entry holds, and how much it is trusted.
+function Lifetime({ entry }) {
+  return html`<p class="hint">${t("why.trust", { n: number(entry.trust, { style: "percent" }) })}
+    ${entry.last_confirmed_at && html` · ${t("why.confirmed")} <${At} at=${entry.last_confirmed_at} />`}
+    ${entry.expires_at && html` · ${t("why.expires")} <${At} at=${entry.expires_at} />`}
+    ${entry.rejected_at && html` · ${t("why.rejected")} <${At} at=${entry.rejected_at} />`}</p>`;
+}
+
 function Why({ path, id }) {
   const found = useLive(async (signal) => ({ why: await get(`${path}/why`, {}, signal), history: (await get(`${path}/history`, {}, signal)).items }), ["why", id]);
   if (found.isLoading) return html`<${Loading} />`;
@@ -81,6 +98,7 @@ function Why({ path, id }) {
       </figure>`,
     )}
     ${why.origin && html`<p class="hint">${t("why.learned_by", { model: why.origin.model ?? "?" })} <${At} at=${why.origin.finished_at ?? why.entry.learned_at} /></p>`}
+    <${Lifetime} entry=${why.entry} />
     <h3>${t("why.history")}</h3>
     ${!before.length && html`<p class="hint">${t("why.no_history")}</p>`}
     ${before.length > 0 &&

@@ -7,6 +7,7 @@ import { Ago, Empty, Failure, Field, Heading, Loading, MoreButton, Owner } from 
 import { go, link } from "../routes.js";
 
 const EVERY = 5000; // milliseconds
+const KINDS = ["profile", "event", "mind", "instruction"];
 
 export function MemoriesPage({ query }) {
   // The service filters by user, or by agent and user. A filter by agent only is applied here.
@@ -49,11 +50,11 @@ function Filters({ query, isNarrowed }) {
 }
 
 function Card({ item }) {
-  const all = item.counts.profile + item.counts.event + item.counts.mind;
+  const all = KINDS.reduce((sum, kind) => sum + item.counts[kind], 0);
   return html`<li class="card"><a class="card-link" href=${link(["memories", item.memory_id])}>
     <${Owner} agent=${item.agent_id} user=${item.user_id} />
     <span class="counts">
-      ${["profile", "event", "mind"].map((kind) => html`<span class=${`count kind-${kind}`}><strong>${number(item.counts[kind])}</strong> ${t(`kind.${kind}`)}</span>`)}
+      ${KINDS.map((kind) => html`<span class=${`count kind-${kind}`}><strong>${number(item.counts[kind])}</strong> ${t(`kind.${kind}`)}</span>`)}
     </span>
     <span class="card-foot"><span>${count("entries", all)}</span><${Ago} at=${item.updated_at} /></span>
   </a></li>`;

@@ -1,26 +1,29 @@
-// The memory of a user: profile, events, mind.
+// The memory of a user: instructions, profile, events, mind.
 import { html, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, date, number, t } from "../i18n.js";
 import { Icon } from "../icons.js";
 import { useLive, usePages } from "../live.js";
-import { Ago, Chip, DangerButton, Empty, Failure, Field, Gone, Heading, Loading, MoreButton, Name, Owner, Panel } from "../parts.js";
+import { Ago, Chip, Choice, DangerButton, Empty, Failure, Field, Gone, Heading, Loading, MoreButton, Name, Owner, Panel } from "../parts.js";
 import { go, link } from "../routes.js";
 import { announce } from "../store.js";
 import { Entry } from "./entry.js";
 
 const EVERY = 4000; // milliseconds
+const RECENT = 7 * 24 * 3600 * 1000; // milliseconds in which an entry is new or changed
+const REVIEWED = ["new", "changed", "doubtful", "expired", "rejected"];
 
 export function MemoryPage({ id }) {
   const path = `/v1/memories/${part(id)}`;
   const [past, setPast] = useState({ at: "", isAll: false });
+  const [shown, setShown] = useState("");
   const memory = useLive((signal) => get(path, {}, signal), ["memory", id], EVERY);
   if (memory.error?.status === 404) {
     return html`<div class="page-head"><${Heading} title=${t("memory.gone")}>${t("nav.memories")}</${Heading}></div><${Gone} what="memory.gone" back=${["memories"]} />`;
   }
   if (!memory.data) return memory.error ? html`<${Failure} error=${memory.error} retry=${memory.reload} />` : html`<${Loading} />`;
   const outline = memory.data;
-  const shared = { id, version: outline.version, past, changed: memory.reload };
+  const shared = { id, version: outline.version, past, shown, changed: memory.reload };
   return html`
     <p class="crumbs"><a href=${link(["memories"])}>← ${t("nav.memories")}</a></p>
     <div class="page-head">
@@ -28,9 +31,10 @@ export function MemoryPage({ id }) {
       <${Facts} outline=${outline} path=${path} />
     </div>
     <${Past} past=${past} setPast=${setPast} />
+    <${Choice} label=${t("review.title")} value=${shown} onChange=${setShown} options=${[["", t("review.all")], ...REVIEWED.map((name) => [name, t(`review.${name}`)])]} />
     <div class="columns even">
       <div class="column-main">
-        <${Kind} kind="profile" ...${shared} /><${Kind} kind="mind" ...${shared} />
+        <${Kind} kind="instruction" ...${shared} /><${Kind} kind="profile" ...${shared} /><${Kind} kind="mind" ...${shared} />
       </div>
       <div class="column-main"><${Kind} kind="event" ...${shared} /></div>
     </div>
@@ -43,7 +47,7 @@ function Facts({ outline, path }) {
     announce(t("memory.deleted"));
     go(["memories"]);
   };
-  const all = outline.profile_content.length + outline.event_content.length + outline.mind_content.length;
+  const all = outline.profile_content.length + outline.event_content.length + outline.mind_content.length + (outline.instruction_content ?? []).length;
   return html`<div class="facts">
     <span>${t("owner.with")} <${Name} value=${outline.agent_id} most=${60} /></span>
     <span>${count("entries", all)}</span>
@@ -64,14 +68,24 @@ function Past({ past, setPast }) {
   </div>`;
 }
 
-function Kind({ kind, id, version, past, changed }) {
+// Whether an entry is shown under one of the choices above the lists.
+function isShown(entry, shown) {
+  if (shown === "" || entry.state === shown) return true;
+  const isRecent = Date.now() - Date.parse(entry.learned_at) < RECENT;
+  if (!isRecent || (entry.state !== "current" && entry.state !== "doubtful")) return false;
+  return shown === (entry.supersedes.length ? "changed" : "new");
+}
+
+function Kind({ kind, id, version, past, shown, changed }) {
   const [isAdding, setAdding] = useState(false);
-  const asked = { type: kind, as_of: past.at ? new Date(past.at).toISOString() : "", include_retired: past.isAll ? "true" : "" };
+  const withRetired = past.isAll || shown === "expired" || shown === "rejected";
+  const asked = { type: kind, as_of: past.at ? new Date(past.at).toISOString() : "", include_retired: withRetired ? "true" : "" };
   const pages = usePages(
     (cursor, signal) => get(`/v1/memories/${part(id)}/entries`, { ...asked, cursor, limit: 50 }, signal),
     ["entries", id, version, asked],
     (entry) => entry.content_id,
   );
+  const items = pages.items.filter((entry) => isShown(entry, shown));
   const added = () => {
     setAdding(false);
     changed();
@@ -81,8 +95,8 @@ function Kind({ kind, id, version, past, changed }) {
     ${isAdding && html`<${Add} kind=${kind} id=${id} done=${added} cancel=${() => setAdding(false)} />`}
     <${Failure} error=${pages.error?.status === 404 ? null : pages.error} retry=${pages.reload} />
     ${pages.isLoading && html`<${Loading} />`}
-    ${pages.data && !pages.items.length && html`<${Empty} title=${t(`none.${kind}`)} />`}
-    ${kind === "event" ? html`<${TimeLine} entries=${pages.items} changed=${changed} past=${past} />` : pages.items.map((entry) => html`<${Entry} key=${entry.content_id} entry=${entry} changed=${changed} isReadOnly=${Boolean(past.at)} />`)}
+    ${pages.data && !items.length && html`<${Empty} title=${t(`none.${kind}`)} />`}
+    ${kind === "event" ? html`<${TimeLine} entries=${items} changed=${changed} past=${past} />` : items.map((entry) => html`<${Entry} key=${entry.content_id} entry=${entry} changed=${changed} isReadOnly=${Boolean(past.at)} />`)}
     <${MoreButton} pages=${pages} />
   </${Panel}>`;
 }

@@ -70,6 +70,7 @@ function Run({ run, changed }) {
 function Details({ run }) {
   return html`<ul class="stages">
     ${run.stages.map((stage) => html`<li key=${stage.stage}><${Chip} kind="good">${t("status.done")}</${Chip}> <code>${stage.stage}</code> <span class="hint">${stage.model} · ${count("tokens", stage.prompt_tokens + stage.completion_tokens)} · <${At} at=${stage.finished_at} /></span></li>`)}
+    ${["dropped", "masked"].map((what) => Object.keys(run[what]).length > 0 && html`<li key=${what}><${Chip} kind="warn">${t(`guard.${what}`)}</${Chip}> <span class="hint">${Object.entries(run[what]).map(([name, n]) => `${number(n)} × ${name}`).join(", ")}</span></li>`)}
     ${run.failures.map(
       (failure) => html`<li key=${`${failure.attempt} ${failure.stage}`}><${Chip} kind="bad">${t("runs.attempt", { n: failure.attempt })}</${Chip}> <code>${failure.stage}</code> <span class="hint"><${At} at=${failure.failed_at} /></span>
         <p class="label">${t("runs.answer")}</p><${Text} value=${failure.raw_response || "–"} most=${600} /></li>`,

@@ -40,7 +40,7 @@ function Question({ query, place }) {
     <div class="filter-line">
       <${Choice} label=${t("search.where")} value=${place} onChange=${(name) => go(["search"], { ...values, in: name })} options=${[["known", t("search.known")], ["said", t("search.said")]]} />
       ${place === "known" &&
-      html`<${Choice} label=${t("search.kind")} value=${query.kind ?? ""} onChange=${(name) => go(["search"], { ...values, in: place, kind: name })} options=${[["", t("search.kind.all")], ...["profile", "event", "mind"].map((name) => [name, t(`kind.${name}`)])]} />`}
+      html`<${Choice} label=${t("search.kind")} value=${query.kind ?? ""} onChange=${(name) => go(["search"], { ...values, in: place, kind: name })} options=${[["", t("search.kind.all")], ...["profile", "event", "mind", "instruction"].map((name) => [name, t(`kind.${name}`)])]} />`}
     </div>
     <div class="filter-line"><${Fold} summary=${t("search.filters")} open=${FILTERS.some((name) => query[name])}>
       <div class="more-filters">
