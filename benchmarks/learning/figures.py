@@ -133,7 +133,7 @@ class _Judged:
                 yield "wrong", entry.text
                 if is_junk(entry.text, cited, self._labelled.facts, self._labelled.not_kept):
                     yield "junk", entry.text
-            elif not any(entry.content_type in fact.kinds for fact in facts):
+            elif not any(_kind_of(entry) in fact.kinds for fact in facts):
                 yield "category", f"{entry.content_type}: {entry.text}"
             if faults := faults_of(entry.text):
                 yield "reads badly", f"{', '.join(faults)}: {entry.text}"
@@ -184,3 +184,8 @@ class _Judged:
 def _date_of(entry: NewEntry) -> str | None:
     date = entry.valid_from or entry.data.get("date")
     return str(date) if date else None
+
+
+def _kind_of(entry: Entry) -> str:
+    """The kind of an entry. The labels count a standing instruction as what the user thinks."""
+    return "mind" if entry.content_type == "instruction" else entry.content_type

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.memory.facts.instructions import INSTRUCTION, is_instruction
+from recollect.memory.facts.instructions import is_instruction
 
 from .kit import candidates, texts
 
@@ -37,7 +37,7 @@ ONCE = [
 @pytest.mark.parametrize(("said", "told"), STANDING.items())
 def test_a_standing_instruction_is_told_and_marked(said: str, told: str) -> None:
     (found,) = candidates(said)
-    assert (found.content_type, found.text, found.data) == ("mind", told, {INSTRUCTION: True})
+    assert (found.content_type, found.text, found.data) == ("instruction", told, {})
 
 
 @pytest.mark.parametrize("told", STANDING.values())

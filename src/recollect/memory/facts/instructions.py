@@ -6,9 +6,6 @@ in the third person.
 
 import re
 
-INSTRUCTION = "instruction"
-"""The key in the data of a candidate that marks a standing instruction."""
-
 _TOLD = re.compile(
     r"^the user (?:always |never |only |also )*(?:wants|asks|expects|prefers|would like"
     r"|needs) (?:the assistant|(?:the )?(?:answers?|replies|responses|code|text|explanations?)"

@@ -11,7 +11,6 @@ from datetime import date
 from typing import Any
 
 from ..conversation import Message
-from ..facts.instructions import INSTRUCTION
 from ..facts.slots import slot_of
 from ..pipeline.stages import MOST_EVIDENCE, Candidate
 from .decisions import ENDS
@@ -212,15 +211,17 @@ def _candidate(
     moment = head.moments[0] if head.moments else None
     valid = moment if moment and _is_true_from(head) and not head.told else None
     slot = head.slot
+    until = valid.value if valid and valid.is_until else None
     return Candidate(
-        head.content_type,
+        "instruction" if head.told else head.content_type,
         text,
         (message.message_id, question.message_id) if question else (message.message_id,),
         _confidence(head),
         valid_from=valid.value if valid and not valid.is_until else None,
-        valid_to=(valid.value if valid.is_until else valid.last_value) if valid else None,
+        valid_to=until or (valid.last_value if valid else None),
         slot=slot.name if slot else None,
         data=_data(head, moment, said_on),
+        expires_at=until if head.content_type != "event" else None,
     )
 
 
@@ -245,7 +246,7 @@ def _text(group: Sequence[Statement], question: Question | None, said_on: date) 
 def _data(head: Statement, moment: Moment | None, said_on: date) -> dict[str, Any]:
     data: dict[str, Any] = {"slot": head.slot.name, "value": head.slot.value} if head.slot else {}
     if head.told:
-        return {INSTRUCTION: True}
+        return {}
     if head.is_end:
         data[ENDS] = "job"
     if moment:
