@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import recollect.migrations
 from recollect import AdvancedSQLAlchemySession, MissingTablesError
+from recollect.integrations.langgraph.schema import CheckpointSchema
 from recollect.memory.database.access import MemoryDatabase
 from recollect.memory.store import MemoryStore
 from recollect.migrations import VERSION_TABLE, migrate
@@ -49,6 +50,7 @@ EVERYTHING: tuple[Schema, ...] = (
     ServiceSchema(),
     session_schema(SESSION_TABLES),
     ChatSchema(),
+    CheckpointSchema(),
 )
 
 

@@ -14,6 +14,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from recollect import MissingTablesError
+from recollect.integrations.langgraph.schema import TABLES as LANGGRAPH_TABLES
 from recollect.memory.database.schema import MESSAGE_ITEMS
 from recollect.migrations import VERSION_TABLE, migrate
 from recollect.server.access.audit import AuditLog
@@ -112,7 +113,8 @@ async def test_a_step_back_removes_these_tables_alone(empty_database: str) -> No
     await migrate(empty_database)
     before = tables(empty_database)
     await downgrade(empty_database, "0011")
-    assert before - tables(empty_database) == {TOKEN_RESERVATIONS.name, MESSAGE_ITEMS.name}
+    later = {TOKEN_RESERVATIONS.name, MESSAGE_ITEMS.name, *(table.name for table in LANGGRAPH_TABLES)}
+    assert before - tables(empty_database) == later
     await downgrade(empty_database, "0007")
     after_later_steps = tables(empty_database)
     await downgrade(empty_database, "0006")

@@ -21,6 +21,7 @@ Kind: TypeAlias = Literal[
     "autoincrement",  # an id that the database assigns; it is the whole key
     "real",
     "vector",
+    "blob",  # bytes
     "time",  # `timestamptz` on PostgreSQL, else text
     "json",  # `jsonb` on PostgreSQL, else text
     "sdk_timestamp",  # in UTC without a zone, as in the tables of the Agents SDK
@@ -37,6 +38,7 @@ _SQLITE_TYPES: dict[Kind, str] = {
     "autoincrement": "INTEGER",
     "real": "REAL",
     "vector": "BLOB",
+    "blob": "BLOB",
     "time": "TEXT",
     "json": "TEXT",
     "sdk_timestamp": "TIMESTAMP",

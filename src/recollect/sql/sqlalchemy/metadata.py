@@ -44,6 +44,7 @@ _TYPES: dict[Kind, TypeEngine[Any]] = {
     "autoincrement": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
     "real": sa.Double().with_variant(sa.REAL(), "sqlite"),
     "vector": Vector().with_variant(sa.LargeBinary(), "sqlite"),
+    "blob": sa.LargeBinary(),
     "time": sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql"),
     "json": sa.Text().with_variant(JSONB(), "postgresql"),
     "sdk_timestamp": sa.TIMESTAMP(),
