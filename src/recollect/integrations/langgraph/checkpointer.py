@@ -112,7 +112,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
             await self._tables.write(partial(delete_runs, self.serde, [str(run_id) for run_id in run_ids]))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to a new id. Raises `ConflictError` if the target exists, and changes nothing then."""
+        """Copy a thread to a new id. Raises `ConflictError` if the target exists already."""
         source, target = check_thread_id(source_thread_id), check_thread_id(target_thread_id)
         await self._tables.write(partial(copy_thread, source, target))
 

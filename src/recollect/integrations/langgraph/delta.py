@@ -83,7 +83,8 @@ async def _collect(
         for write in reversed(decode_writes(loader.serde, relevant)):
             writes[write[1]].append(write)
         seeded = {
-            version for version in _versions(ancestor, missing)
+            version
+            for version in _versions(ancestor, missing)
             if version in values and values[version].kind != EMPTY
         }
         if seeded:

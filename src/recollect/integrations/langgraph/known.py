@@ -1,24 +1,27 @@
 """The lists that this process has stored or read last: their items need not be encoded again.
 
-The state of a graph holds the same objects from step to step, so an item is recognized by its identity. An
-object may have been changed in place. Messages are therefore compared by their content too, and the newest
-items by their bytes. A node that changes an older object otherwise must return it, as LangGraph asks of nodes.
+The state of a graph holds the same objects from step to step, so an item is recognized by its identity. But
+an object may have been changed in place. The newest items are therefore compared by their bytes, and an item
+that a task of the step returned is stored anew. If the writes of the step are unknown, all messages are
+compared by their content. A node that changes an older object must return it, as LangGraph asks of nodes.
 """
 
 import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias
 
+from .place import Place
 from .ranges import Range, Ranges, first, of_positions, positions, without_first
 from .values import Encoded
 
 _NEWEST = 16  # items that are compared by their bytes
 _MOST_ITEMS = 100_000  # items that are kept alive, of all threads
+_MOST_STEPS = 1000  # steps whose returned objects are remembered
 _MOST_RANGES = 64  # a list in more pieces is stored anew
 
 _content = attrgetter("content")
@@ -70,25 +73,46 @@ def store_all(items: Sequence[Any]) -> Reuse:
     return Reuse((), [None] * len(items))
 
 
-def reuse_known(known: KnownList, items: list[Any], print_: Print) -> Reuse:
-    """Find the items of a list among those of a known one."""
-    same = _count_same(known, items, print_)
+def reuse_known(
+    known: KnownList, items: list[Any], print_: Print, returned: frozenset[int] | None = None
+) -> Reuse:
+    """Find the items of a list among those of a known one.
+
+    `returned` has the identities of the objects that tasks returned in this step, if these are known.
+    """
+    same = _count_same(known, items, print_, returned)
     if same == len(known.items):
         return Reuse(known.ranges, [None] * (len(items) - same))
-    at = {
-        id(item): (number, position)
-        for number, (item, position) in enumerate(
-            zip(known.items[same:], positions(without_first(known.ranges, same)), strict=True), same
-        )
-    }
-    rest: list[int | None] = []
-    for item in items[same:]:
-        number, position = at.get(id(item), (None, None))
-        rest.append(position if number is not None and _is_same(known, number, print_) else None)
-    return _bounded(Reuse(first(known.ranges, same), rest), items)
+    at = _Candidates(known, same, print_, returned or frozenset())
+    return _bounded(Reuse(first(known.ranges, same), [at.find(item) for item in items[same:]]), items)
 
 
-def reuse_stored(stored: dict[Encoded, int], prints: Sequence[Encoded]) -> Reuse:
+class _Candidates:
+    """The items of a known list from a number on, among which those of a new list may be."""
+
+    def __init__(self, known: KnownList, start: int, print_: Print, returned: frozenset[int]) -> None:
+        self._known = known
+        self._print = print_
+        self._returned = returned
+        places = positions(without_first(known.ranges, start))
+        self._by_identity = {id(known.items[start + n]): (start + n, at) for n, at in enumerate(places)}
+        newest = known.newest[-len(places) :] if places else []
+        self._by_bytes = dict(zip(newest, places[-len(newest) :], strict=True)) if newest else {}
+
+    def find(self, item: object) -> int | None:
+        """The position of an item, by its identity; of one that was made anew, by its bytes."""
+        number, position = self._by_identity.get(id(item), (None, None))
+        if (
+            number is not None
+            and id(item) not in self._returned
+            and _is_same(self._known, number, self._print)
+        ):
+            return position
+        # An item counts once, so that a list of equal items does not fall into pieces.
+        return self._by_bytes.pop(self._print(item), None) if self._by_bytes else None
+
+
+def reuse_stored(stored: Mapping[Encoded, int], prints: Sequence[Encoded]) -> Reuse:
     """Find items among stored ones by their bytes."""
     return _bounded(Reuse((), [stored.get(print_) for print_ in prints]), prints)
 
@@ -129,13 +153,16 @@ def _contents(items: list[Any]) -> list[Any] | None:
         return None
 
 
-def _count_same(known: KnownList, items: list[Any], print_: Print) -> int:
+def _count_same(known: KnownList, items: list[Any], print_: Print, returned: frozenset[int] | None) -> int:
     """How many of the first items are the known ones, unchanged."""
     same = _common(known.items, items)
-    if known.contents is not None:
+    if returned is None and known.contents is not None:
         same = min(same, _common(known.contents, _contents(known.items[:same]) or []))
-    newest = len(known.items) - len(known.newest)
-    for number in range(newest, same):
+    elif returned and not returned <= set(map(id, items[same:])):
+        known_ids = list(map(id, items[:same]))
+        if not returned.isdisjoint(known_ids):
+            same = next(number for number, found in enumerate(known_ids) if found in returned)
+    for number in range(len(known.items) - len(known.newest), same):
         if not _is_same(known, number, print_):
             return number
     return same
@@ -182,6 +209,7 @@ class KnownCheckpoints:
         self._lock = threading.Lock()
         self._by_thread: OrderedDict[tuple[str, str], KnownCheckpoint] = OrderedDict()
         self._count = 0
+        self._returned: OrderedDict[Place, frozenset[int]] = OrderedDict()
         _alive.add(self)
 
     def get(self, thread_id: str, namespace: str, checkpoint_id: str | None) -> KnownCheckpoint | None:
@@ -204,10 +232,35 @@ class KnownCheckpoints:
         with self._lock:
             self._remove((thread_id, namespace))
 
+    def note_returned(self, place: Place, values: Iterable[object]) -> None:
+        """Remember which objects a task returned, until the next checkpoint."""
+        objects = frozenset(id(part) for value in values for part in _parts(value))
+        with self._lock:
+            self._returned[place] = self._returned.pop(place, frozenset()) | objects
+            while len(self._returned) > _MOST_STEPS:
+                self._returned.popitem(last=False)
+
+    def returned(self, place: Place) -> frozenset[int] | None:
+        """The identities of the objects that tasks returned since this checkpoint; `None` if unknown."""
+        with self._lock:
+            return self._returned.get(place)
+
     def _remove(self, key: tuple[str, str]) -> None:
         known = self._by_thread.pop(key, None)
         if known is not None:
             self._count -= _count_items(known)
+
+
+def _parts(value: object, depth: int = 2) -> Iterable[object]:
+    """The objects that a write may add to a list: it, or its items. Texts and numbers cannot change."""
+    inner = getattr(value, "value", None)  # of an `Overwrite`
+    if isinstance(value, list | tuple):
+        yield from value
+    elif value is not None and not isinstance(value, str | bytes | int | float):
+        yield value
+    further = value.values() if isinstance(value, dict) else [inner] if inner is not None else ()
+    for part in further if depth else ():
+        yield from _parts(part, depth - 1)
 
 
 def _count_items(known: KnownCheckpoint) -> int:

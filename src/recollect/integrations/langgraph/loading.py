@@ -48,9 +48,7 @@ _LARGE = 100_000  # bytes; decoding more would block the event loop for some mil
 class Loader:
     """Reads checkpoints from the tables."""
 
-    def __init__(
-        self, tables: CheckpointTables, serde: SerializerProtocol, known: KnownCheckpoints
-    ) -> None:
+    def __init__(self, tables: CheckpointTables, serde: SerializerProtocol, known: KnownCheckpoints) -> None:
         self.tables = tables
         self.serde = serde
         self._known = known

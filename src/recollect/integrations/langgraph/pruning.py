@@ -34,7 +34,9 @@ _LOCK = (
     " RETURNING id, checkpoint_ns, user_id"
 )
 _EXISTS = "SELECT 1 FROM langgraph_threads WHERE thread_id = ?1 LIMIT 1"
-_READ = "SELECT checkpoint_id, parent_id, kind, checkpoint, metadata_kind, metadata FROM langgraph_checkpoints"
+_READ = (
+    "SELECT checkpoint_id, parent_id, kind, checkpoint, metadata_kind, metadata FROM langgraph_checkpoints"
+)
 _READ_ALL = f"{_READ} WHERE thread = ?1"
 _READ_NEWEST = f"{_READ} WHERE thread = ?1 ORDER BY checkpoint_id DESC LIMIT 1"
 _READ_ONE = f"{_READ} WHERE thread = ?1 AND checkpoint_id = ?2"
@@ -112,9 +114,7 @@ def _delete_from(serde: SerializerProtocol, thread: int, doomed: set[str]) -> Sc
     yield from _keep(thread, [*kept.values(), *(rows[name] for name in needed - set(kept))], values)
 
 
-def _needed_ancestors(
-    row: _Row, rows: Mapping[str, _Row], values: Mapping[Version, _Value]
-) -> Iterable[str]:
+def _needed_ancestors(row: _Row, rows: Mapping[str, _Row], values: Mapping[Version, _Value]) -> Iterable[str]:
     missing, at = set(row.delta_channels), row.parent_id
     while missing and at is not None and at in rows:
         yield at
@@ -138,9 +138,7 @@ def _read_ancestors(
 
 
 def _channels_with_value(row: _Row, values: Mapping[Version, _Value]) -> set[str]:
-    return {
-        version[0] for version in row.versions if version in values and values[version].kind != EMPTY
-    }
+    return {version[0] for version in row.versions if version in values and values[version].kind != EMPTY}
 
 
 def _row_from(serde: SerializerProtocol, row: tuple[Any, ...]) -> _Row:
@@ -169,8 +167,8 @@ def _keep(thread: int, rows: Sequence[_Row], values: Mapping[Version, _Value]) -
     for channel, version in values.keys() - needed:
         yield Statement(_DELETE_VALUE, (thread, text_to_column(channel), text_to_column(version)))
     used: defaultdict[str, list[Ranges]] = defaultdict(list)
-    for version in values.keys() & needed:
-        used[version[0]].append(values[version].ranges)
+    for each in values.keys() & needed:
+        used[each[0]].append(values[each].ranges)
     channels = yield Statement(_CHANNELS, (thread,))
     for (stored,) in channels:
         yield from _delete_items(thread, stored, ranges_.union(used[text_from_column(stored)]))

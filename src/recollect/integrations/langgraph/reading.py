@@ -146,8 +146,8 @@ def writes_query(count: int) -> str:
     ids = ", ".join(f"?{number + 2}" for number in range(count))
     return (
         "SELECT t.generation, w.checkpoint_id, w.task_id, w.number, w.task_path, w.channel, w.kind, w.value"
-        f" FROM langgraph_threads t LEFT JOIN langgraph_writes w ON w.thread = t.id AND w.checkpoint_id IN ({ids})"
-        " WHERE t.id = ?1"
+        " FROM langgraph_threads t LEFT JOIN langgraph_writes w"
+        f" ON w.thread = t.id AND w.checkpoint_id IN ({ids}) WHERE t.id = ?1"
     )
 
 

@@ -95,6 +95,7 @@ class Saver:
             raise InvalidValueError("config['configurable'] must have a 'checkpoint_id' to store writes")
         if not writes:
             return
+        self.known.note_returned(place, [value for _, value in writes])
         task = check_id("task_id", task_id), check_text("task_path", task_path)
         is_large = is_heavy([value for _, value in writes], _HEAVY)
         encoded = await _run(is_large, partial(_encode_writes, self.serde, writes, *task))
@@ -106,7 +107,8 @@ class Saver:
         if known is None:
             return None
         is_long = any(len(each.items) > _LONG_LIST for each in request.lists.values())
-        find = partial(find_known, known.lists, request.lists, partial(print_item, self.serde))
+        returned = self.known.returned(parent)
+        find = partial(find_known, known.lists, request.lists, partial(print_item, self.serde), returned)
         reuses = await _run(is_long, find)
         return None if reuses is None else (known.basis, reuses)
 
@@ -194,7 +196,9 @@ def _encode_checkpoint(
             )
             for channel, each in request.lists.items()
         ],
-        basis=basis if any(reuse.new_count < len(reuse.rest) or reuse.prefix for reuse in reuses.values()) else None,
+        basis=basis
+        if any(reuse.new_count < len(reuse.rest) or reuse.prefix for reuse in reuses.values())
+        else None,
     )
 
 

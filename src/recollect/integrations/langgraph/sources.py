@@ -12,7 +12,7 @@ from .reading import versions_of
 from .tables import CheckpointTables
 from .values import Encoded, ItemList, decode, print_item, print_stored
 
-_REBUILT = 16
+_REBUILT = 3
 """If more items look new than were added, their objects were made anew: only their bytes can tell."""
 
 
@@ -24,7 +24,10 @@ class Source(NamedTuple):
 
 
 def find_known(
-    known: Mapping[str, KnownList], lists: Mapping[str, ItemList], print_: Print
+    known: Mapping[str, KnownList],
+    lists: Mapping[str, ItemList],
+    print_: Print,
+    returned: frozenset[int] | None,
 ) -> dict[str, Reuse] | None:
     """Find the items of lists by their identity. `None` if their objects were made anew."""
     found: dict[str, Reuse] = {}
@@ -33,16 +36,14 @@ def find_known(
         if before is None:
             found[channel] = store_all(items)
             continue
-        found[channel] = reuse_known(before, items, print_)
+        found[channel] = reuse_known(before, items, print_, returned)
         added = max(0, len(items) - len(before.items))
         if found[channel].new_count - added > _REBUILT:
             return None
     return found
 
 
-def find_stored(
-    source: Source, lists: Mapping[str, ItemList], serde: SerializerProtocol
-) -> dict[str, Reuse]:
+def find_stored(source: Source, lists: Mapping[str, ItemList], serde: SerializerProtocol) -> dict[str, Reuse]:
     """Find the items of lists by their bytes."""
     return {
         channel: reuse_stored(source.positions.get(channel, {}), [print_item(serde, item) for item in items])

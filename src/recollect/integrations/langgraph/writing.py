@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...errors import RecollectError
 from ...sql.columns import text_to_column, time_to_column
 from ...sql.description import Table
-from ...sql.scripts import Script, Statement
+from ...sql.scripts import Script, Statement, run_all
 from .known import Basis, Reuse, resolve
 from .place import Place
 from .ranges import Ranges, to_bytes
@@ -24,7 +24,9 @@ TOUCH = (
     " SET updated_at = excluded.updated_at,"
     " user_id = coalesce(excluded.user_id, langgraph_threads.user_id) RETURNING id, generation"
 )
-NEXT_POSITION = "SELECT coalesce(max(position) + 1, 0) FROM langgraph_items WHERE thread = ?1 AND channel = ?2"
+NEXT_POSITION = (
+    "SELECT coalesce(max(position) + 1, 0) FROM langgraph_items WHERE thread = ?1 AND channel = ?2"
+)
 
 
 class PositionsLostError(RecollectError):
@@ -83,10 +85,8 @@ def put_checkpoint(new: NewCheckpoint) -> Script[Stored]:
         ranges[each.channel] = yield from _put_list(basis.thread, each)
         rows.append((each.channel, each.version, Encoded(each.kind, to_bytes(ranges[each.channel]))))
     columns = [(basis.thread, *_texts(channel, version), *value) for channel, version, value in rows]
-    for statement in _upsert(VALUES, columns):
-        yield statement
-    for statement in _upsert(CHECKPOINTS, [_checkpoint_row(new, basis.thread)]):
-        yield statement
+    yield from run_all(_upsert(VALUES, columns))
+    yield from run_all(_upsert(CHECKPOINTS, [_checkpoint_row(new, basis.thread)]))
     return Stored(basis, ranges)
 
 
@@ -103,8 +103,7 @@ def _put_list(thread: int, new: NewList) -> Script[Ranges]:
     channel = text_to_column(new.channel)
     ((start,),) = yield Statement(NEXT_POSITION, (thread, channel))
     rows = [(thread, channel, position, *item) for position, item in enumerate(new.new, start)]
-    for statement in _insert(ITEMS, rows, ""):
-        yield statement
+    yield from run_all(_insert(ITEMS, rows, ""))
     return resolve(new.reuse, start)
 
 
@@ -126,14 +125,16 @@ def put_writes(place: Place, writes: Sequence[NewWrite]) -> Script[None]:
     """Store pending writes. A write that was stored before stays, except on special channels."""
     basis = yield from touch(place)
     rows = {
-        write.number: (basis.thread, place.checkpoint_id, write.task_id, write.number)
-        + (*_texts(write.task_path, write.channel), *write.value)
+        write.number: (
+            *(basis.thread, place.checkpoint_id, write.task_id, write.number),
+            *_texts(write.task_path, write.channel),
+            *write.value,
+        )
         for write in writes
     }
-    for statement in _insert(WRITES, [row for n, row in rows.items() if n >= 0], " ON CONFLICT DO NOTHING"):
-        yield statement
-    for statement in _upsert(WRITES, [row for number, row in rows.items() if number < 0]):
-        yield statement
+    plain = [row for number, row in rows.items() if number >= 0]
+    yield from run_all(_insert(WRITES, plain, " ON CONFLICT DO NOTHING"))
+    yield from run_all(_upsert(WRITES, [row for number, row in rows.items() if number < 0]))
 
 
 # --- statements ---
