@@ -24,6 +24,7 @@ SUITES = {
     "redis": "benchmarks.redis.suite",
     "postgres": "benchmarks.postgres.suite",
     "memory": "benchmarks.memory.suite",
+    "langgraph": "benchmarks.langgraph.suite",
     "service": "benchmarks.service.suite",
 }
 RESULTS = Path(__file__).parent / "results"

@@ -19,7 +19,7 @@ from .place import Place
 from .ranges import Range, Ranges, first, of_positions, positions, without_first
 from .values import Encoded
 
-_NEWEST = 16  # items that are compared by their bytes
+_NEWEST = 8  # items that are compared by their bytes
 _MOST_ITEMS = 100_000  # items that are kept alive, of all threads
 _MOST_STEPS = 1000  # steps whose returned objects are remembered
 _MOST_RANGES = 64  # a list in more pieces is stored anew
@@ -61,11 +61,14 @@ def know(items: Sequence[Any], ranges: Ranges, print_: Print) -> KnownList:
 
 
 def know_longer(known: KnownList, items: Sequence[Any], ranges: Ranges, print_: Print) -> KnownList:
-    """Remember a list that begins with the items of a known one: only the contents of new ones are read."""
-    count, items = len(known.items), list(items)
-    added = _contents(items[count:])
-    contents = None if known.contents is None or added is None else known.contents + added
-    return KnownList(items, contents, ranges, [print_(item) for item in items[-_NEWEST:]])
+    """Remember a list that begins with the items of a known one: only the new ones are looked at."""
+    items = list(items)
+    added = items[len(known.items) :]
+    contents = None if known.contents is None else _contents(added)
+    newest = known.newest + [print_(item) for item in added[-_NEWEST:]]
+    return KnownList(
+        items, None if contents is None else (known.contents or []) + contents, ranges, newest[-_NEWEST:]
+    )
 
 
 def store_all(items: Sequence[Any]) -> Reuse:

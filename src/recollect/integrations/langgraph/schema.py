@@ -45,6 +45,7 @@ CHECKPOINTS = Table(
         Column("metadata", "blob"),
     ),
     key=("thread", "checkpoint_id"),
+    without_rowid=True,
     partial=(PartialIndex("by_run", ("run_id",), "run_id IS NOT NULL"),),
 )
 
@@ -57,7 +58,8 @@ VALUES = Table(
         Column("kind"),
         Column("value", "blob"),
     ),
-    key=("thread", "channel", "version"),
+    key=("thread", "version", "channel"),  # versions ascend: the values of a step lie together
+    without_rowid=True,
 )
 
 ITEMS = Table(
@@ -70,6 +72,7 @@ ITEMS = Table(
         Column("value", "blob"),
     ),
     key=("thread", "channel", "position"),
+    without_rowid=True,
 )
 
 WRITES = Table(
@@ -85,6 +88,7 @@ WRITES = Table(
         Column("value", "blob"),
     ),
     key=("thread", "checkpoint_id", "task_id", "number"),
+    without_rowid=True,
 )
 
 TABLES = (THREADS, CHECKPOINTS, VALUES, ITEMS, WRITES)

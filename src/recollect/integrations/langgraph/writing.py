@@ -18,15 +18,17 @@ from .values import Encoded
 
 _VALUES_AT_ONCE = 900
 
-TOUCH = (
+_TOUCH = (
     "INSERT INTO langgraph_threads (thread_id, checkpoint_ns, user_id, generation, created_at, updated_at)"
     " VALUES (?1, ?2, ?3, 0, ?4, ?4) ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE"
     " SET updated_at = excluded.updated_at,"
     " user_id = coalesce(excluded.user_id, langgraph_threads.user_id) RETURNING id, generation"
 )
-NEXT_POSITION = (
-    "SELECT coalesce(max(position) + 1, 0) FROM langgraph_items WHERE thread = ?1 AND channel = ?2"
+_NEXT_POSITION = (
+    "(SELECT coalesce(max(position) + 1, 0) FROM langgraph_items"
+    " WHERE thread = langgraph_threads.id AND channel = ?{})"
 )
+_FIND = "SELECT id FROM langgraph_threads WHERE thread_id = ?1 AND checkpoint_ns = ?2"
 
 
 class PositionsLostError(RecollectError):
@@ -76,13 +78,16 @@ class Stored(NamedTuple):
 
 def put_checkpoint(new: NewCheckpoint) -> Script[Stored]:
     """Store a checkpoint. Touching the row of the thread first locks the thread for other writers."""
-    basis = yield from touch(new.place, new.user_id)
+    growing = [each.channel for each in new.lists if each.new]
+    basis, starts = yield from _touch(new.place, new.user_id, growing)
     if new.basis is not None and new.basis != basis:
         raise PositionsLostError("items of the thread were removed meanwhile")
     rows = [(each.channel, each.version, each.value) for each in new.values]
     ranges: dict[str, Ranges] = {}
     for each in new.lists:
-        ranges[each.channel] = yield from _put_list(basis.thread, each)
+        start = starts.get(each.channel, 0)
+        ranges[each.channel] = resolve(each.reuse, start)
+        yield from run_all(_insert(ITEMS, _item_rows(basis.thread, each, start), ""))
         rows.append((each.channel, each.version, Encoded(each.kind, to_bytes(ranges[each.channel]))))
     columns = [(basis.thread, *_texts(channel, version), *value) for channel, version, value in rows]
     yield from run_all(_upsert(VALUES, columns))
@@ -92,19 +97,28 @@ def put_checkpoint(new: NewCheckpoint) -> Script[Stored]:
 
 def touch(place: Place, user_id: str | None = None) -> Script[Basis]:
     """Find or create the row of a thread, and lock it."""
+    basis, _ = yield from _touch(place, user_id, ())
+    return basis
+
+
+def _touch(
+    place: Place, user_id: str | None, channels: Sequence[str]
+) -> Script[tuple[Basis, dict[str, int]]]:
+    """Touch a thread, and find out where the logs of some channels end."""
     now = time_to_column(datetime.now(UTC))
-    rows = yield Statement(TOUCH, (place.thread_id, place.namespace, user_id, now))
-    return Basis(*rows[0])
+    given = (place.thread_id, place.namespace, user_id, now, *_texts(*channels))
+    rows = yield Statement(_touch_sql(len(channels)), given)
+    return Basis(*rows[0][:2]), dict(zip(channels, rows[0][2:], strict=True))
 
 
-def _put_list(thread: int, new: NewList) -> Script[Ranges]:
-    if not new.new:
-        return resolve(new.reuse, 0)
+@lru_cache(maxsize=64)
+def _touch_sql(count: int) -> str:
+    return ", ".join([_TOUCH, *(_NEXT_POSITION.format(number + 5) for number in range(count))])
+
+
+def _item_rows(thread: int, new: NewList, start: int) -> list[tuple[Any, ...]]:
     channel = text_to_column(new.channel)
-    ((start,),) = yield Statement(NEXT_POSITION, (thread, channel))
-    rows = [(thread, channel, position, *item) for position, item in enumerate(new.new, start)]
-    yield from run_all(_insert(ITEMS, rows, ""))
-    return resolve(new.reuse, start)
+    return [(thread, channel, position, *item) for position, item in enumerate(new.new, start)]
 
 
 def _checkpoint_row(new: NewCheckpoint, thread: int) -> tuple[Any, ...]:
@@ -123,10 +137,11 @@ class NewWrite(NamedTuple):
 
 def put_writes(place: Place, writes: Sequence[NewWrite]) -> Script[None]:
     """Store pending writes. A write that was stored before stays, except on special channels."""
-    basis = yield from touch(place)
+    found = yield Statement(_FIND, place[:2])
+    thread = found[0][0] if found else (yield from touch(place)).thread
     rows = {
         write.number: (
-            *(basis.thread, place.checkpoint_id, write.task_id, write.number),
+            *(thread, place.checkpoint_id, write.task_id, write.number),
             *_texts(write.task_path, write.channel),
             *write.value,
         )

@@ -77,7 +77,7 @@ def _create_values() -> None:
         _required("channel", sa.String()),
         _required("version", sa.String()),
         *_encoded(),
-        sa.PrimaryKeyConstraint("thread", "channel", "version"),
+        sa.PrimaryKeyConstraint("thread", "version", "channel"),
     )
     _create(
         "langgraph_items",
