@@ -6,8 +6,9 @@ from ...extras import require_extra
 
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer as Checkpointer
+    from .store.store import Store as Store
 
-_MODULES = {"Checkpointer": "checkpointer"}
+_MODULES = {"Checkpointer": "checkpointer", "Store": "store.store"}
 __all__ = sorted(_MODULES)
 
 

@@ -1,4 +1,4 @@
-"""The checkpoints of LangGraph."""
+"""The checkpoints and the store of LangGraph."""
 
 from typing import Any
 
@@ -12,7 +12,17 @@ depends_on = None
 
 _THREADS = "langgraph_threads"
 _CHECKPOINTS = "langgraph_checkpoints"
-_TABLES = ("langgraph_writes", "langgraph_items", "langgraph_values", _CHECKPOINTS, _THREADS)
+_STORE = "langgraph_store_items"
+_TIME = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
+_TABLES = (
+    "langgraph_store_vectors",
+    _STORE,
+    "langgraph_writes",
+    "langgraph_items",
+    "langgraph_values",
+    _CHECKPOINTS,
+    _THREADS,
+)
 
 
 def upgrade() -> None:
@@ -21,6 +31,7 @@ def upgrade() -> None:
     _create_checkpoints()
     _create_values()
     _create_writes()
+    _create_store()
 
 
 def _create(name: str, *parts: Any) -> None:
@@ -41,7 +52,6 @@ def _encoded(kind: str = "kind", value: str = "value") -> tuple[sa.Column[Any], 
 
 
 def _create_threads() -> None:
-    time = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
     _create(
         _THREADS,
         sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=True),
@@ -49,8 +59,8 @@ def _create_threads() -> None:
         _required("checkpoint_ns", sa.String()),
         sa.Column("user_id", sa.Text()),
         _required("generation", sa.BigInteger()),
-        _required("created_at", time),
-        _required("updated_at", time),
+        _required("created_at", _TIME),
+        _required("updated_at", _TIME),
         sa.UniqueConstraint("thread_id", "checkpoint_ns"),
     )
     _index_where(_THREADS, "by_user", "user_id")
@@ -103,6 +113,31 @@ def _create_writes() -> None:
     )
 
 
+def _create_store() -> None:
+    _create(
+        _STORE,
+        _required("namespace", sa.LargeBinary()),
+        _required("key", sa.String()),
+        _required("value", sa.Text()),
+        _required("created_at", _TIME),
+        _required("updated_at", _TIME),
+        sa.Column("ttl_minutes", sa.Double()),
+        sa.Column("expires_at", _TIME),
+        sa.PrimaryKeyConstraint("namespace", "key"),
+    )
+    _index_where(_STORE, "expiring", "expires_at")
+    _create(
+        "langgraph_store_vectors",
+        _required("namespace", sa.LargeBinary()),
+        _required("key", sa.String()),
+        sa.Column("number", sa.BigInteger(), nullable=False, autoincrement=False),
+        _required("text", sa.Text()),
+        _required("embedder", sa.String()),
+        _required("vector", sa.LargeBinary()),
+        sa.PrimaryKeyConstraint("namespace", "key", "number"),
+    )
+
+
 def _index_where(table: str, name: str, column: str) -> None:
     op.create_index(
         f"recollect_{table}_{name}",
@@ -115,6 +150,6 @@ def _index_where(table: str, name: str, column: str) -> None:
 
 
 def downgrade() -> None:
-    """Drop the checkpoints."""
+    """Drop the checkpoints and the store."""
     for table in _TABLES:
         op.drop_table(table)
