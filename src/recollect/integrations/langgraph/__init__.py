@@ -6,9 +6,18 @@ from ...extras import require_extra
 
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer as Checkpointer
+    from .migration import CopyReport as CopyReport
+    from .migration import copy_items as copy_items
+    from .migration import copy_threads as copy_threads
     from .store.store import Store as Store
 
-_MODULES = {"Checkpointer": "checkpointer", "Store": "store.store"}
+_MODULES = {
+    "Checkpointer": "checkpointer",
+    "CopyReport": "migration",
+    "Store": "store.store",
+    "copy_items": "migration",
+    "copy_threads": "migration",
+}
 __all__ = sorted(_MODULES)
 
 

@@ -1,7 +1,7 @@
 """The store of LangGraph on the databases of Recollect."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -191,7 +191,7 @@ class Store(BaseStore):
         (vector,) = await self._embedder.embed([op.query])
         limit = op.offset + op.limit
         ranked = await asyncio.to_thread(rank_items, op.query, vector, texts, limit)
-        return {each.place: each.score for each in ranked}
+        return dict.fromkeys(texts, 0.0) | {each.place: each.score for each in ranked}
 
     async def _list_namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         found = await self._tables.fetch(NAMESPACES, (_now(),), namespaces_from)
@@ -226,12 +226,27 @@ class Store(BaseStore):
         if op.value is None or op.index is False:
             return []
         fields = self._fields if op.index is None else op.index
-        found = [text for field in fields for text in get_text_at_path(op.value, tokenize_path(field))]
+        found = [text for field in fields for text in _texts_at(op.value, field)]
         return [text for text in found if text.strip()]
 
     @property
     def _embedder_name(self) -> str:
         return "" if self._embedder is None else self._embedder.name
+
+
+def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:
+    """The texts of a field. `$` is the whole value: one text of all its texts."""
+    if field == "$":
+        return [". ".join(_all_texts(value))]
+    return list(get_text_at_path(value, tokenize_path(field)))
+
+
+def _all_texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _all_texts(part)
 
 
 def _now() -> str:
