@@ -22,6 +22,7 @@ from langchain_core.messages import (
     ToolMessage,
     messages_from_dict,
 )
+from pydantic.fields import FieldInfo
 
 from ...errors import InvalidTypeError
 from ...items import Item
@@ -61,13 +62,19 @@ def _items_of(message: BaseMessage) -> list[Item]:
 
 
 def _rest_of(message: BaseMessage, odd: dict[str, str]) -> dict[str, Any]:
-    """What the item has no place for, without what is empty."""
-    fields = {name: getattr(message, name) for name in type(message).model_fields if name not in _IN_ITEM}
-    fields = {name: value for name, value in fields.items() if value not in (None, {}, [], False)}
-    if fields.get("status") == "success":
-        del fields["status"]
+    """What the item has no place for, without what has its default."""
+    fields = {
+        name: getattr(message, name)
+        for name, field in type(message).model_fields.items()
+        if name not in _IN_ITEM and not _is_default(getattr(message, name), field)
+    }
     rest: dict[str, Any] = {"type": message.type}
     return rest | ({"data": fields} if fields else {}) | ({"odd": odd} if odd else {})
+
+
+def _is_default(value: object, field: FieldInfo) -> bool:
+    default = field.get_default(call_default_factory=True, validated_data={})
+    return type(value) is type(default) and value == default
 
 
 def _tool_item(message: ToolMessage) -> Item:

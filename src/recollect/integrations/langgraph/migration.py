@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.store.base import BaseStore
 
 from ...errors import ConflictError
@@ -83,7 +84,7 @@ async def _copy_writes(target: Checkpointer, place: Place, found: CheckpointTupl
 
 def _check(place: Place, found: CheckpointTuple, copied: CheckpointTuple | None) -> None:
     same = copied is not None and (
-        copied.checkpoint["channel_values"] == found.checkpoint["channel_values"]
+        _has_values(found.checkpoint["channel_values"], copied.checkpoint["channel_values"])
         and copied.checkpoint["channel_versions"] == found.checkpoint["channel_versions"]
         and copied.checkpoint["versions_seen"] == found.checkpoint["versions_seen"]
         and dict(copied.metadata) == dict(found.metadata)
@@ -95,6 +96,14 @@ def _check(place: Place, found: CheckpointTuple, copied: CheckpointTuple | None)
             f"checkpoint {place.checkpoint_id!r} of thread {place.thread_id!r} differs in the target:"
             " delete that thread in the target, and copy it again"
         )
+
+
+def _has_values(found: Mapping[str, Any], copied: Mapping[str, Any]) -> bool:
+    """Whether the values are the same. A copy may also have the snapshot that its parent has."""
+    extra = [value for name, value in copied.items() if name not in found]
+    return all(isinstance(value, _DeltaSnapshot) for value in extra) and all(
+        name in copied and copied[name] == value for name, value in found.items()
+    )
 
 
 async def copy_items(source: BaseStore, target: Store) -> CopyReport:

@@ -53,7 +53,7 @@ class MemoryNamespace:
         users, after = list[Namespace](), None
         while page := await self._memory.list_users(after=after, limit=_USERS_AT_ONCE):
             users += [(ROOT, label_of_user(user.user_id)) for user in page]
-            after = page[-1].user_id
+            after = page[-1].position
         return users
 
 
