@@ -17,7 +17,8 @@ from langgraph.store.memory import InMemoryStore
 from recollect import MemoryStore
 from recollect.errors import InvalidTypeError, InvalidValueError
 from recollect.integrations.langgraph import Store
-from recollect.integrations.langgraph.store.namespaces import label_of_user, user_of_label
+from recollect.integrations.langgraph.store.namespaces import user_of_label
+from recollect.memory.rights.langgraph_data import label_of_user
 from recollect.sql.scripts import Statement
 from recollect.testing.contract import in_event_loop
 

@@ -6,6 +6,7 @@ from ...extras import require_extra
 
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer as Checkpointer
+    from .learning import learn_from_thread as learn_from_thread
     from .migration import CopyReport as CopyReport
     from .migration import copy_items as copy_items
     from .migration import copy_threads as copy_threads
@@ -17,6 +18,7 @@ _MODULES = {
     "Store": "store.store",
     "copy_items": "migration",
     "copy_threads": "migration",
+    "learn_from_thread": "learning",
 }
 __all__ = sorted(_MODULES)
 

@@ -6,9 +6,10 @@ from typing import Any
 from langgraph.store.base import Item, SearchItem, SearchOp
 
 from ....memory.entry import Entry
+from ....memory.rights.langgraph_data import label_of_user
 from ....memory.store import MemoryStore
 from .filters import check_filter, matches
-from .namespaces import Namespace, label_of_user, user_of_label
+from .namespaces import Namespace, user_of_label
 
 ROOT = "memories"
 _MOST = 1000  # entries that a search with a filter looks at

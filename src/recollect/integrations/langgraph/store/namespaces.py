@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from typing import TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
@@ -53,11 +53,6 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
         return False
     part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
     return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
-
-
-def label_of_user(user_id: str) -> str:
-    """A user id as a label. LangGraph allows no periods in labels, so these are percent-encoded."""
-    return quote(user_id, safe="@ ").replace(".", "%2E")
 
 
 def user_of_label(label: str) -> str:

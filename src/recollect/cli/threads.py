@@ -1,0 +1,62 @@
+"""The threads of LangGraph, for `recollect sessions … --threads`."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .arguments import NotFoundError
+from .database import resolve_existing_url
+
+if TYPE_CHECKING:
+    from ..sessions.protocol import SessionInfo
+
+MESSAGES = "messages"
+"""The channel that `show` shows: the messages of the newest checkpoint."""
+
+
+async def list_threads(options: argparse.Namespace) -> "list[SessionInfo]":
+    """The threads of a database in the form of sessions. Their items are checkpoints."""
+    from ..integrations.langgraph.threads import ThreadList
+    from ..sessions.protocol import SessionInfo, SessionMetadata
+
+    async with ThreadList(resolve_existing_url(options)) as threads:
+        found = await threads.list(user_id=options.user, limit=options.limit)
+    return [
+        SessionInfo(
+            session_id=thread.thread_id,
+            created_at=thread.created_at,
+            updated_at=thread.updated_at,
+            item_count=thread.checkpoints,
+            metadata=SessionMetadata(user_id=thread.user_id),
+        )
+        for thread in found
+    ]
+
+
+async def read_thread(options: argparse.Namespace) -> list[Any]:
+    """The newest messages of a thread, as items. Raises `NotFoundError` if there is no such thread."""
+    from ..extras import require_extra
+
+    require_extra("langgraph", "langgraph.checkpoint.base", "showing a thread")
+    from langchain_core.messages import BaseMessage
+
+    from ..integrations.langchain.messages import messages_to_items
+    from ..integrations.langgraph.checkpointer import Checkpointer
+
+    async with Checkpointer(resolve_existing_url(options)) as checkpointer:
+        found = await checkpointer.aget_tuple({"configurable": {"thread_id": options.session_id}})
+    if found is None:
+        raise NotFoundError("no thread with this id; `recollect sessions list --threads` shows all threads")
+    said = found.checkpoint["channel_values"].get(MESSAGES, [])
+    items = messages_to_items([each for each in said if isinstance(each, BaseMessage)])
+    return items if options.all else items[-options.limit :]
+
+
+async def delete_thread(options: argparse.Namespace) -> None:
+    """Delete a thread with all its checkpoints."""
+    from ..integrations.langgraph.threads import ThreadList
+
+    async with ThreadList(resolve_existing_url(options)) as threads:
+        if not await threads.delete(options.session_id):
+            raise NotFoundError(
+                "no thread with this id; `recollect sessions list --threads` shows all threads"
+            )
