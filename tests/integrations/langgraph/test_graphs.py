@@ -4,16 +4,19 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.tools import tool
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, Send, interrupt
 
 from recollect.integrations.langgraph import Checkpointer
 from recollect.testing.contract import in_event_loop
 
-from .graphs import approval_graph, ask, chat_graph, config_of, texts
+from .graphs import Chat, approval_graph, ask, chat_graph, config_of, texts
 
 
 @in_event_loop
@@ -195,3 +198,36 @@ async def test_delta_channels_are_replayed_as_langgraph_itself_does(url: str, th
                 assert (await graph.aget_state(config_of(thread_id))).values == expected
         await checkpointer.acopy_thread(thread_id, f"{thread_id}-copy")
         assert (await graph.aget_state(config_of(f"{thread_id}-copy"))).values == expected
+
+
+@tool
+def look_up(city: str) -> str:
+    """Say where a city is."""
+    return f"{city} is in the north"
+
+
+def agent_graph(checkpointer: Any, replies: list[AIMessage]) -> Any:
+    """An agent that calls tools, as every framework builds it, with a scripted model."""
+    model = GenericFakeChatModel(messages=iter(replies))
+    builder = StateGraph(Chat)
+    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_node("tools", ToolNode([look_up]))
+    builder.add_edge(START, "model")
+    builder.add_conditional_edges("model", tools_condition)
+    builder.add_edge("tools", "model")
+    return builder.compile(checkpointer=checkpointer, interrupt_before=["tools"])
+
+
+@in_event_loop
+async def test_an_agent_that_calls_tools_is_interrupted_and_streams(url: str, thread_id: str) -> None:
+    calls = [{"name": "look_up", "args": {"city": "Oslo"}, "id": "c1"}]
+    async with Checkpointer(url, create_tables=True) as checkpointer:
+        before = agent_graph(checkpointer, [AIMessage("", tool_calls=calls)])
+        await before.ainvoke(ask("Where is Oslo?"), config_of(thread_id))
+        assert (await before.aget_state(config_of(thread_id))).next == ("tools",)
+        after = agent_graph(checkpointer, [AIMessage("In the north.")])
+        stream = after.astream(None, config_of(thread_id), stream_mode="updates")
+        assert [name async for update in stream for name in update] == ["tools", "model"]
+        said = (await after.aget_state(config_of(thread_id))).values["messages"]
+        assert texts(said) == ["Where is Oslo?", "", "Oslo is in the north", "In the north."]
+        assert said[2].tool_call_id == said[1].tool_calls[0]["id"] == "c1"

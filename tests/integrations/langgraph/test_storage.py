@@ -257,6 +257,18 @@ async def test_random_histories_with_forks_are_read_as_they_were_put(tmp_path: P
 
 
 @in_event_loop
+async def test_branches_that_are_stored_at_the_same_time_are_whole(shared_url: str, thread_id: str) -> None:
+    async with Checkpointer(shared_url, create_tables=True) as one, Checkpointer(shared_url) as other:
+        start = await put(one, config_of(thread_id), talk(5))
+        added = [talk(5) + talk(3, 100 * number) for number in range(1, 31)]
+        storing = [put((one, other)[n % 2], start, messages, step=n) for n, messages in enumerate(added)]
+        configs = await asyncio.gather(*storing)
+        for config, messages in zip(configs, added, strict=True):
+            assert await messages_at(other, config) == messages
+        assert await count_items(one, thread_id) == 5 + 30 * 3
+
+
+@in_event_loop
 async def test_reads_during_pruning_are_whole(shared_url: str, thread_id: str) -> None:
     async with Checkpointer(shared_url, create_tables=True) as one, Checkpointer(shared_url) as other:
         config = await put(one, config_of(thread_id), talk(50))

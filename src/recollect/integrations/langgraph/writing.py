@@ -24,10 +24,7 @@ _TOUCH = (
     " SET updated_at = excluded.updated_at,"
     " user_id = coalesce(excluded.user_id, langgraph_threads.user_id) RETURNING id, generation"
 )
-_NEXT_POSITION = (
-    "(SELECT coalesce(max(position) + 1, 0) FROM langgraph_items"
-    " WHERE thread = langgraph_threads.id AND channel = ?{})"
-)
+_END = "(SELECT coalesce(max(position) + 1, 0) FROM langgraph_items WHERE thread = ?1 AND channel = ?{})"
 _FIND = "SELECT id FROM langgraph_threads WHERE thread_id = ?1 AND checkpoint_ns = ?2"
 
 
@@ -79,9 +76,10 @@ class Stored(NamedTuple):
 def put_checkpoint(new: NewCheckpoint) -> Script[Stored]:
     """Store a checkpoint. Touching the row of the thread first locks the thread for other writers."""
     growing = [each.channel for each in new.lists if each.new]
-    basis, starts = yield from _touch(new.place, new.user_id, growing)
+    basis = yield from touch(new.place, new.user_id)
     if new.basis is not None and new.basis != basis:
         raise PositionsLostError("items of the thread were removed meanwhile")
+    starts = yield from _read_ends(basis.thread, growing)
     rows = [(each.channel, each.version, each.value) for each in new.values]
     ranges: dict[str, Ranges] = {}
     for each in new.lists:
@@ -97,23 +95,25 @@ def put_checkpoint(new: NewCheckpoint) -> Script[Stored]:
 
 def touch(place: Place, user_id: str | None = None) -> Script[Basis]:
     """Find or create the row of a thread, and lock it."""
-    basis, _ = yield from _touch(place, user_id, ())
-    return basis
-
-
-def _touch(
-    place: Place, user_id: str | None, channels: Sequence[str]
-) -> Script[tuple[Basis, dict[str, int]]]:
-    """Touch a thread, and find out where the logs of some channels end."""
     now = time_to_column(datetime.now(UTC))
-    given = (place.thread_id, place.namespace, user_id, now, *_texts(*channels))
-    rows = yield Statement(_touch_sql(len(channels)), given)
-    return Basis(*rows[0][:2]), dict(zip(channels, rows[0][2:], strict=True))
+    rows = yield Statement(_TOUCH, (place.thread_id, place.namespace, user_id, now))
+    return Basis(*rows[0])
+
+
+def _read_ends(thread: int, channels: Sequence[str]) -> Script[dict[str, int]]:
+    """Where the logs of some channels end.
+
+    A statement of its own: PostgreSQL shows to a statement that waits for a lock what was there before.
+    """
+    if not channels:
+        return {}
+    rows = yield Statement(_ends_sql(len(channels)), (thread, *_texts(*channels)))
+    return dict(zip(channels, rows[0], strict=True))
 
 
 @lru_cache(maxsize=64)
-def _touch_sql(count: int) -> str:
-    return ", ".join([_TOUCH, *(_NEXT_POSITION.format(number + 5) for number in range(count))])
+def _ends_sql(count: int) -> str:
+    return f"SELECT {', '.join(_END.format(number + 2) for number in range(count))}"
 
 
 def _item_rows(thread: int, new: NewList, start: int) -> list[tuple[Any, ...]]:
