@@ -1,5 +1,6 @@
 """The savers that are compared, each on a database of its own, and the steps that they store."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,9 @@ OURS, OFFICIAL = "recollect", "AsyncSqliteSaver"
 OURS_POSTGRES, OFFICIAL_POSTGRES = "recollect PostgreSQL", "AsyncPostgresSaver"
 CONTENDERS = (OURS, OFFICIAL, OURS_POSTGRES, OFFICIAL_POSTGRES)
 
-_WORDS = "the order left the warehouse on monday and should arrive by thursday at the latest".split()
+_WORDS = re.findall(
+    r"\w+", "the order left the warehouse on monday and should arrive by thursday at the latest"
+)
 
 
 @asynccontextmanager

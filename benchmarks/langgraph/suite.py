@@ -217,7 +217,8 @@ async def _stored_bytes(saver: Any, name: str) -> float:
         if name == OURS_POSTGRES
         else "IN ('checkpoints', 'checkpoint_blobs', 'checkpoint_writes')"
     )
-    sql = f"SELECT sum(pg_total_relation_size(oid)) AS size FROM pg_class WHERE relkind = 'r' AND relname {tables}"
+    sizes = "SELECT sum(pg_total_relation_size(oid)) AS size FROM pg_class"
+    sql = f"{sizes} WHERE relkind = 'r' AND relname {tables}"
     if name == OURS_POSTGRES:
         return await saver._tables.fetch(sql, (), lambda rows: float(rows[0][0]))
     cursor = await saver.conn.execute(sql)

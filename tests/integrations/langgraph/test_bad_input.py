@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
+import os
+import pickle
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import ormsgpack
@@ -136,8 +139,33 @@ async def test_a_row_of_an_attacker_creates_no_object(
     assert Owned.created.pop() == "x"  # the attack is a real one
 
 
-def _overwrite(table: str, data: bytes) -> Any:
-    yield Statement(f"UPDATE {table} SET kind = 'msgpack', value = ?1", (data,))
+def _overwrite(table: str, data: bytes, kind: str = "msgpack") -> Any:
+    yield Statement(f"UPDATE {table} SET kind = ?2, value = ?1", (data, kind))
+
+
+class Pickled:
+    """An object whose unpickling would run a command."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> Any:
+        return os.system, (self.command,)
+
+
+@in_event_loop
+async def test_a_pickle_of_an_attacker_is_refused(thread_id: str, tmp_path: Path) -> None:
+    proof = tmp_path / "owned"
+    attack = pickle.dumps(Pickled(f"touch {proof}"))
+    async with Checkpointer(":memory:") as checkpointer:
+        await put(checkpointer, config_of(thread_id), talk(2))
+        for table in ("langgraph_items", "langgraph_values"):
+            await checkpointer._tables.write(lambda t=table: _overwrite(t, attack, "pickle"))
+            with pytest.raises(NotImplementedError, match="pickle"):
+                await checkpointer.aget_tuple(config_of(thread_id))
+    assert not proof.exists()
+    pickle.loads(attack)  # the attack is a real one
+    assert proof.exists()
 
 
 @dataclass

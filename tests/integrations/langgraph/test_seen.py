@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -47,6 +49,33 @@ def test_the_command_line_lists_shows_and_deletes_threads(
     assert [each["session_id"] for each in run("list")] == ["other"]
     assert main(["sessions", "show", "trip", "--threads", "--url", url]) != 0
     assert main(["sessions", "delete", "trip", "--yes", "--threads", "--url", url]) != 0
+
+
+def test_an_export_of_a_user_has_their_threads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = str(tmp_path / "agents.db")
+    run_turns(url, "trip", "ada", "Where is Oslo?")
+    run_turns(url, "other", "bob", "hi")
+    assert main(["export", "--user", "ada", "--url", url, "--json"]) == 0
+    (thread,) = json.loads(capsys.readouterr().out)["threads"]
+    assert thread["thread_id"] == "trip"
+    assert [item["content"] for item in thread["items"]] == ["Where is Oslo?", "re: Where is Oslo?"]
+    target = tmp_path / "ada.jsonl"
+    assert main(["export", "--user", "ada", "--url", url, "--output", str(target)]) == 0
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [line["data"] for line in lines[1:] if line["kind"] == "threads"] == [thread]
+    assert main(["import", str(target), "--url", str(tmp_path / "new.db")]) == 0  # which skips threads
+
+
+def test_a_database_without_threads_is_not_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE own (id)")
+    assert main(["sessions", "list", "--threads", "--url", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("own",)]
 
 
 @in_event_loop

@@ -2,8 +2,9 @@
 
 The state of a graph holds the same objects from step to step, so an item is recognized by its identity. But
 an object may have been changed in place. The newest items are therefore compared by their bytes, and an item
-that a task of the step returned is stored anew. If the writes of the step are unknown, all messages are
-compared by their content. A node that changes an older object must return it, as LangGraph asks of nodes.
+that a task of the step returned is stored anew. Messages are compared by their content, unless there are many
+and the writes of the step are known. A node that changes an older object must return it, as LangGraph asks of
+nodes.
 """
 
 import os
@@ -21,6 +22,7 @@ from .values import Encoded
 
 _NEWEST = 8  # items that are compared by their bytes
 _MOST_ITEMS = 100_000  # items that are kept alive, of all threads
+_SHORT = 2000  # messages that are always compared by their content: more would take a millisecond
 _MOST_STEPS = 1000  # steps whose returned objects are remembered
 _MOST_RANGES = 64  # a list in more pieces is stored anew
 
@@ -159,9 +161,9 @@ def _contents(items: list[Any]) -> list[Any] | None:
 def _count_same(known: KnownList, items: list[Any], print_: Print, returned: frozenset[int] | None) -> int:
     """How many of the first items are the known ones, unchanged."""
     same = _common(known.items, items)
-    if returned is None and known.contents is not None:
+    if known.contents is not None and (returned is None or same <= _SHORT):
         same = min(same, _common(known.contents, _contents(known.items[:same]) or []))
-    elif returned and not returned <= set(map(id, items[same:])):
+    if returned and not returned <= set(map(id, items[same:])):
         known_ids = list(map(id, items[:same]))
         if not returned.isdisjoint(known_ids):
             same = next(number for number, found in enumerate(known_ids) if found in returned)
