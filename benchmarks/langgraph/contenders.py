@@ -64,9 +64,9 @@ class Thread:
         self._version: Any = None
         self._step = 0
 
-    async def begin(self, count: int) -> None:
-        """Store the first checkpoint, with so many messages."""
-        await self._put(talk(count))
+    async def begin(self, messages: list[AnyMessage]) -> None:
+        """Store the first checkpoint, with these messages."""
+        await self._put(messages)
 
     def next(self) -> tuple[Any, Any]:
         """The calls of the next step: what the task wrote, and the checkpoint after it."""

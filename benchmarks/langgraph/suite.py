@@ -13,7 +13,7 @@ from typing import Any
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from ..harness import Measure, Metric, Sample, Sampler, Suite
-from .contenders import CONTENDERS, OFFICIAL, OURS, OURS_POSTGRES, Thread, opened
+from .contenders import CONTENDERS, OFFICIAL, OURS, OURS_POSTGRES, Thread, opened, talk
 
 RAW = "raw read"
 BASELINES = (OFFICIAL,)
@@ -56,7 +56,7 @@ def step(directory: Path, size: int, repeats: int) -> Measure:
         async with opened(directory) as savers:
             threads = {name: Thread(saver) for name, saver in savers.items()}
             for thread in threads.values():
-                await thread.begin(size)
+                await thread.begin(talk(size))
             yield {name: partial(_time_steps, thread) for name, thread in threads.items()}
 
     metrics = (Metric("as LangGraph submits them"), Metric("one after the other"))
@@ -84,7 +84,7 @@ def get_newest(directory: Path, size: int, repeats: int) -> Measure:
         async with opened(directory) as savers:
             threads = {name: Thread(saver) for name, saver in savers.items()}
             for thread in threads.values():
-                await thread.begin(size)
+                await thread.begin(talk(size))
             samplers: dict[str, Sampler] = {name: partial(_time_get, each) for name, each in threads.items()}
             path = savers[OURS]._tables._database.engine.path
             yield samplers | {RAW: partial(_time_raw, path, size)}
@@ -125,7 +125,7 @@ def concurrent(directory: Path, repeats: int) -> Measure:
         async with opened(directory) as savers:
             threads = {name: [Thread(saver) for _ in range(THREADS)] for name, saver in savers.items()}
             for each in (thread for some in threads.values() for thread in some):
-                await each.begin(20)
+                await each.begin(talk(20))
             yield {name: partial(_count_steps, some) for name, some in threads.items()}
 
     metric = Metric("steps per second", "", more_is_better=True)
@@ -158,7 +158,8 @@ def stall(directory: Path, size: int, repeats: int) -> Measure:
 
 async def _stalls(saver: Any, size: int) -> Sample:
     thread = Thread(saver)
-    first = await _longest_stall(lambda: thread.begin(size))
+    messages = talk(size)
+    first = await _longest_stall(lambda: thread.begin(messages))
     writes, put = thread.next()
     following = await _longest_stall(lambda: asyncio.gather(writes, put))
     config = {"configurable": {"thread_id": thread.config["configurable"]["thread_id"], "checkpoint_ns": ""}}
@@ -200,7 +201,7 @@ def growth(directory: Path, steps: int) -> Measure:
 
 async def _measure_growth(saver: Any, name: str, steps: int) -> Sample:
     thread = Thread(saver)
-    await thread.begin(2)
+    await thread.begin(talk(2))
     for _ in range(steps):
         await asyncio.gather(*thread.next())
     return {"stored bytes": await _stored_bytes(saver, name)}

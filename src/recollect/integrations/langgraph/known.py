@@ -20,7 +20,7 @@ from .place import Place
 from .ranges import Range, Ranges, first, of_positions, positions, without_first
 from .values import Encoded
 
-_NEWEST = 8  # items that are compared by their bytes
+_NEWEST = 4  # items that are compared by their bytes
 _MOST_ITEMS = 100_000  # items that are kept alive, of all threads
 _SHORT = 2000  # messages that are always compared by their content: more would take a millisecond
 _MOST_STEPS = 1000  # steps whose returned objects are remembered
