@@ -13,7 +13,8 @@ from .tables import CheckpointTables
 from .values import Encoded, ItemList, decode, print_item, print_stored
 
 _REBUILT = 3
-"""If more items look new than were added, their objects were made anew: only their bytes can tell."""
+"""If more items than these look new without being added, their objects were made anew: bytes can tell."""
+_SHORT = 64  # items of a list whose bytes are compared as soon as one looks new
 
 
 class Source(NamedTuple):
@@ -38,7 +39,7 @@ def find_known(
             continue
         found[channel] = reuse_known(before, items, print_, returned)
         added = max(0, len(items) - len(before.items))
-        if found[channel].new_count - added > _REBUILT:
+        if found[channel].new_count - added > (_REBUILT if len(items) > _SHORT else 0):
             return None
     return found
 
