@@ -66,15 +66,20 @@ async def test_two_processes_on_one_thread_lose_no_checkpoint(shared_url: str, t
 
 async def kill_and_resume(url: str, thread_id: str, kills: int, count: int, chance: random.Random) -> None:
     """Kill a process in the middle of supersteps, so many times, and let this one finish the run."""
+    begun = 0
     for attempt in range(kills):
         with worker("steps" if attempt == 0 else "steps-on", url, thread_id, str(count)) as process:
             assert process.stdout is not None
-            # A checkpoint is stored while the next step runs: after three steps there is one.
-            for _ in range(chance.randrange(3, 8)):
-                await asyncio.to_thread(process.stdout.readline)
+            for _ in range(chance.randrange(1, 6)):
+                begun = int(await asyncio.to_thread(process.stdout.readline) or begun)
             process.send_signal(signal.SIGKILL)
             await asyncio.to_thread(process.wait)
         async with Checkpointer(url) as checkpointer:
+            newest = await checkpointer.aget_tuple(config_of(thread_id))
+            assert newest is not None
+            assert (
+                len(newest.checkpoint["channel_values"].get("numbers", [])) >= begun
+            )  # nothing stored is lost
             async for found in checkpointer.alist(config_of(thread_id)):
                 values = found.checkpoint["channel_values"]
                 numbers = [each["number"] for each in values.get("numbers", [])]

@@ -47,7 +47,8 @@ async def main(mode: str, url: str, thread_id: str, count: int) -> None:
         else:
             config = {**config_of(thread_id), "recursion_limit": count + 5}
             given = {"numbers": [], "total": 0} if mode == "steps" else None
-            await steps_graph(checkpointer, count).ainvoke(given, config)
+            # With "sync", a step begins only after the checkpoint before it is stored.
+            await steps_graph(checkpointer, count).ainvoke(given, config, durability="sync")
 
 
 if __name__ == "__main__":
