@@ -26,6 +26,7 @@ SUITES = {
     "postgres": "benchmarks.postgres.suite",
     "memory": "benchmarks.memory.suite",
     "search": "benchmarks.search.suite",
+    "langgraph": "benchmarks.langgraph.suite",
     "service": "benchmarks.service.suite",
 }
 RESULTS = Path(__file__).parent / "results"

@@ -51,7 +51,10 @@ OF_EXTRAS = {
     "prepare_run_context",
     "start_openai_conversations_session",
 }
-HEAVY = {"agents", "openai", "anthropic", "sqlalchemy", "alembic", "redis", "fastapi", "cryptography"}
+HEAVY = {
+    *("agents", "openai", "anthropic", "sqlalchemy", "alembic", "redis", "fastapi", "cryptography"),
+    *("langchain_core", "langgraph"),
+}
 
 
 def modules() -> list[Path]:
@@ -186,6 +189,26 @@ def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str],
         "import recollect\n"
         f"try: recollect.{use}\n"
         "except recollect.MissingExtraError as error: print(error)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert f"pip install 'recollect[{extra}]'" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("extra", "package", "name"),
+    [
+        ("langgraph", "langgraph.checkpoint.base", "langgraph.Checkpointer"),
+        ("langgraph", "langgraph.checkpoint.base", "langgraph.Store"),
+        ("langchain", "langchain_core.messages", "langchain.ChatHistory"),
+    ],
+)
+def test_an_integration_whose_extra_is_missing_says_so(extra: str, package: str, name: str) -> None:
+    module, _, what = name.partition(".")
+    script = (
+        f"import sys; sys.modules['{package}'] = None\n"
+        f"import recollect.integrations.{module} as module\n"  # which imports nothing yet
+        f"try: module.{what}\n"
+        "except ImportError as error: print(error)"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert f"pip install 'recollect[{extra}]'" in ended.stdout

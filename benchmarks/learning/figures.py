@@ -186,6 +186,6 @@ def _date_of(entry: NewEntry) -> str | None:
     return str(date) if date else None
 
 
-def _kind_of(entry: Entry) -> str:
+def _kind_of(entry: NewEntry) -> str:
     """The kind of an entry. The labels count a standing instruction as what the user thinks."""
     return "mind" if entry.content_type == "instruction" else entry.content_type

@@ -19,6 +19,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 import recollect.migrations
 from recollect import AdvancedSQLAlchemySession, MissingTablesError
+from recollect.integrations.langgraph.schema import CheckpointSchema
+from recollect.integrations.langgraph.store.schema import StoreSchema
 from recollect.memory.database.access import MemoryDatabase
 from recollect.memory.store import MemoryStore
 from recollect.migrations import VERSION_TABLE, migrate
@@ -49,6 +51,8 @@ EVERYTHING: tuple[Schema, ...] = (
     ServiceSchema(),
     session_schema(SESSION_TABLES),
     ChatSchema(),
+    CheckpointSchema(),
+    StoreSchema(),
 )
 
 

@@ -14,6 +14,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from recollect import MissingTablesError
+from recollect.integrations.langgraph.schema import TABLES as CHECKPOINT_TABLES
+from recollect.integrations.langgraph.store.schema import TABLES as STORE_TABLES
 from recollect.memory.database.schema import MESSAGE_ITEMS, MESSAGE_RECORDS
 from recollect.migrations import VERSION_TABLE, migrate
 from recollect.server.access.audit import AuditLog
@@ -112,11 +114,9 @@ async def test_a_step_back_removes_these_tables_alone(empty_database: str) -> No
     await migrate(empty_database)
     before = tables(empty_database)
     await downgrade(empty_database, "0011")
-    assert before - tables(empty_database) == {
-        TOKEN_RESERVATIONS.name,
-        MESSAGE_ITEMS.name,
-        MESSAGE_RECORDS.name,
-    }
+    of_langgraph = {table.name for table in (*CHECKPOINT_TABLES, *STORE_TABLES)}
+    later = {TOKEN_RESERVATIONS.name, MESSAGE_ITEMS.name, MESSAGE_RECORDS.name} | of_langgraph
+    assert before - tables(empty_database) == later
     await downgrade(empty_database, "0007")
     after_later_steps = tables(empty_database)
     await downgrade(empty_database, "0006")

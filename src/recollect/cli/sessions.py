@@ -21,6 +21,7 @@ from .arguments import (
 )
 from .database import confirm, resolve_existing_url
 from .output import colorize, indent_lines, one_line, plural, print_json, print_note, table
+from .threads import delete_thread, list_threads, read_thread
 
 if TYPE_CHECKING:
     from ..sessions.protocol import SessionInfo
@@ -98,6 +99,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chats", action="store_true", help=f"chat sessions of the service, in the table {_CHAT_TABLES[0]}"
     )
+    parser.add_argument("--threads", action="store_true", help="threads of LangGraph, with their checkpoints")
     parser.add_argument("--sessions-table", metavar="NAME", help="(default: agent_sessions)")
     parser.add_argument("--messages-table", metavar="NAME", help="(default: agent_messages)")
     add_database_options(parser, tenant=False)
@@ -108,11 +110,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    found = asyncio.run(_gather(options))
+    found = asyncio.run(list_threads(options) if options.threads else _gather(options))
+    counted = "CHECKPOINTS" if options.threads else "ITEMS"
     if options.json:
         print_json([_as_json(info) for info in found])
     elif found:
-        print(table(("SESSION", "ITEMS", "UPDATED", "USER", "TITLE"), map(_row, found)))
+        print(table(("SESSION", counted, "UPDATED", "USER", "TITLE"), map(_row, found)))
     else:
         print_note("no sessions")
     return 0
@@ -138,7 +141,7 @@ async def _gather(options: argparse.Namespace) -> "list[SessionInfo]":
 
 
 def _show(options: argparse.Namespace) -> int:
-    items = asyncio.run(_read(options))
+    items = asyncio.run(read_thread(options) if options.threads else _read(options))
     if options.json:
         print_json({"session_id": options.session_id, "item_count": len(items), "items": items})
         return 0
@@ -151,10 +154,11 @@ def _show(options: argparse.Namespace) -> int:
 
 def _delete(options: argparse.Namespace) -> int:
     options.limit, options.all, options.branch = 1, False, None
-    asyncio.run(_read(options))  # a missing session is an error before the confirmation
+    if not options.threads:
+        asyncio.run(_read(options))  # a missing session is an error before the confirmation
     if not confirm(options, f"Delete the session {one_line(options.session_id)} permanently?"):
         return 1
-    asyncio.run(_clear(options))
+    asyncio.run(delete_thread(options) if options.threads else _clear(options))
     deleted = {"session_id": options.session_id, "deleted": True}
     print_json(deleted) if options.json else print(f"deleted {one_line(options.session_id)}")
     return 0

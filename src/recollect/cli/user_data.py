@@ -22,6 +22,7 @@ from .database import (
     sqlite_file,
 )
 from .output import Progress, one_line, plural, print_json, print_note, progress, table
+from .threads import export_threads
 
 
 def add_export_parser(commands: Commands) -> None:
@@ -84,13 +85,18 @@ def _export(options: argparse.Namespace) -> int:
 
 
 async def _write_export(options: argparse.Namespace, user_id: str, file: TextIO, shown: Progress) -> int:
+    threads = await export_threads(options, user_id)
     async with open_store(options) as store:
         if options.json:
             exported = await store.export_user(user_id, agent_id=options.agent)
+            exported |= {"threads": threads} if threads else {}
             file.write(json.dumps(exported, indent=2) + "\n")
             return sum(len(each) for each in exported.values() if isinstance(each, list))
         counted = cast(IO[str], _CountingFile(file, shown))
-        return await store.export_user_to(counted, user_id, agent_id=options.agent) - 1
+        lines = await store.export_user_to(counted, user_id, agent_id=options.agent) - 1
+        for thread in threads:
+            counted.write(json.dumps({"kind": "threads", "data": thread}) + "\n")
+        return lines + len(threads)
 
 
 class _CountingFile:
@@ -147,7 +153,7 @@ async def _erase_user(options: argparse.Namespace, user_id: str) -> dict[str, An
 
 
 _SQLITE = b"SQLite format 3\0"
-_SKIPPED = ("sessions", "events", "summaries")  # parts of an export that are not imported
+_SKIPPED = ("sessions", "events", "summaries", "threads")  # parts of an export that are not imported
 
 
 def add_import_parser(commands: Commands) -> None:

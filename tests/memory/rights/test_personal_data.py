@@ -4,6 +4,8 @@ import importlib
 import pkgutil
 
 import recollect
+from recollect.integrations.langgraph.schema import CheckpointSchema
+from recollect.integrations.langgraph.store.schema import StoreSchema
 from recollect.memory.database.removal import COUNTED, COUNTED_BENEATH
 from recollect.memory.database.schema import (
     CONVERSATIONS,
@@ -15,6 +17,7 @@ from recollect.memory.database.schema import (
     TABLES,
     MemorySchema,
 )
+from recollect.memory.rights.langgraph_data import STORE_TABLES, THREAD_TABLES
 from recollect.memory.rights.personal_data import LOG_TABLES, MEMORY_TABLES, dependents
 from recollect.providers.openai.database.schema import CHAT_TURNS, ChatSchema
 from recollect.server.database.schema import TABLES as SERVICE_TABLES
@@ -33,6 +36,8 @@ SCHEMAS: tuple[Schema, ...] = (
     ChatSchema(),
     ServiceSchema(),
     SessionSchema(SESSIONS),
+    CheckpointSchema(),
+    StoreSchema(),
 )
 NOT_PERSONAL = {
     KEYS.name: "a secret of the tenant",
@@ -61,6 +66,7 @@ def test_each_table_is_erased_with_a_user_or_holds_nothing_personal() -> None:
     erased = {table.name for table in (*MEMORY_TABLES, *LOG_TABLES)}
     erased |= {table.name for table in dependents(CONVERSATIONS.name, [CHAT_TURNS])}
     erased |= {name for name in vars(SESSIONS).values() if isinstance(name, str)}
+    erased |= {*THREAD_TABLES, *STORE_TABLES}
     for schema in SCHEMAS:
         assert tables_of(schema) <= erased | NOT_PERSONAL.keys()
     assert not erased & NOT_PERSONAL.keys()

@@ -1,10 +1,11 @@
 """The tables that hold a user's data, as the descriptions of the tables say.
 
-Erasing a user deletes rows in three ways. Rows of `MEMORY_TABLES` go with their memory, and rows of other
+Erasing a user deletes rows in four ways. Rows of `MEMORY_TABLES` go with their memory, and rows of other
 schemas that refer to a conversation go with that: the foreign keys cascade. Rows of `LOG_TABLES` are deleted
-by the id in `conversation_id`. Sessions may be in tables of any name: each pair is found by its foreign
-key, and `Tables` says which tables belong to it. A test checks that each table of each schema is erased in
-one of these ways, or is listed as holding nothing personal.
+by the id in `conversation_id`. Threads and items of LangGraph name their user (`langgraph_data.py`). Sessions
+may be in tables of any name: each pair is found by its foreign key, and `Tables` says which tables belong to
+it. A test checks that each table of each schema is erased in one of these ways, or is listed as holding
+nothing personal.
 """
 
 import json
@@ -23,6 +24,7 @@ from ..database.access import MemoryDatabase
 from ..database.corruption import UNREADABLE, stored_object
 from ..database.dialect import POSTGRESQL, Dialect
 from ..database.schema import CONVERSATIONS, MEMORIES, TABLES
+from .langgraph_data import STORE_TABLES, THREAD_TABLES
 
 _NO_TENANT = "\0"  # no tenant can have this name
 DEFAULT_TENANT = "default"
@@ -94,6 +96,8 @@ class PersonalTables:
     has_summaries: bool
     referring: tuple[tuple[str, str], ...] = ()
     """Tables of other schemas that refer to conversations, each with the column that does."""
+    of_langgraph: tuple[str, ...] = ()
+    """The tables of LangGraph's threads and store that the database has."""
 
     @property
     def names(self) -> list[str]:
@@ -102,6 +106,7 @@ class PersonalTables:
         names += [table.name for table in EVENT_TABLES if self.has_events]
         names += [table.name for table in SUMMARY_TABLES if self.has_summaries]
         names += [name for name, _ in self.referring]
+        names += self.of_langgraph
         return names + [name for tables in self.sessions for name in tables.all]
 
 
@@ -119,6 +124,7 @@ def find_personal_tables(dialect: Dialect) -> Script[PersonalTables]:
         EVENTS_TABLE.name in existing,
         SUMMARIES_TABLE.name in existing,
         _referring_to_conversations(related),
+        tuple(name for name in (*THREAD_TABLES, *STORE_TABLES) if name in existing),
     )
 
 

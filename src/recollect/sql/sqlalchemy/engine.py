@@ -18,7 +18,7 @@ from .metadata import create_missing_indexes, create_missing_tables, tables_with
 T = TypeVar("T")
 
 _LONG_READ = 2000  # rows; decoding more would block the event loop for some milliseconds
-_LONG_TEXT = 400_000  # characters; the same
+_LONG_TEXT = 400_000  # characters or bytes; the same
 _TRIES = 5  # of a transaction that the server rolled back because of a conflict with another
 
 
@@ -134,4 +134,4 @@ def _decode_long(decode: Decode[T], rows: list[Row]) -> T:
 def _is_long(rows: list[Row]) -> bool:
     if len(rows) != 1:
         return len(rows) > _LONG_READ
-    return any(isinstance(value, str) and len(value) > _LONG_TEXT for value in rows[0])
+    return any(isinstance(value, str | bytes) and len(value) > _LONG_TEXT for value in rows[0])

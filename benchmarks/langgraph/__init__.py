@@ -1,0 +1,1 @@
+"""The checkpointer for LangGraph next to LangGraph's own savers."""

@@ -1,0 +1,93 @@
+"""The threads of LangGraph, for `recollect sessions … --threads`."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .arguments import NotFoundError
+from .database import resolve_existing_url
+
+if TYPE_CHECKING:
+    from ..sessions.protocol import SessionInfo
+
+_MOST = 2**31 - 1
+MESSAGES = "messages"
+"""The channel that `show` shows: the messages of the newest checkpoint."""
+
+
+async def list_threads(options: argparse.Namespace) -> "list[SessionInfo]":
+    """The threads of a database in the form of sessions. Their items are checkpoints."""
+    from ..integrations.langgraph.threads import ThreadList
+    from ..sessions.protocol import SessionInfo, SessionMetadata
+
+    async with ThreadList(resolve_existing_url(options)) as threads:
+        found = await threads.list(user_id=options.user, limit=options.limit)
+    return [
+        SessionInfo(
+            session_id=thread.thread_id,
+            created_at=thread.created_at,
+            updated_at=thread.updated_at,
+            item_count=thread.checkpoints,
+            metadata=SessionMetadata(user_id=thread.user_id),
+        )
+        for thread in found
+    ]
+
+
+async def read_thread(options: argparse.Namespace) -> list[Any]:
+    """The newest messages of a thread, as items. Raises `NotFoundError` if there is no such thread."""
+    items = await _read_messages(resolve_existing_url(options), options.session_id)
+    if items is None:
+        raise NotFoundError("no thread with this id; `recollect sessions list --threads` shows all threads")
+    return items if options.all else items[-options.limit :]
+
+
+async def _read_messages(url: str, thread_id: str) -> list[Any] | None:
+    """All messages of the newest checkpoint of a thread, as items. `None` if there is no such thread."""
+    from ..extras import require_extra
+
+    require_extra("langgraph", "langgraph.checkpoint.base", "reading a thread")
+    from langchain_core.messages import BaseMessage
+
+    from ..integrations.langchain.messages import messages_to_items
+    from ..integrations.langgraph.checkpointer import Checkpointer
+
+    async with Checkpointer(url) as checkpointer:
+        found = await checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
+    if found is None:
+        return None
+    said = found.checkpoint["channel_values"].get(MESSAGES, [])
+    return messages_to_items([each for each in said if isinstance(each, BaseMessage)])
+
+
+async def export_threads(options: argparse.Namespace, user_id: str) -> list[dict[str, Any]]:
+    """The threads of a user, each with the messages of its newest checkpoint. Threads have no agent."""
+    from ..integrations.langgraph.threads import ThreadList
+    from ..memory.times import format_time
+
+    if options.agent is not None:
+        return []
+    url = resolve_existing_url(options)
+    async with ThreadList(url) as threads:
+        found = await threads.list(user_id=user_id, limit=_MOST)
+    return [
+        {
+            "thread_id": thread.thread_id,
+            "user_id": thread.user_id,
+            "created_at": format_time(thread.created_at),
+            "updated_at": format_time(thread.updated_at),
+            "checkpoints": thread.checkpoints,
+            "items": await _read_messages(url, thread.thread_id) or [],
+        }
+        for thread in found
+    ]
+
+
+async def delete_thread(options: argparse.Namespace) -> None:
+    """Delete a thread with all its checkpoints."""
+    from ..integrations.langgraph.threads import ThreadList
+
+    async with ThreadList(resolve_existing_url(options)) as threads:
+        if not await threads.delete(options.session_id):
+            raise NotFoundError(
+                "no thread with this id; `recollect sessions list --threads` shows all threads"
+            )

@@ -1,0 +1,221 @@
+"""Stores checkpoints: finds out what is new in them, encodes that, and runs the scripts of `writing.py`."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import WRITES_IDX_MAP, ChannelVersions, Checkpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from ...errors import InvalidValueError
+from ...sql.columns import check_id
+from ...text_checks import check_text
+from . import ranges as ranges_
+from .known import Basis, KnownCheckpoint, KnownCheckpoints, Reuse, know, know_longer, store_all
+from .place import Place, key_of_version, place_of, user_of
+from .sources import Source, find_known, find_stored, read_stored
+from .tables import CheckpointTables
+from .values import NO_VALUE, Encoded, ItemList, as_item_list, encode, is_heavy, print_item
+from .writing import (
+    NewCheckpoint,
+    NewList,
+    NewValue,
+    NewWrite,
+    PositionsLostError,
+    Stored,
+    put_checkpoint,
+    put_writes,
+)
+
+T = TypeVar("T")
+Lists: TypeAlias = Mapping[str, ItemList]
+"""The lists of a checkpoint that have a new version, by channel."""
+Reuses: TypeAlias = Mapping[str, Reuse]
+
+_FEW_ITEMS = 64  # encoding more would block the event loop for some milliseconds
+_LONG_LIST = 20_000  # comparing more items would do the same
+_HEAVY = 2000  # parts of a value, as `is_heavy` counts them
+
+
+class _Request(NamedTuple):
+    """A checkpoint to store."""
+
+    place: Place
+    parent: Place
+    user_id: str | None
+    checkpoint: Checkpoint
+    metadata: Mapping[str, Any]
+    versions: ChannelVersions
+    lists: Lists
+
+
+@dataclass(frozen=True)
+class Saver:
+    """Stores checkpoints and pending writes."""
+
+    tables: CheckpointTables
+    serde: SerializerProtocol
+    known: KnownCheckpoints
+
+    async def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
+    ) -> None:
+        """Store a checkpoint, and remember its lists.
+
+        Items that are stored already are found by what this process remembers; else by what is stored. If
+        these are removed meanwhile, all items are stored anew.
+        """
+        request = _request(config, checkpoint, metadata, new_versions)
+        for find in (self._find_known, self._find_stored, _find_none):
+            found = await find(request)
+            if found is None:
+                continue
+            basis, reuses = found
+            new = await self._encode(request, basis, reuses)
+            try:
+                stored = await self.tables.write(partial(put_checkpoint, new))
+            except PositionsLostError:
+                continue
+            return self._remember(request, reuses, stored)
+        raise AssertionError("a checkpoint that reuses no items cannot lose any")
+
+    async def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> None:
+        """Store the writes of a task."""
+        place = place_of(config)
+        if place.checkpoint_id is None:
+            raise InvalidValueError("config['configurable'] must have a 'checkpoint_id' to store writes")
+        if not writes:
+            return
+        self.known.note_returned(place, [value for _, value in writes])
+        task = check_id("task_id", task_id), check_text("task_path", task_path)
+        is_large = is_heavy([value for _, value in writes], _HEAVY)
+        encoded = await _run(is_large, partial(_encode_writes, self.serde, writes, *task))
+        await self.tables.write(partial(put_writes, place, encoded))
+
+    async def _find_known(self, request: _Request) -> tuple[Basis, Reuses] | None:
+        parent = request.parent
+        known = self.known.get(parent.thread_id, parent.namespace, parent.checkpoint_id)
+        if known is None:
+            return None
+        is_long = any(len(each.items) > _LONG_LIST for each in request.lists.values())
+        returned = self.known.returned(parent)
+        find = partial(find_known, known.lists, request.lists, partial(print_item, self.serde), returned)
+        reuses = await _run(is_long, find)
+        return None if reuses is None else (known.basis, reuses)
+
+    async def _find_stored(self, request: _Request) -> tuple[Basis, Reuses] | None:
+        if not request.lists or request.parent.checkpoint_id is None:
+            return None
+        source: Source | None = await read_stored(self.tables, self.serde, request.parent, set(request.lists))
+        if source is None:
+            return None
+        is_long = any(len(each.items) > _FEW_ITEMS for each in request.lists.values())
+        return source.basis, await _run(is_long, partial(find_stored, source, request.lists, self.serde))
+
+    async def _encode(self, request: _Request, basis: Basis | None, reuses: Reuses) -> NewCheckpoint:
+        others = [request.checkpoint["channel_values"].get(name) for name in request.versions]
+        is_large = sum(reuse.new_count for reuse in reuses.values()) > _FEW_ITEMS or is_heavy(
+            [value for value in others if as_item_list(value) is None], _HEAVY
+        )
+        return await _run(is_large, partial(_encode_checkpoint, self.serde, request, basis, reuses))
+
+    def _remember(self, request: _Request, reuses: Reuses, stored: Stored) -> None:
+        place, parent = request.place, request.parent
+        last = self.known.get(parent.thread_id, parent.namespace, parent.checkpoint_id)
+        before = last.lists if last is not None and last.basis == stored.basis else {}
+        print_ = partial(print_item, self.serde)
+        lists = {name: each for name, each in before.items() if name not in request.versions}
+        for channel, each in request.lists.items():
+            ranges, old = stored.ranges[channel], before.get(channel)
+            if old is not None and reuses[channel].prefix == old.ranges:
+                lists[channel] = know_longer(old, each.items, ranges, print_)
+            else:
+                lists[channel] = know(each.items, ranges, print_)
+        known = KnownCheckpoint(place.checkpoint_id or "", stored.basis, lists)
+        self.known.put(place.thread_id, place.namespace, known)
+
+
+async def _find_none(request: _Request) -> tuple[None, Reuses]:
+    return None, {channel: store_all(each.items) for channel, each in request.lists.items()}
+
+
+def _request(
+    config: RunnableConfig, checkpoint: Checkpoint, metadata: Mapping[str, Any], versions: ChannelVersions
+) -> _Request:
+    parent = place_of(config)
+    place = parent._replace(checkpoint_id=check_id("checkpoint['id']", checkpoint["id"]))
+    values = checkpoint["channel_values"]
+    # The state of the graph may change while its values are encoded: a list is copied.
+    lists = {
+        channel: ItemList(found.kind, list(found.items))
+        for channel in versions
+        if (found := as_item_list(values.get(channel))) is not None
+    }
+    return _Request(place, parent, user_of(config), checkpoint, metadata, versions, lists)
+
+
+def _encode_checkpoint(
+    serde: SerializerProtocol, request: _Request, basis: Basis | None, reuses: Reuses
+) -> NewCheckpoint:
+    """Encode what is new. If the serializer fails half-way, nothing was stored."""
+    values = request.checkpoint["channel_values"]
+    rest = {name: part for name, part in request.checkpoint.items() if name != "channel_values"}
+    run_id = request.metadata.get("run_id")
+    return NewCheckpoint(
+        place=request.place,
+        parent_id=request.parent.checkpoint_id,
+        user_id=request.user_id,
+        run_id=None if run_id is None else str(run_id),
+        checkpoint=encode(serde, rest),
+        metadata=encode(serde, dict(request.metadata)),
+        values=[
+            NewValue(
+                channel,
+                key_of_version(version),
+                encode(serde, values[channel]) if channel in values else NO_VALUE,
+            )
+            for channel, version in request.versions.items()
+            if channel not in request.lists
+        ],
+        lists=[
+            NewList(
+                channel,
+                key_of_version(request.versions[channel]),
+                each.kind,
+                reuses[channel],
+                _encode_new(serde, each.items, reuses[channel]),
+            )
+            for channel, each in request.lists.items()
+        ],
+        basis=basis
+        if any(reuse.new_count < len(reuse.rest) or reuse.prefix for reuse in reuses.values())
+        else None,
+    )
+
+
+def _encode_new(serde: SerializerProtocol, items: list[Any], reuse: Reuse) -> list[Encoded]:
+    after = items[ranges_.length(reuse.prefix) :]
+    return [encode(serde, item) for item, at in zip(after, reuse.rest, strict=True) if at is None]
+
+
+def _encode_writes(
+    serde: SerializerProtocol, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+) -> list[NewWrite]:
+    return [
+        NewWrite(task_id, WRITES_IDX_MAP.get(channel, number), task_path, channel, encode(serde, value))
+        for number, (channel, value) in enumerate(writes)
+    ]
+
+
+async def _run(is_large: bool, work: Callable[[], T]) -> T:
+    """Run work, on a thread if it would block the event loop."""
+    return await asyncio.to_thread(work) if is_large else work()

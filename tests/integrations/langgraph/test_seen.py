@@ -1,0 +1,129 @@
+"""Threads are seen like everything else: listed, shown, learned from, and erased with a receipt."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from recollect import MemoryStore
+from recollect.cli import main
+from recollect.errors import InvalidValueError
+from recollect.integrations.langgraph import Checkpointer, Store, learn_from_thread
+from recollect.memory.rights.langgraph_data import THREAD_TABLES, label_of_user
+from recollect.testing.contract import in_event_loop
+
+from .graphs import ask, chat_graph, config_of
+
+
+def run_turns(url: str, thread_id: str, user_id: str, *texts: str) -> None:
+    """Run a graph, one turn for each text."""
+    with Checkpointer(url, create_tables=True) as checkpointer:
+        for text in texts:
+            chat_graph(checkpointer).invoke(ask(text), config_of(thread_id, user_id=user_id))
+
+
+def test_the_command_line_lists_shows_and_deletes_threads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = str(tmp_path / "agents.db")
+    run_turns(url, "trip", "ada", "Where is Oslo?", "And Rome?")
+    run_turns(url, "other", "bob", "hi")
+
+    def run(*arguments: str) -> Any:
+        assert main(["sessions", *arguments, "--threads", "--url", url, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    (listed,) = run("list", "--user", "ada")
+    assert (listed["session_id"], listed["item_count"], listed["user_id"]) == ("trip", 6, "ada")
+    assert [each["session_id"] for each in run("list")] == ["other", "trip"]
+    said = [item["content"] for item in run("show", "trip")["items"]]
+    assert said == ["Where is Oslo?", "re: Where is Oslo?", "And Rome?", "re: And Rome?"]
+    assert main(["sessions", "list", "--threads", "--url", url]) == 0
+    assert "CHECKPOINTS" in capsys.readouterr().out
+    assert run("delete", "trip", "--yes") == {"session_id": "trip", "deleted": True}
+    assert [each["session_id"] for each in run("list")] == ["other"]
+    assert main(["sessions", "show", "trip", "--threads", "--url", url]) != 0
+    assert main(["sessions", "delete", "trip", "--yes", "--threads", "--url", url]) != 0
+
+
+def test_an_export_of_a_user_has_their_threads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = str(tmp_path / "agents.db")
+    run_turns(url, "trip", "ada", "Where is Oslo?")
+    run_turns(url, "other", "bob", "hi")
+    assert main(["export", "--user", "ada", "--url", url, "--json"]) == 0
+    (thread,) = json.loads(capsys.readouterr().out)["threads"]
+    assert thread["thread_id"] == "trip"
+    assert [item["content"] for item in thread["items"]] == ["Where is Oslo?", "re: Where is Oslo?"]
+    target = tmp_path / "ada.jsonl"
+    assert main(["export", "--user", "ada", "--url", url, "--output", str(target)]) == 0
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [line["data"] for line in lines[1:] if line["kind"] == "threads"] == [thread]
+    assert main(["import", str(target), "--url", str(tmp_path / "new.db")]) == 0  # which skips threads
+
+
+def test_a_database_without_threads_is_not_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE own (id)")
+    assert main(["sessions", "list", "--threads", "--url", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("own",)]
+
+
+@in_event_loop
+async def test_erasing_a_user_erases_their_threads_and_items(shared_url: str) -> None:
+    user, other = f"ada.{uuid4().hex}", uuid4().hex
+    for name in (user, other):
+        await asyncio.to_thread(run_turns, shared_url, f"thread of {name}", name, "I live in Oslo.")
+    async with (
+        Store(shared_url, embedder=None, create_tables=True) as items,
+        MemoryStore(shared_url, workers=0, embedder=None, create_tables=True) as store,
+        Checkpointer(shared_url) as checkpointer,
+    ):
+        for name in (user, other):
+            await items.aput(("notes", label_of_user(name)), "1", {"text": "a note"})
+            await items.aput((label_of_user(name), "inner"), "2", {"text": "a note"})
+        receipt = await store.erase_user(user)
+        assert (receipt.counts["threads"], receipt.counts["store_items"]) == (1, 2)
+        assert user not in str(receipt)
+        assert await checkpointer.aget_tuple(config_of(f"thread of {user}")) is None
+        assert await checkpointer.aget_tuple(config_of(f"thread of {other}")) is not None
+        assert await items.asearch(("notes", label_of_user(user))) == []
+        assert len(await items.asearch(("notes", label_of_user(other)))) == 1
+        for table in THREAD_TABLES[1:]:  # nothing is left behind by the cascade
+            left = f"SELECT count(*) FROM {table} WHERE thread NOT IN (SELECT id FROM langgraph_threads)"
+            assert await checkpointer._tables.fetch(left, (), lambda rows: rows[0][0]) == 0
+        assert "threads" not in (await store.erase_user(user)).counts
+
+
+@in_event_loop
+async def test_a_thread_is_learned_from_once(tmp_path: Path) -> None:
+    url = str(tmp_path / "agents.db")
+    async with (
+        Checkpointer(url) as checkpointer,
+        MemoryStore(url, workers=1, embedder=None) as store,
+    ):
+        graph = chat_graph(checkpointer)
+        await graph.ainvoke(ask("I live in Oslo."), config_of("trip", user_id="ada"))
+        first = await learn_from_thread(checkpointer, store, "assistant", "trip")
+        assert [(each.role, each.content) for each in first] == [
+            ("user", "I live in Oslo."),
+            ("assistant", "re: I live in Oslo."),
+        ]
+        assert await learn_from_thread(checkpointer, store, "assistant", "trip") == []
+        await graph.ainvoke(ask("I am a vegetarian."), config_of("trip", user_id="ada"))
+        assert len(await learn_from_thread(checkpointer, store, "assistant", "trip")) == 2
+        await store.drain(timeout=60)
+        entries = await store.list_entries("assistant", "ada")
+        assert any("Oslo" in entry.text for entry in entries)
+        assert all(entry.evidence for entry in entries)
+        with pytest.raises(InvalidValueError, match="does not exist"):
+            await learn_from_thread(checkpointer, store, "assistant", "no such thread")
