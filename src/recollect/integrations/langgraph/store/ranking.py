@@ -29,7 +29,7 @@ def rank_items(
         Document(number, " ".join(each.text for each in texts[place]), vector=nearest[place])
         for number, place in documents.items()
     )
-    hits = rank(understand(query), corpus, vector, limit=limit)
+    hits = rank(understand(query), corpus, vector, limit=limit).hits
     return [Ranked(documents[hit.id], hit.score) for hit in hits]
 
 
