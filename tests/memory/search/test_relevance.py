@@ -8,8 +8,9 @@ import pytest
 
 from recollect.memory.search import Corpus, Document, Ranking, Weights, rank, understand
 from recollect.memory.search.embedders import LocalEmbedder
+from recollect.memory.search.passages import split
 from recollect.memory.search.ranking import PARTS, named_role
-from recollect.memory.search.records import ROLE_NUMBERS
+from recollect.memory.search.records import ROLE_NUMBERS, Place, decode, make_record
 from recollect.memory.search.relevance import DEFAULT_CUT, Calibration, Signs, hit_chance, log_odds
 
 from .conversations import turns
@@ -154,6 +155,18 @@ def test_a_long_answer_does_not_beat_a_short_message_that_answers(local: LocalEm
     said = ("I take tram 28 to work every morning.", LONG_ANSWER, "Thanks!", "The weather is fine.")
     found = asked("Which tram do I take to work?", entries(local, said), local)
     assert found.hits[0].id == "0"
+
+
+def test_a_long_text_with_one_near_passage_does_not_beat_a_short_one_that_is_about_as_near() -> None:
+    passages = split(LONG_ANSWER)
+    far, near, nearly = [0.0, 1.0], [1.0, 0.0], [0.95, 0.31]
+    of_long = np.array([near, *[far] * (len(passages) - 1)], np.float32)
+    long = make_record(LONG_ANSWER, Place(), of_long, passages)
+    short = make_record("Number 28 at seven.", Place(), np.array([nearly], np.float32))
+    corpus = Corpus(dimensions=2)
+    corpus.append(decode([long, short]), ["long", "short"], [None, None])
+    hits = rank(understand("My commute?"), corpus, np.array(near, np.float32)).hits
+    assert hits[0].id == "short"
 
 
 @pytest.mark.parametrize("question", ["Where is the cello?", "Wo ist das cello"])
