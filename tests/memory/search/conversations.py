@@ -31,7 +31,7 @@ def turns() -> list[Document]:
 def ask(question: str, corpus: Corpus | None = None, **options: Any) -> list[Hit]:
     """What is found by words alone."""
     corpus = Corpus(turns()) if corpus is None else corpus
-    return rank(understand(question, corpus.speakers), corpus, **options)
+    return list(rank(understand(question, corpus.speakers), corpus, **options).hits)
 
 
 def first(question: str, corpus: Corpus | None = None, **options: Any) -> str:

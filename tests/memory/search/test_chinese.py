@@ -23,7 +23,7 @@ def test_the_answers_are_among_the_first_five(local: LocalEmbedder) -> None:
     found = 0
     for question, answer in ASKED:
         query = understand(question, corpus.speakers)
-        hits = rank(query, corpus, local.embed_now([query.embedding_text])[0], limit=5)
+        hits = rank(query, corpus, local.embed_now([query.embedding_text])[0], limit=5).hits
         found += str(answer) in {hit.id for hit in hits}
     assert found / len(ASKED) >= 0.95
 

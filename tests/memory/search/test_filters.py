@@ -10,7 +10,7 @@ from recollect.memory.search.documents import Document
 from recollect.memory.search.filters import (
     RequestedFilters,
     SearchFilter,
-    check_min_score,
+    check_chance,
     read_filters,
 )
 
@@ -93,11 +93,11 @@ def test_no_filters_are_no_conditions() -> None:
 
 @pytest.mark.parametrize("given", [0, 0.0, 0.25, 1, 1.0])
 def test_a_score_from_0_to_1_is_a_cut(given: float) -> None:
-    assert check_min_score(given) == given
+    assert check_chance("min_score", given) == given
 
 
 def test_no_cut_is_a_cut_at_0() -> None:
-    assert check_min_score(None) == 0.0
+    assert check_chance("min_score", None) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_no_cut_is_a_cut_at_0() -> None:
 )
 def test_another_cut_is_refused(given: Any, kind: type[Exception], told: str) -> None:
     with pytest.raises(kind, match=f"^{told}"):
-        check_min_score(given)
+        check_chance("min_score", given)

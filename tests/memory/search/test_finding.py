@@ -26,7 +26,7 @@ def embedded(local: LocalEmbedder) -> Corpus:
 @in_event_loop
 async def test_the_meaning_finds_what_no_word_does(local: LocalEmbedder) -> None:
     corpus = embedded(local)
-    assert rank(understand(QUESTION, corpus.speakers), corpus) == []
+    assert rank(understand(QUESTION, corpus.speakers), corpus).hits == ()
     found = await find(QUESTION, corpus, local, limit=2)
     assert {hit.id for hit in found.hits} == {"3", "7"}
     assert found.warnings == ()

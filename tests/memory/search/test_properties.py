@@ -1,13 +1,14 @@
 """Properties that hold for every query and every corpus."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.memory.search import Corpus, Document, Weights, rank, rank_sessions, understand
+from recollect.memory.search import Corpus, Document, Weights, rank, understand
 
 WORDS = st.sampled_from(
     [
@@ -56,18 +57,23 @@ def vector_of(given: list[float] | None) -> Any:
 
 @settings(max_examples=150, deadline=None)
 @given(question=TEXTS, said=documents(), vector=VECTORS)
-def test_every_question_is_answered_and_every_score_is_the_sum_of_its_parts(
+def test_every_hit_has_a_chance_and_finite_parts_in_the_order_of_the_hits(
     question: str, said: list[Document], vector: list[float] | None
 ) -> None:
     corpus = Corpus(said)
     query = understand(question, corpus.speakers)
-    hits = rank(query, corpus, vector_of(vector), limit=5)
+    found = rank(query, corpus, vector_of(vector), limit=5)
+    hits = found.hits
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert len({hit.id for hit in hits}) == len(hits) <= 5
+    assert 0 <= found.relevance <= 1
+    totals = [math.fsum(hit.parts.values()) for hit in hits]
+    assert all(after <= before + 1e-9 for before, after in pairwise(totals))
     for hit in hits:
-        assert math.isfinite(hit.score)
-        assert math.isclose(hit.score, math.fsum(hit.parts.values()), abs_tol=1e-9)
-    assert all(math.isfinite(hit.score) for hit in rank_sessions(query, corpus, vector_of(vector)))
+        assert 0 <= hit.score <= found.relevance
+        assert all(math.isfinite(part) for part in hit.parts.values())
+        start, end = hit.passage
+        assert 0 <= start <= end <= len(said[int(hit.id)].text)
 
 
 @settings(max_examples=100, deadline=None)
@@ -99,5 +105,5 @@ def test_removing_is_the_same_as_building_without(
 @given(question=TEXTS, said=documents(), part=st.sampled_from(sorted(vars(Weights()))))
 def test_each_part_can_be_switched_off(question: str, said: list[Document], part: str) -> None:
     corpus = Corpus(said)
-    hits = rank(understand(question, corpus.speakers), corpus, weights=Weights().without(part))
+    hits = rank(understand(question, corpus.speakers), corpus, weights=Weights().without(part)).hits
     assert all(part not in hit.parts for hit in hits)

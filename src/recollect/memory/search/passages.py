@@ -13,7 +13,8 @@ MOST = 16
 _USUAL = 500  # characters of a passage
 _SHORT = 600  # characters up to which a text is one passage
 _FENCE = re.compile(r"^[ \t]{0,3}```", re.MULTILINE)
-_BREAK = re.compile(r"\n+|[.!?]+(?=\s)|[。！？]+")
+# It begins only where a run of signs begins: otherwise the time would be quadratic in the length of a run.
+_BREAK = re.compile(r"\n+|(?<![.!?])[.!?]++(?=\s)|[。！？]+")
 
 
 @dataclass(frozen=True)

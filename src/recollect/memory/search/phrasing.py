@@ -8,6 +8,7 @@ import re
 from ..texts.terms import stem, terms
 
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|myself|we|our|us)\b|我|咱", re.IGNORECASE)
+_TELL_ME = re.compile(r"\b(?:tell|give|show) me\b", re.IGNORECASE)
 # "you" is the assistant where it did or said something. In "can you tell me …" it is only asked to answer.
 _SAID = (
     r"said|told|suggested|recommended|mentioned|gave|given|wrote|written|explained|provided|listed|proposed"
@@ -66,7 +67,7 @@ def meant_role(text: str) -> str | None:
         return None
     if _ASSISTANT_ACTED.search(text):
         return "assistant"
-    return "user" if _FIRST_PERSON.search(text) else None
+    return "user" if _FIRST_PERSON.search(_TELL_ME.sub(" ", text)) else None
 
 
 def asks_about_user(text: str) -> bool:
@@ -140,7 +141,8 @@ def without_frame(text: str) -> str:
 
     The text stays as it is if too little would be left.
     """
-    left = _MENTIONED.sub(" ", _SETTING.sub(" ", _OPENING.sub("", text, count=1)))
+    spaced = " ".join(text.split())  # a run of spaces would take `_SETTING` a time quadratic in its length
+    left = _MENTIONED.sub(" ", _SETTING.sub(" ", _OPENING.sub("", spaced, count=1)))
     left = " ".join(left.split())
     return left if len(terms(left)) > 1 else text
 

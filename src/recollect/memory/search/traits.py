@@ -25,7 +25,7 @@ _PREFERENCE = re.compile(
     re.IGNORECASE,
 )
 _INSTRUCTION = re.compile(
-    r"(?:^|[.!?\n]\s*)(?:please )?(?:always|never|make sure|remember to|from now on|whenever|when i ask"
+    r"(?:^|[.!?\n][ \t]*)(?:please )?(?:always|never|make sure|remember to|from now on|whenever|when i ask"
     r"|don['’]t ever)\b|以后|记住",
     re.IGNORECASE,
 )
@@ -46,6 +46,7 @@ _ADDRESS = re.compile(
     rf"|\b{_GREETING},?\s(?P<greeted>[A-Z][a-z]{{1,20}})\b"
     r"|,\s(?P<last>[A-Z][a-z]{1,20})(?=[!?.](?:\s|$))"
 )
+_IS_GREETING = re.compile(_GREETING)
 _ADDRESS_READ = 400  # characters: people are addressed at the start
 
 
@@ -103,5 +104,6 @@ def _preference(text: str) -> float:
 
 def _addressed(text: str) -> str | None:
     """The last name that is addressed: "Wow, thanks Ada!" has an exclamation before it."""
-    names = [match[match.lastgroup or 0] for match in _ADDRESS.finditer(text)]
+    found = (match[match.lastgroup or 0] for match in _ADDRESS.finditer(text))
+    names = [name for name in found if not _IS_GREETING.fullmatch(name)]
     return stem(names[-1].lower()) if names else None

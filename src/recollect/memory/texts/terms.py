@@ -15,7 +15,8 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W\\d_{_CJK}]+)?")
 _IS_CJK = re.compile(f"[{_CJK}]")
 _LONGEST = 64  # characters of a word
-_COMPOUND = re.compile(r"[a-z0-9]+(?:[._/:-][a-z0-9]+)+|[a-z]\+\+|[a-z]#(?!\w)")
+# It begins only where a word begins: otherwise the time would be quadratic in the length of a word.
+_COMPOUND = re.compile(r"(?<![a-z0-9])[a-z0-9]++(?:[._/:-][a-z0-9]++)+|[a-z]\+\+|[a-z]#(?!\w)")
 _IS_IDENTIFIER = re.compile(r"[0-9_+#]")  # "well-known" is two words
 _stemmer = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()  # a stemmer stores its current word: it is not thread-safe

@@ -1,7 +1,6 @@
 """Texts that people write: questions that search has to understand, and messages to learn from."""
 
 import json
-import math
 from collections.abc import Coroutine
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
@@ -44,9 +43,11 @@ def check_questions(data: bytes) -> None:
     query = understand(text, _CORPUS.speakers, today=_TODAY)
     assert len(query.text) <= LONGEST
     assert all(terms(text) or not term for term in query.terms)
-    hits = rank(query, _CORPUS, limit=4)
+    found = rank(query, _CORPUS, limit=4)
+    hits = found.hits
     assert len(hits) <= 4
-    assert all(math.isfinite(hit.score) for hit in hits)
+    assert 0 <= found.relevance <= 1
+    assert all(0 <= hit.score <= found.relevance for hit in hits)
     assert sorted((hit.score for hit in hits), reverse=True) == [hit.score for hit in hits]
 
 
