@@ -94,7 +94,7 @@ def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = 
         terms=_terms(undated, text if question != text else "", named),
         embedding_text=without_names(undated, named) or text,
         speakers=named,
-        names=tuple(dict.fromkeys(stem(word.lower()) for word in _CAPITALIZED.findall(text)))[:_MOST_TERMS],
+        names=_names(text),
         role=None if named else meant_role(question),
         dates=dates,
         stretches=relative_stretches(text, today) if today else (),
@@ -125,6 +125,12 @@ def _is_named(speaker: str, words: frozenset[str]) -> bool:
     """Whether all words of a name are in a question. A role is no name: "user login" names nobody."""
     its = frozenset(terms(speaker))
     return bool(its) and its <= words and speaker.lower() not in ROLES
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The terms of capitalized words. The first word of a question is mostly no name."""
+    found = dict.fromkeys(stem(word.lower()) for word in _CAPITALIZED.findall(text))
+    return tuple(term for term in found if term not in _STOP_TERMS)[:_MOST_TERMS]
 
 
 def _terms(question: str, around: str, named: tuple[str, ...]) -> tuple[str, ...]:
