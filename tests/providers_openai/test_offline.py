@@ -54,10 +54,10 @@ async def ask(agent: Agent[Any], question: Any, streamed: bool = False, **more: 
 async def test_it_says_what_it_is_and_quotes_with_dates(streamed: bool) -> None:
     async with await remembering("I live in Lisbon.", "My brother Tom works at a bakery.") as store:
         result = await ask(offline_agent(store), "Where does my brother work?", streamed)
-    notice, known, said = result.final_output.split("\n\n")
+    # The message itself is not quoted: the entry that was learned from it tells the same.
+    notice, known = result.final_output.split("\n\n")
     assert notice.startswith(IN_ENGLISH)
     assert re.search(r"> .*brother Tom works at a bakery.*\(7 May 2024\)", known)
-    assert '> 7 May 2024, you: "My brother Tom works at a bakery."' in said
     assert "Lisbon" not in known
 
 
@@ -89,8 +89,8 @@ async def test_it_says_that_it_remembers_nothing_about_something_else() -> None:
     await store.record_conversation("assistant", "ada", [{"role": "user", "content": "I live in Lisbon."}])
     await store.drain(20)
     async with store:
-        recalled = await store.recall("Explain quantum computing", "assistant", "ada")
-        assert recalled.turns
+        recalled = await store.recall("Explain quantum computing", "assistant", "ada", min_relevance=0)
+        assert recalled.entries or recalled.turns
         result = await ask(offline_agent(store), "Explain quantum computing")
     assert "I remember nothing about that." in result.final_output
     assert "Lisbon" not in result.final_output

@@ -83,10 +83,10 @@ async def test_an_instruction_is_learned_and_a_new_home_is_no_event(
     script_of(server, provider).reply(answered(provider, {"memories": [home, short]}))
     async with extractor_of(server, provider) as extractor:
         answer = await extractor.modification(said)
-    (lives,) = answer.value.candidates
+    lives, wish = answer.value.candidates
     assert (lives.content_type, lives.slot, lives.valid_from) == ("profile", "home", "2024-05-07")
     assert lives.data == {"slot": "home", "value": "lisbon"}
-    assert [each.text for each in answer.value.mind.candidates] == [short["text"]]
+    assert (wish.content_type, wish.text) == ("instruction", short["text"])
 
 
 @each_provider

@@ -76,7 +76,7 @@ DROPPED: dict[str, tuple[list[Any], dict[str, int]]] = {
     ),
     "words of the assistant": (
         [memory("The user likes fado.", "You like fado")],
-        {"dropped_not_said_by_user": 1},
+        {"dropped_not_said_by_the_user": 1},
     ),
     "messages word for word": (
         [memory("I live in Lisbon.", "I live in Lisbon"), memory("我对牛奶过敏。", "我对牛奶过敏", "m2")],

@@ -69,7 +69,7 @@ def test_the_evidence_is_the_message_with_the_words_whatever_is_cited() -> None:
         ("quote_not_found", "The user lives in Lisbon.", "I"),
         ("quote_not_found", "The user lives in Lisbon.", "..."),
         ("quote_not_found", "The user lives in Lisbon.", "The user lives in Lisbon."),
-        ("not_said_by_user", "The user likes fado.", "You like fado"),
+        ("not_said_by_the_user", "The user likes fado.", "You like fado"),
         ("about_assistant", "The assistant can help in Lisbon.", "I live in Lisbon"),
         ("question", "Does the user live in Lisbon?", "I live in Lisbon"),
         ("question", "The user wants a dinner.", "Can you suggest a dinner"),

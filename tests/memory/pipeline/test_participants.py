@@ -52,8 +52,8 @@ ROUND = excerpt_of(
 @pytest.mark.parametrize(
     ("quote", "reason"),
     [
-        ("I am allergic to peanuts", "not_said_by_user"),
-        ("Allergic to peanuts.", "not_said_by_user"),
+        ("I am allergic to peanuts", "not_said_by_the_user"),
+        ("Allergic to peanuts.", "not_said_by_the_user"),
         ("Do we have peanuts at home", "question"),
     ],
 )

@@ -28,6 +28,8 @@ EXTRAS = {
     "agents": ("agents", "openai-agents"),
     "anthropic": ("anthropic", "anthropic"),
     "encrypt": ("cryptography", "cryptography"),
+    "langchain": ("langchain_core", "langchain-core"),
+    "langgraph": ("langgraph", "langgraph"),
     "mcp": ("mcp", "mcp"),
     "onnx": ("onnxruntime", "onnxruntime"),
     "openai": ("openai", "openai"),

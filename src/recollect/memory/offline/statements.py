@@ -22,7 +22,7 @@ from .references import Referent, referent_in
 from .requests import SUPPOSED, introduces_text, is_exercise
 from .salience import DATED, length_of, signs_of
 from .sentences import mask_numerals, sentences_of, without_opening, without_speech
-from .worth import is_worth_keeping, tells_of_life, tells_something
+from .worth import is_worth_keeping, tells_of_activity, tells_of_life, tells_something
 
 _TODAY = (
     "today",
@@ -117,10 +117,11 @@ class Statement:
 
     @property
     def is_dated(self) -> bool:
-        """Whether it names a day or a period other than the day on which it is said."""
-        return any(
+        """Whether it names a day or a period other than today, or tells of an activity of today."""
+        is_other_day = any(
             moment.precision != "day" or moment.phrase.lower() not in _TODAY for moment in self.moments
         )
+        return is_other_day or (bool(self.moments) and tells_of_activity(self.heard))
 
     @property
     def tells_something(self) -> bool:

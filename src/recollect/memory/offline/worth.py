@@ -255,6 +255,22 @@ _PASSES = re.compile(
 )
 
 
+_DID = re.compile(
+    r"\b(?:I|we)(?:['’]ve| have)? (?:just |also |finally |both )?"
+    r"(?:went(?! (?:to (?:bed|sleep|work|the (?:store|shop|office|bathroom))|shopping|home|through|over"
+    r"|ahead|with|on|back)\b)|ran(?! (?:into|out|it|the|a|this|my (?:code|tests?|script)))"
+    r"|swam|met|rode|sang|played|visited|attended|hiked|walked|trained|climbed|volunteered|painted|rowed"
+    r"|joined|baked|cycled|danced|practi[cs]ed|skated|jogged|fished|had (?:an? |my |our )(?:\w+ ){0,2}"
+    r"(?:lesson|class|appointment|check-?up|interview|date|game|match|exam|party|training))\b",
+    _ANY_CASE,
+)
+
+
+def tells_of_activity(sentence: str) -> bool:
+    """Whether a sentence tells what the user has done, of a kind that people remember by its day."""
+    return bool(_DID.search(sentence)) and not _ABOUT_TASK.search(sentence)
+
+
 def is_worth_keeping(sentence: str, is_dated: bool) -> bool:
     """Whether a sentence in the first person, or about somebody close to the user, is worth an entry.
 

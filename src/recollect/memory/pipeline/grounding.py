@@ -18,7 +18,7 @@ from ..texts.terms import terms
 from .stages import MOST_EVIDENCE, Candidate, Excerpt
 
 REASONS: Mapping[str, str] = {
-    "not_said_by_user": "only the assistant, a tool or another participant said it",
+    "not_said_by_the_user": "only the assistant, a tool or another participant said it",
     "quote_not_found": "the quoted words are in none of the messages",
     "about_assistant": "it is about the assistant",
     "question": "it is a question, or rests on one",
@@ -129,7 +129,7 @@ class _Sources:
         cited = [self._by_id[each] for each in candidate.evidence if each in self._by_id]
         if not candidate.quote:
             is_said_by_others = cited and not any(map(self._excerpt.is_users, cited))
-            return "not_said_by_user" if is_said_by_others else candidate
+            return "not_said_by_the_user" if is_said_by_others else candidate
         source = self._source_of(candidate.quote, cited)
         if isinstance(source, str):
             return source
@@ -150,7 +150,7 @@ class _Sources:
         of_user = [each for each in found if self._excerpt.is_users(each)]
         if of_user:
             return of_user[0]
-        return "not_said_by_user" if found else "quote_not_found"
+        return "not_said_by_the_user" if found else "quote_not_found"
 
     def _objection_to(self, candidate: Candidate, evidence: Sequence[Message]) -> str | None:
         """The reason to drop a candidate because of its text; `None` if there is none."""

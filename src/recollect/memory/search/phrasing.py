@@ -41,6 +41,13 @@ _ADVICE = re.compile(
     r"|推荐|建议|怎么办|应该|帮我",
     re.IGNORECASE,
 )
+_ALL = re.compile(
+    r"\b(?:know|remember|recall|learned|learnt|stored|saved)\b[^.?!]{0,30}\b(?:about|of) (?:me|us|the user)\b"
+    r"|\b(?:everything|anything|all) (?:\w+ ){0,3}about (?:me|us|the user)\b"
+    r"|\btell me about (?:me|myself)\b|\bwho am i\b"
+    r"|我是谁|(?:知道|记得|记住|了解)(?:关于)?(?:我|我们)(?:什么|哪些|多少)|关于我的(?:一切|所有|全部)",
+    re.IGNORECASE,
+)
 _WHEN = re.compile(
     r"^\W*(?:when|how long|since when|(?:in |on |at )?(?:what|which) (?:date|day|month|year|time|week))\b"
     r"|什么时候|何时|哪[一]?[天年月]|几[月号]|多久",
@@ -84,6 +91,11 @@ def asks_advice(text: str) -> bool:
 def asks_several(text: str) -> bool:
     """Whether the answer may be spread over several messages."""
     return bool(_SEVERAL.search(text) or _SUMMARY.search(text))
+
+
+def asks_all(text: str) -> bool:
+    """Whether a question asks for all that is known about the user: "What do you know about me?"."""
+    return _ALL.search(text) is not None
 
 
 def asks_when(text: str) -> bool:

@@ -13,6 +13,7 @@ from .phrasing import (
     asked_part,
     asks_about_user,
     asks_advice,
+    asks_all,
     asks_name,
     asks_newest,
     asks_several,
@@ -66,6 +67,8 @@ class Query:
     asks_newest: bool = False
     asks_several: bool = False
     """Whether the answer may be spread over several documents."""
+    asks_all: bool = False
+    """Whether it asks for all that is known about the user."""
     asks_about_user: bool = False
     """Whether it is about the user as a person."""
     asks_advice: bool = False
@@ -103,6 +106,7 @@ def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = 
         asks_name=asks_name(question),
         asks_newest=asks_newest(question),
         asks_several=asks_several(question),
+        asks_all=asks_all(question),
         asks_about_user=asks_about_user(question),
         asks_advice=not named and asks_advice(question),
     )

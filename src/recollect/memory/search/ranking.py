@@ -82,6 +82,7 @@ _DIGITS = 9  # to which scores are compared
 _ADDRESSED_OFTEN = 3  # times that a name is used to address the same role
 _MOSTLY = 0.9
 _RARITY_OF_A_NAME = 2.0
+_CERTAIN = 4.0  # log-odds that something answers a question for all that is known
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def rank(
     total = _total(scores.parts, len(corpus))
     rows = np.flatnonzero(_is_found(scores.parts, len(corpus)))
     best = islice(_best(total, rows, limit if keep is None else len(rows), corpus, keep), limit)
-    odds = log_odds(scores.signs, by)
+    odds = _CERTAIN if query.asks_all else log_odds(scores.signs, by)
     behind, relevance = best_value(total) - total, chance(odds)
     # No hit is more likely to be relevant than that anything is.
     chances = ((row, hit_chance(float(behind[row]), odds, len(corpus), by)) for row in best)
@@ -315,10 +316,11 @@ def _signs(query: Query, matches: Matches, words: Floats, similar: Floats | None
     # The name of a speaker is no term, but a word of the question that the corpus knows.
     known = _RARITY_OF_A_NAME * len(query.speakers)
     total = float(matches.rarity.sum())
-    coverage = (best_value(words) * total + known) / max(total + known, 1.0)
+    asked = (total + known) or 1.0
+    coverage = (best_value(words) * total + known) / asked
     return Signs(
         documents=len(corpus),
-        missing=matches.missing * total / max(total + known, 1.0),
+        missing=matches.missing * total / asked,
         coverage=coverage,
         similarity=estimated_similarity(coverage) if similar is None else best_value(similar),
         spread=spread_of(similar),

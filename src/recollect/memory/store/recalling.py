@@ -8,7 +8,7 @@ from typing import TypeVar
 from ..hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
 from ..lifetime import state_of
 from ..search.filters import check_chance
-from ..search.phrasing import asks_several
+from ..search.phrasing import asks_all, asks_several
 from ..times import format_date, now, start_of
 
 _Search = TypeVar("_Search", MemorySearch, TurnSearch)
@@ -50,7 +50,7 @@ def choose(query: str, known: Sequence[MemoryHit], said: Sequence[TurnHit]) -> C
     The most relevant come first. For a question that asks for several things, the earliest come first.
     """
     facts = [hit for hit in known if hit.entry.content_type != "instruction"]  # those are in every block
-    entries = tuple(_newest_of_slots(_near_best(facts)))
+    entries = tuple(_newest_of_slots(facts if asks_all(query) else _near_best(facts)))
     cited = {(each.conversation_id, each.message_id) for hit in entries for each in hit.entry.evidence}
     told = {hit.entry.text for hit in entries}
     turns = tuple(
