@@ -1,5 +1,6 @@
 """Builds `pipeline_result`: the result of the runs of a conversation, as its API representation has it."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -63,7 +64,8 @@ def count_dropped(stage: StageRecord) -> dict[str, int]:
         for name, count in data.items()
         if name.startswith(_DROPPED_PREFIX)
     }
-    return _counts({**counted, **_counts(data.get(DROPPED))})
+    # Both may drop candidates for the same reason.
+    return dict(Counter(_counts(counted)) + Counter(_counts(data.get(DROPPED))))
 
 
 def count_masked(stage: StageRecord) -> dict[str, int]:
