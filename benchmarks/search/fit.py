@@ -19,7 +19,7 @@ from recollect.memory.search.corpus import Corpus
 from recollect.memory.search.embedders import LocalEmbedder
 from recollect.memory.search.passages import split
 from recollect.memory.search.query import understand
-from recollect.memory.search.ranking import PARTS, Weights, score
+from recollect.memory.search.ranking import PARTS, Weights, score, signs_of
 from recollect.memory.search.records import Place, decode, make_record
 from recollect.memory.search.relevance import (
     DEFAULT_CUT,
@@ -132,9 +132,9 @@ def _ask_all(
             if name in scores.parts:
                 parts[:, column] = scores.parts[name] / getattr(weights, name)
         relevant = np.array([each in question.evidence for each in ids]) & is_own
-        yield Asked(
-            parts, relevant, np.array([float(getattr(scores.signs, name)) for name in _SIGNS]), is_own
-        )
+        found = signs_of(query, scores, corpus)
+        signs = np.array([float(getattr(found, name)) for name in _SIGNS])
+        yield Asked(parts, relevant, signs, is_own)
 
 
 # --- figures ---

@@ -60,11 +60,15 @@ async def _read_messages(url: str, thread_id: str) -> list[Any] | None:
 
 
 async def export_threads(options: argparse.Namespace, user_id: str) -> list[dict[str, Any]]:
-    """The threads of a user, each with the messages of its newest checkpoint. Threads have no agent."""
+    """The threads of a user, each with the messages of its newest checkpoint.
+
+    Threads have no agent, and belong to the default tenant.
+    """
     from ..integrations.langgraph.threads import ThreadList
+    from ..memory.rights.personal_data import DEFAULT_TENANT
     from ..memory.times import format_time
 
-    if options.agent is not None:
+    if options.agent is not None or (options.tenant or DEFAULT_TENANT) != DEFAULT_TENANT:
         return []
     url = resolve_existing_url(options)
     async with ThreadList(url) as threads:

@@ -29,7 +29,7 @@ def covered(question: str) -> dict[int, float]:
 
 
 def missing(question: str) -> float:
-    return match(understand(question).terms, corpus()).missing
+    return match(understand(question).terms, corpus()).missing()
 
 
 def test_coverage_is_the_share_of_the_question() -> None:

@@ -91,9 +91,17 @@ def _candidate(draft: Draft, cited: Sequence[Message], known: Sequence[Entry]) -
         _data_of(content_type, date, slot, cited),
         quote=draft.quote,
         replaces=tuple(known[place].content_id for place in draft.replaced if place < len(known)),
-        # What has happened does not expire.
-        expires_at=None if content_type == "event" else draft.expires_at or draft.until,
+        expires_at=_expiry_of(content_type, draft, cited),
     )
+
+
+def _expiry_of(content_type: ContentType, draft: Draft, cited: Sequence[Message]) -> str | None:
+    """Until when it holds. What has happened, or has ended before it was said, does not expire."""
+    until = draft.expires_at or draft.until
+    if content_type == "event" or until is None:
+        return None
+    said_on = max((message.created_at.date().isoformat() for message in cited), default="")
+    return until if until >= said_on[: len(until)] else None
 
 
 def _date_of(draft: Draft, cited: Sequence[Message]) -> str | None:

@@ -7,7 +7,10 @@ from collections import Counter
 from .patterns import SecretPattern, secret
 
 # What may stand between the name of a secret and its value.
-_IS = r"[\"'”’]?\s*(?::|=|=>|\bis\s*(?:now|currently|just)?\b|\bwas\b|\bto\b|\bequals\b)\s*[:=]?\s*[\"'“‘`]?"
+_IS = (
+    r"[\"'”’]?\s{0,9}(?::|=|=>|\bis(?:\s{1,9}(?:now|currently|just))?\b|\bwas\b|\bto\b|\bequals\b)"
+    r"\s{0,9}[:=]?\s{0,9}[\"'“‘`]?"
+)
 _VALUE = r"(?P<secret>[^\s\"'“”‘’`,;()\[\]{}<>]{4,200}+)(?!\()"
 _NAMED = (
     r"\b(?:api|access|secret|private|client|auth|encryption|signing|service|master|shared|session"

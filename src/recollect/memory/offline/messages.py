@@ -221,8 +221,13 @@ def _candidate(
         valid_to=until or (valid.last_value if valid else None),
         slot=slot.name if slot else None,
         data=_data(head, moment, said_on),
-        expires_at=until if head.content_type != "event" else None,
+        expires_at=until if _can_expire(head, until, said_on) else None,
     )
+
+
+def _can_expire(head: Statement, until: str | None, said_on: date) -> bool:
+    """Whether it stops to hold by itself. What has ended before it was said does not."""
+    return until is not None and head.content_type != "event" and until >= said_on.isoformat()[: len(until)]
 
 
 def _is_true_from(head: Statement) -> bool:

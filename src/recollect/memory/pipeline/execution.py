@@ -26,7 +26,7 @@ from ..facts.clauses import facts_of
 from ..guard.secrets import mask_secrets
 from .consolidation import apply_changes, consolidate, slots_of, split_facts
 from .grounding import ground
-from .guarding import IsRejected, find_rejected, guard_mind, guard_modification
+from .guarding import IsRejected, find_rejected, guard_mind, guard_modification, retell
 from .merging import merge_entries
 from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
 from .results import describe_left_out, merge_results, pipeline_result
@@ -135,6 +135,8 @@ class Execution:
 
     async def _modification(self) -> None:
         answer = Answer(Modification("", ()))
+        # Read before the call: a cancellation between the call and its storing would repeat the call.
+        rejected = await self._find_rejected()
         if self._excerpt.messages:  # they may have been erased
             if getattr(self._extractor, "reads_known", False):
                 self._excerpt = replace(self._excerpt, known=await self._known_about_messages())
@@ -143,9 +145,10 @@ class Execution:
         mind = answer.value.mind
         if mind is not None:
             minds, more = self._grounded(mind.candidates)
-            mind, dropped = replace(mind, candidates=minds), dropped + more
-        grounded = replace(answer, value=replace(answer.value, candidates=candidates, mind=mind))
-        rejected = await self._find_rejected()
+            insights = retell(minds) if more else mind.insights
+            mind, dropped = replace(mind, candidates=minds, insights=insights), dropped + more
+        text = retell(candidates) if dropped else answer.value.text
+        grounded = replace(answer, value=Modification(text, candidates, mind))
         answer = guard_modification(_with_dropped(grounded, dropped), self._excerpt, rejected)
         self._found = answer.value
         await self._store(answer, msgspec.to_builtins(self._found))
@@ -175,6 +178,7 @@ class Execution:
             answer = Answer(answered)
         elif self._excerpt.messages:
             known = self._known_now
+            await self._find_rejected()  # before the call, as in the first stage
             if known is None:  # the stage before was executed in an earlier attempt
                 known = await self._known(self._first_result().candidates)
             answer = await self._under_lease(self._extractor.mind(self._excerpt, known))
@@ -183,10 +187,12 @@ class Execution:
         await finish_despite_cancellation(self._store_mind(answer), grace=_LONGEST_PAUSE)
 
     async def _store_mind(self, answer: Answer[Mind]) -> None:
-        candidates, dropped = self._grounded(answer.value.candidates)
-        grounded = replace(answer, value=replace(answer.value, candidates=candidates))
-        rejected = await self._find_rejected()
-        answer = guard_mind(_with_dropped(grounded, dropped), self._excerpt, rejected)
+        if self._first_result().mind is None:  # that of the first stage is grounded already
+            candidates, dropped = self._grounded(answer.value.candidates)
+            insights = retell(candidates) if dropped else answer.value.insights
+            grounded = replace(answer, value=replace(answer.value, candidates=candidates, insights=insights))
+            answer = _with_dropped(grounded, dropped)
+        answer = guard_mind(answer, self._excerpt, await self._find_rejected())
         candidates = answer.value.candidates
         known = await self._known(candidates)
         changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
@@ -297,12 +303,21 @@ class Execution:
         yield from runs.extend(queue, task, self._lease_seconds)
         yield Statement(memories.LOCK, (run.memory_id, run.tenant))
         changes = merge_entries((yield from self._database.learned_with_related(run.memory_id, run.run_id)))
+        if changes and (yield from self._adds_rejected(changes)):
+            changes = Changes()
         if changes:
             result = {"merged": len(changes.superseded), "added": len(changes.added)}
             model = self._finished["mind"].model
             yield from runs.store_stage(task, StageRecord(CONSOLIDATION, model, now, result, ""))
             yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
         yield from self._finish_script(self._finished["mind"].model, now)
+
+    def _adds_rejected(self, changes: Changes) -> Script[bool]:
+        """Whether a merge would bring back a text that a person has rejected."""
+        key = (self._task.run.memory_id, entries.MOST_REJECTED)
+        rows = yield Statement(entries.READ_REJECTED, key)
+        rejected = {entries.text_key(entry.text) for _, entry in entries.entries_from(rows)}
+        return any(entries.text_key(entry.text) in rejected for entry in changes.added)
 
     def _finish_script(self, model: str, now: StoredTime) -> Script[None]:
         result = pipeline_result(self._finished, len(self._task.messages))

@@ -1,7 +1,7 @@
 """Applies the guard to the answer of an extractor: the one place where candidates become entries."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,8 @@ DROPPED = "dropped"
 """The key in the data of a stage for the number of dropped candidates, by reason."""
 MASKED = "masked"
 """The key in the data of a stage for the number of masked secrets, by kind."""
+
+_MOST_TOLD = 50  # candidates in the news
 
 IsRejected = Callable[[Candidate], bool]
 
@@ -45,7 +47,7 @@ def guard_modification(
         mind = guard_mind(Answer(answer.value.mind, data=answer.data), excerpt, is_rejected)
         answer = replace(answer, value=replace(answer.value, mind=mind.value), data=mind.data)
     checked = check_candidates(split_facts(answer.value.candidates), excerpt, is_rejected)
-    text = mask_secrets(answer.value.text).text
+    text = retell(checked.candidates) if checked.dropped else mask_secrets(answer.value.text).text
     value = replace(answer.value, text=text, candidates=checked.candidates)
     return replace(answer, value=value, data=_with_counts(answer, checked))
 
@@ -53,9 +55,15 @@ def guard_modification(
 def guard_mind(answer: Answer[Mind], excerpt: Excerpt, is_rejected: IsRejected | None = None) -> Answer[Mind]:
     """The answer of the third stage, as it may be stored."""
     checked = check_candidates(split_facts(answer.value.candidates), excerpt, is_rejected)
-    insights = mask_secrets(answer.value.insights).text
+    told = answer.value.insights
+    insights = retell(checked.candidates) if checked.dropped else mask_secrets(told).text
     value = replace(answer.value, insights=insights, candidates=checked.candidates)
     return replace(answer, value=value, data=_with_counts(answer, checked))
+
+
+def retell(candidates: Sequence[Candidate]) -> str:
+    """The news in words, from the candidates that are left: a dropped one must not be told anywhere."""
+    return " ".join(candidate.text for candidate in candidates[:_MOST_TOLD])
 
 
 def _with_counts(answer: Answer[Any], checked: Checked) -> dict[str, Any]:

@@ -137,6 +137,8 @@ def _can_be_one(entry: Entry, other: Entry) -> bool:
         return False
     if entry.slot != other.slot and entry.slot and other.slot:
         return False
+    if entry.expires_at != other.expires_at:
+        return False  # a lasting fact must not end with one that expires
     return all(
         theirs is None or ours == theirs
         for ours, theirs in ((entry.valid_from, other.valid_from), (entry.valid_to, other.valid_to))

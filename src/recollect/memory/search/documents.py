@@ -47,7 +47,7 @@ _TIME = re.compile(
     r"|\b(?:january|february|march|april|june|july|august|september|october|november|december|"
     r"spring|summer|autumn|fall|winter)\b|\b(?:19|20)\d\d\b|\b\d{1,2}(?:st|nd|rd|th)\b"
     r"|昨天|今天|明天|前天|后天|上周|上个?月|去年|今年|明年|前年|下周|下个?月|星期|周末|最近|年前|天前|月前"
-    r"|\d+\s*[年月日号]|[一二三四五六七八九十]+月",
+    r"|(?<!\d)\d{1,4}\s{0,3}[年月日号]|[一二三四五六七八九十]+月",
     re.IGNORECASE,
 )
 _ENOUGH_TERMS = 20

@@ -111,9 +111,16 @@ class Scores:
     """The scores of all documents of a corpus."""
 
     parts: Parts
-    passages: Floats
-    """How well each passage matches."""
-    signs: Signs
+    matches: Matches
+    words: Floats
+    """The share of the question that each passage covers."""
+    similar: Floats | None
+    """The similarity of each passage to the question; `None` without vectors."""
+
+    @property
+    def passages(self) -> Floats:
+        """How well each passage matches."""
+        return self.words if self.similar is None else self.words + self.similar
 
 
 def rank(
@@ -138,9 +145,12 @@ def rank(
     scores, by = score(query, corpus, vector, weights or Weights(), quotes), calibration or Calibration()
     total = _total(scores.parts, len(corpus))
     rows = np.flatnonzero(_is_found(scores.parts, len(corpus)))
-    best = islice(_best(total, rows, limit if keep is None else len(rows), corpus, keep), limit)
-    odds = _CERTAIN if query.asks_all else log_odds(scores.signs, by)
-    behind, relevance = best_value(total) - total, chance(odds)
+    best = list(islice(_best(total, rows, limit if keep is None else len(rows), corpus, keep), limit))
+    # With a filter, only what it lets through counts: what it keeps out must not show in any figure.
+    shown = None if keep is None else np.sort(np.array(best, np.int64))
+    odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
+    behind = best_value(total if shown is None else total[shown]) - total
+    relevance = chance(odds) if shown is None or len(shown) else 0.0
     # No hit is more likely to be relevant than that anything is.
     chances = ((row, hit_chance(float(behind[row]), odds, len(corpus), by)) for row in best)
     hits = (_hit(row, scores, corpus, min(its_chance, relevance)) for row, its_chance in chances)
@@ -162,9 +172,7 @@ def score(
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
     parts = {**own, **_context(query, matches, together, corpus, weights)}
     parts |= {**_persons(query, corpus, weights), **_hints(query, corpus, weights, quotes)}
-    found = {name: its for name, its in parts.items() if its.any()}
-    passages = words if similar is None else words + similar
-    return Scores(found, passages, _signs(query, matches, words, similar, corpus))
+    return Scores({name: its for name, its in parts.items() if its.any()}, matches, words, similar)
 
 
 def _own(
@@ -312,7 +320,12 @@ def quoted_share(query: Query, text: str) -> float:
 # --- relevance ---
 
 
-def _signs(query: Query, matches: Matches, words: Floats, similar: Floats | None, corpus: Corpus) -> Signs:
+def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Numbers | None = None) -> Signs:
+    """What the scores show of the question as a whole. With `among`, only these rows count."""
+    words, similar, matches = scores.words, scores.similar, scores.matches
+    if among is not None:
+        inside = np.isin(corpus.passage_column("row"), among)
+        words, similar = words[inside], None if similar is None else similar[inside]
     # The name of a speaker is no term, but a word of the question that the corpus knows.
     known = _RARITY_OF_A_NAME * len(query.speakers)
     total = float(matches.rarity.sum())
@@ -320,21 +333,23 @@ def _signs(query: Query, matches: Matches, words: Floats, similar: Floats | None
     coverage = (best_value(words) * total + known) / asked
     return Signs(
         documents=len(corpus),
-        missing=matches.missing * total / asked,
+        missing=matches.missing(among) * total / asked,
         coverage=coverage,
         similarity=estimated_similarity(coverage) if similar is None else best_value(similar),
-        spread=spread_of(similar),
+        spread=spread_of(scores.similar),
         is_about_user=query.asks_about_user,
-        preference=_nearest_preference(query, similar, corpus),
+        preference=_nearest_preference(query, scores.similar, corpus, among),
     )
 
 
-def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus) -> float:
+def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, among: Numbers | None) -> float:
     """If the question asks for advice: the similarity of the nearest preference that the user stated."""
     if not query.asks_advice or similar is None:
         return 0.0
     is_user = corpus.column("role") == ROLE_NUMBERS["user"]
     stated = is_user & (corpus.column("preference") > 0) & (corpus.column("statement") > 0)
+    if among is not None:
+        stated &= np.isin(np.arange(len(stated)), among)
     return best_value(corpus.best_of_passages(similar)[stated])
 
 

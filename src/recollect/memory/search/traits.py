@@ -76,7 +76,7 @@ def traits_of(text: str, speaker: str | None) -> Traits:
     return Traits(
         question=question_share(text),
         names=name_share(text, frozenset((speaker or "").lower().split())),
-        names_time=names_time(text),
+        names_time=names_time(read),
         statement=_statement_share(read) if is_personal else 0.0,
         preference=_preference(read) if is_personal else 0.0,
         is_instruction=_INSTRUCTION.search(read) is not None,

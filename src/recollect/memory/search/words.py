@@ -33,13 +33,14 @@ class Matches:
     rarity: Floats
     """The weight of each term by the share of documents that contain it."""
 
-    @property
-    def missing(self) -> float:
-        """The share of the question that no document contains, from 0 to 1: rare terms count more."""
+    def missing(self, among: Numbers | None = None) -> float:
+        """The share of the question that no document contains, from 0 to 1: rare terms count more.
+
+        With `among`, only these rows count.
+        """
         total = float(self.rarity.sum())
-        gone = sum(
-            float(rarity) for rarity, (rows, _) in zip(self.rarity, self.by_row, strict=True) if not len(rows)
-        )
+        found = [rows if among is None else np.intersect1d(rows, among) for rows, _ in self.by_row]
+        gone = sum(float(rarity) for rarity, rows in zip(self.rarity, found, strict=True) if not len(rows))
         return gone / total if total else 1.0
 
 

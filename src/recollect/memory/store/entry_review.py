@@ -13,6 +13,7 @@ from ..database.removal import apply_succession, read_entries
 from ..entry import Entry
 from ..lifetime import is_expired
 from ..rights.consequences import AffectedEntry, successions
+from ..texts.similarity import say_the_same
 from ..times import read_time
 from .entries import NOT_CURRENT, EntryRepository, delete, lock_current, lock_entry, lock_memory_of
 
@@ -85,7 +86,9 @@ def _reject(database: MemoryDatabase, tenant: str, content_id: str, now: str) ->
     yield from entries.reject(entry.memory_id, content_id, position, now)
     if entry.is_edited:
         return  # a person had replaced what came before
-    precursors = yield from read_entries(database.removal.precursors, entry.memory_id, [content_id])
+    found = yield from read_entries(database.removal.precursors, entry.memory_id, [content_id])
+    # What says the same is rejected with it, and must not come back in its place.
+    precursors = [each for each in found if not say_the_same(each.text, entry.text)]
     gone = AffectedEntry(content_id, position, entry.text, None, entry.valid_from, entry.valid_to)
     for succession in successions([gone], precursors):
         yield from apply_succession(tenant, entry.memory_id, succession)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from ..entry import Entry
 from ..hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
 from ..lifetime import state_of
 from ..search.filters import check_chance
@@ -44,14 +45,17 @@ class Chosen:
     lines: tuple[str, ...]
 
 
-def choose(query: str, known: Sequence[MemoryHit], said: Sequence[TurnHit]) -> Chosen:
+def choose(
+    query: str, known: Sequence[MemoryHit], said: Sequence[TurnHit], wishes: Sequence[Entry] = ()
+) -> Chosen:
     """The hits for a prompt: no subject twice, and no message that an entry was learned from.
 
     The most relevant come first. For a question that asks for several things, the earliest come first.
     """
     facts = [hit for hit in known if hit.entry.content_type != "instruction"]  # those are in every block
     entries = tuple(_newest_of_slots(facts if asks_all(query) else _near_best(facts)))
-    cited = {(each.conversation_id, each.message_id) for hit in entries for each in hit.entry.evidence}
+    shown = (*(hit.entry for hit in entries), *wishes)
+    cited = {(each.conversation_id, each.message_id) for entry in shown for each in entry.evidence}
     told = {hit.entry.text for hit in entries}
     turns = tuple(
         hit

@@ -184,7 +184,7 @@ class MemorySearcher:
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
         wanted = await self._filters.for_messages(request, _ids_of(searched))
         said = cut.apply(await self._find_turns(query, searched, _RECALLED_TURNS, wanted))
-        chosen = choose(query, known.hits, said.hits)
+        chosen = choose(query, known.hits, said.hits, wishes)
         text = inject_memory(
             None,
             memories=chosen.lines,

@@ -6,8 +6,10 @@ from typing import Any
 from langgraph.store.base import Item, SearchItem, SearchOp
 
 from ....memory.entry import Entry
+from ....memory.lifetime import is_expired
 from ....memory.rights.langgraph_data import label_of_user
 from ....memory.store import MemoryStore
+from ....memory.times import now
 from .filters import check_filter, matches
 from .namespaces import Namespace, user_of_label
 
@@ -32,7 +34,7 @@ class MemoryNamespace:
         """An entry that is current, by its id. `None` if it is another user's."""
         entry = await self._memory.get_entry(key)
         memory = await self._memory.get_memory(self._agent_id, user_of_label(namespace[1]))
-        if entry is None or memory is None or entry.retired_at is not None:
+        if entry is None or memory is None or entry.retired_at is not None or is_expired(entry, now()):
             return None
         return _item(namespace, entry) if entry.memory_id == memory.memory_id else None
 
