@@ -53,5 +53,6 @@ RELEASES = (
     Release("faces", "e4f9f0b", (*_ADVANCED, "memory", "service"), "0009"),
     Release("promises", "892396a", (*_ADVANCED, "memory", "service"), "0011"),
     Release("mends", "d242e6b", (*_ADVANCED, "memory", "service"), "0014"),
+    Release("finding", "f452dfd", (*_ADVANCED, "memory", "service"), "0019"),
 )
 ON_SERVERS = tuple(release for release in RELEASES if release.revision is not None)
