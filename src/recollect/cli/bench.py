@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecollectError
-from .arguments import Commands, Run, add_command, count
+from .arguments import Commands, Run, add_command, chance, count
 
 _SOURCES = Path(__file__).resolve().parents[3]  # of a source checkout: src/recollect/cli/bench.py
 _NOT_INSTALLED = (
@@ -53,9 +53,9 @@ def _add_recall(collections: Commands) -> None:
     recall.add_argument("--questions", type=count, metavar="N", help="ask at most N questions per sample")
     recall.add_argument(
         "--min-relevance",
-        type=float,
-        metavar="SCORE",
-        help="the lowest score of a hit (default: that of recall)",
+        type=chance,
+        metavar="CHANCE",
+        help="no hits below this chance of an answer (default: that of recall)",
     )
     recall.add_argument(
         "--embedder", choices=["local", "none"], default="local", help="`none` searches by words only"

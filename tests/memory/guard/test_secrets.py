@@ -86,3 +86,10 @@ def test_a_long_text_of_repetitions_is_read(part: str) -> None:
     """A pattern that backtracks would not end here."""
     text = part * (100_000 // len(part))
     assert len(mask_secrets(text).text) > 0
+
+
+@pytest.mark.parametrize("filler", [" ", "\n", "is ", "password: ", "="])
+def test_a_long_text_is_masked_in_linear_time(filler: str) -> None:
+    # Quadratic work would take hours here, and the test would be ended.
+    text = "my password is" + filler * (300_000 // len(filler)) + " and I like tea"
+    assert mask_secrets(text).text.endswith("tea")

@@ -11,7 +11,7 @@ from recollect.memory.offline.chinese import chinese_moments_in
 from recollect.memory.offline.dates import moments_in
 from recollect.memory.offline.moments import resolve
 
-from .kit import only
+from .kit import candidates, only
 
 THURSDAY = date(2023, 5, 25)
 ENGLISH = [
@@ -225,3 +225,15 @@ def test_a_state_that_lasts_is_no_event_and_says_since_when() -> None:
 def test_a_birthday_is_not_true_only_from_its_day_on() -> None:
     found = only("My birthday is on May 4th.")
     assert (found.slot, found.valid_from) == ("birthday", None)
+
+
+@pytest.mark.parametrize(
+    ("said", "until"),
+    [
+        ("I worked at Siemens until 2020.", None),
+        ("I lived in Berlin until March 2023.", None),
+        ("I live in Rome until 30 June 2027.", "2027-06-30"),
+    ],
+)
+def test_only_what_ends_later_expires(said: str, until: str | None) -> None:
+    assert {candidate.expires_at for candidate in candidates(said)} == {until}

@@ -50,6 +50,19 @@ async def test_a_habit_is_learned_from_repeated_events(place: Place) -> None:
 
 
 @in_event_loop
+async def test_a_rejected_habit_does_not_come_back(place: Place) -> None:
+    async with place.open(workers=1) as store:
+        for day in SUNDAYS:
+            await run_on(store, day)
+        await store.drain(LONGEST)
+        (habit,) = await store.list_entries("agent", "user")
+        await store.reject_entry(habit.content_id)
+        await run_on(store, "2026-10-25")
+        await store.drain(LONGEST)
+        assert HABIT not in await texts_of(store)
+
+
+@in_event_loop
 async def test_a_run_with_nothing_to_merge_has_three_stages(file_place: Place) -> None:
     async with file_place.open(workers=1) as store:
         await run_on(store, SUNDAYS[0])

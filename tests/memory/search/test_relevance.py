@@ -231,3 +231,14 @@ def test_half_of_the_vectors_may_be_missing(local: LocalEmbedder) -> None:
     found = asked("Which day does she play the cello?", corpus, local)
     assert found.hits[0].id == "late1"
     assert all(np.isfinite(hit.score) for hit in found.hits)
+
+
+def test_what_a_filter_keeps_out_does_not_show_in_the_relevance(local: LocalEmbedder) -> None:
+    corpus = entries(local)
+    query = understand("Where does the user live, in Lisbon?", corpus.speakers)
+    vector = local.embed_now([query.embedding_text])[0]
+    everything = rank(query, corpus, vector)
+    others = rank(query, corpus, vector, keep=lambda document: document.id in {"2", "4"})
+    nothing = rank(query, corpus, vector, keep=lambda document: False)  # noqa: ARG005
+    assert everything.relevance > DEFAULT_CUT > others.relevance
+    assert (nothing.hits, nothing.relevance) == ((), 0.0)
