@@ -14,7 +14,7 @@ from ..times import format_date, now, start_of
 
 _Search = TypeVar("_Search", MemorySearch, TurnSearch)
 
-_LEAST_SHARE = 0.1  # of the score of the best hit, for hits that go into a prompt
+_LEAST_SHARE = 0.25  # of the score of the best hit, for hits that go into a prompt
 
 
 @dataclass(frozen=True)
