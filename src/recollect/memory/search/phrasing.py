@@ -36,7 +36,7 @@ _SEVERAL = re.compile(
 _ADVICE = re.compile(
     r"\b(?:recommend\w*|suggest\w*|advi[cs]e|ideas?|tips|should i|what are some|best way"
     r"|what(?:['’]s| is| are) (?:an? |the |some )?(?:good|best)|how (?:can|should|would|could) i"
-    r"|help me|give me|where (?:can|should) i|which \w+ should"
+    r"|where (?:can|should) i|which \w+ should"
     r"|i(?:['’]m| am) (?:looking|planning|thinking|about|considering)|i (?:need|want))\b"
     r"|推荐|建议|怎么办|应该|帮我",
     re.IGNORECASE,

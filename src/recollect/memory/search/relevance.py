@@ -56,6 +56,7 @@ class Calibration:
     few_coverage: float = 10.0
     few_similarity: float = 6.3
     few_about_user: float = 1.5
+    few_preference: float = 9.0
     best: float = 1.8
     """What it is worth in the log-odds of a hit to be the best one."""
     behind: float = 1.72
@@ -77,7 +78,7 @@ def log_odds(signs: Signs, by: Calibration) -> float:
         + by.preference * signs.preference
     )
     few = by.few_bias + by.few_coverage * signs.coverage + by.few_similarity * signs.similarity
-    few += by.few_about_user * signs.is_about_user
+    few += by.few_about_user * signs.is_about_user + by.few_preference * signs.preference
     size = _size(signs.documents)
     return size * many + (1 - size) * few
 
