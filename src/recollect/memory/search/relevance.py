@@ -1,7 +1,8 @@
 """Whether a corpus has anything to say about a question, and the chance that a hit is relevant.
 
 `benchmarks/search/fit.py` fits the numbers here: on questions with known answers, and on the same questions
-asked of the wrong corpus, which has no answer.
+asked of the wrong corpus, which has no answer. Those for few documents (`few_…`) and for preferences were
+chosen by hand, on the persons of `benchmarks/search/first_minute.py` and on one collection.
 """
 
 from dataclasses import dataclass
