@@ -11,7 +11,7 @@ from ...memory.guard.steering import STEERING_REFUSED, find_steering
 from ...memory.store import MemoryStore
 from ...memory.times import read_date
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
-from .fallback import DEFAULT_PATIENCE, check_budget, result_or_none
+from ..fallback import DEFAULT_PATIENCE, check_budget, result_or_none
 
 _LONGEST = 1000  # characters of one statement
 _CONFIDENCE = 0.8  # a model wrote it, and may have misunderstood the user
