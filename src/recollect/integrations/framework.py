@@ -23,7 +23,7 @@ from ..memory.store import MemoryStore
 from ..sessions.changes import whole_history
 from ..sessions.encryption import EncryptedSession
 from ..sessions.manager import SessionManager, open_session
-from ..sessions.protocol import AppendsOnce, Rewritable, Session, SessionMetadata, require_ability
+from ..sessions.protocol import AppendsOnce, Described, Rewritable, Session, SessionMetadata, require_ability
 from ..sql.columns import check_id
 from ..sql.urls import sqlite_path
 from .recording import Recorder
@@ -110,7 +110,7 @@ class FrameworkSessions:
         recorder = None
         if self.memory is not None and self.user_id is not None:
             recorder = Recorder(self.memory, self.agent_id, self.user_id, session, self._learn_after)
-        return FrameworkSession(self.framework, checked, session, recorder)
+        return FrameworkSession(self.framework, checked, session, metadata, recorder)
 
     def session_id_of(self, *key: str) -> str:
         """The id of a session, and of its recorded conversation. No other user or tenant has the same."""
@@ -151,12 +151,22 @@ class FrameworkSession:
     """One conversation of a framework: its records, and the session that stores them."""
 
     def __init__(
-        self, framework: Framework, key: tuple[str, ...], session: Session, recorder: Recorder | None
+        self,
+        framework: Framework,
+        key: tuple[str, ...],
+        session: Session,
+        metadata: SessionMetadata,
+        recorder: Recorder | None,
     ) -> None:
         self.key = key
+        self._metadata = metadata
         self.session = session
         self._framework = framework
         self._recorder = recorder
+
+    async def create(self) -> None:
+        """Store the conversation before it has any record, so that it is listed."""
+        await require_ability(self.session, Described).set_metadata(self._metadata)
 
     async def load(self) -> list[Original]:
         """All records, the oldest first, as they were given."""

@@ -12,6 +12,7 @@ from .shapes import Item, text_of
 
 FIELD = "original"
 ERASED = "[erased]"
+_SILENT = "record"  # the type of the item of a record that says nothing
 _STRUCTURE = frozenset({"type", "role", "kind", "part_kind", "message_kind", "id", "uuid", "name"})
 _LONG = 8  # characters: a shorter text may be a part of an unrelated one
 
@@ -21,7 +22,7 @@ Original: TypeAlias = dict[str, Any]
 
 def carry(original: Original, items: Sequence[Item]) -> list[Item]:
     """The items of a record. A record that says nothing is one item of the type `record`."""
-    first, *others = [{**item} for item in items] or [{"type": "record"}]
+    first, *others = [{**item} for item in items] or [{"type": _SILENT}]
     first[FIELD] = {"record": original}
     return [first, *({**item, FIELD: {"continues": True}} for item in others)]
 
@@ -51,6 +52,11 @@ def originals_in(items: Sequence[Item]) -> list[Original]:
 def without_original(item: Item) -> Item:
     """The item as it would be without a framework."""
     return {name: value for name, value in item.items() if name != FIELD}
+
+
+def says_nothing(item: Item) -> bool:
+    """Whether this is the item of a record that has no meaning as items."""
+    return item.get("type") == _SILENT and FIELD in item
 
 
 def blank_original(carrier: Item, said: Item) -> Item:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...items import Item, decode_item, encode_items, fingerprint, role_of, text_of
-from ...items.originals import ERASED, blank_original, split_records
+from ...items.originals import ERASED, blank_original, says_nothing, split_records
 from ...sessions.events import queries as event_queries
 from ...sessions.events.schema import EVENTS
 from ...sql.columns import text_from_column, text_to_column
@@ -122,8 +122,9 @@ def blank_items(
         stored = [each for each in everything if role_of(each.item)]
         copies = [Copy(each.item_id, wording_of(role_of(each.item), text_of(each.item))) for each in stored]
         ids = {stored[place].item_id for place in find_copies(message, copies, links)}
+        words = [each.item for each in stored if each.item_id in ids]
         for record in _records_of(everything):
-            blanked += yield from _blank_record(tables, record, ids)
+            blanked += yield from _blank_record(tables, record, ids, words)
         if tables.notes is not None:
             yield Statement(f'DELETE FROM "{tables.notes}" WHERE session_id = ?1', (session_id,))
     return blanked
@@ -135,17 +136,21 @@ def _items_from(rows: Sequence[Row]) -> list[_StoredItem]:
 
 
 def _blank_record(
-    tables: SessionTables, record: Sequence[_StoredItem], ids: Set[int]
+    tables: SessionTables, record: Sequence[_StoredItem], ids: Set[int], words: Sequence[Item]
 ) -> Script[list[BlankedItem]]:
-    """Blank items of one record of a framework, and their words in the record that its first item carries."""
+    """Blank items of one record of a framework, and their words in the record that its first item carries.
+
+    A record that is no message, such as a line with the last prompt, loses the words that others have said.
+    """
     said = [each for each in record if each.item_id in ids]
     after = {each.item_id: without_words(each.item) for each in said}
-    carrier = record[0]
-    for each in said:
-        after[carrier.item_id] = blank_original(after.get(carrier.item_id, carrier.item), each.item)
+    first_id, first = record[0]
+    for item in words if says_nothing(first) else [each.item for each in said]:
+        after[first_id] = blank_original(after.get(first_id, first), item)
     update = f'UPDATE "{tables.messages}" SET message_data = ?2 WHERE id = ?1'
     for item_id, item in after.items():
-        yield Statement(update, (item_id, encode_items([item])[0]))
+        if item is not first:
+            yield Statement(update, (item_id, encode_items([item])[0]))
     return [
         BlankedItem(each.item_id, fingerprint(each.item), fingerprint(after[each.item_id])) for each in said
     ]
