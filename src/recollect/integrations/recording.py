@@ -51,14 +51,14 @@ class Recorder:
         is_rewritten = recorded > 0 and (not rows or rows[0].position != recorded)
         if is_rewritten:
             rows = await positioned.read_after(0)
-        new = [row for row in rows if is_rewritten or row.position > recorded]
-        messages = [each for row in new if (each := self._message(row)) is not None]
+        said = {row.position: each for row in rows if (each := self._message(row)) is not None}
+        new = [each for position, each in said.items() if is_rewritten or position > recorded]
         if is_rewritten:
-            messages = await self._not_said(messages)
-        if messages:
-            await self._append(messages)
-        if messages or (new and is_rewritten):
-            await notes.set_note(_NOTE, {"position": new[-1].position}, note.version if note else 0)
+            new = await self._not_said(new)
+        if new:
+            await self._append(new)
+        if new or is_rewritten:
+            await notes.set_note(_NOTE, {"position": max(said, default=0)}, note.version if note else 0)
 
     def _message(self, row: PositionedItem) -> dict[str, Any] | None:
         role, text = role_of(row.item), text_of(row.item)
