@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from anthropic import Anthropic
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 
@@ -20,6 +21,7 @@ from recollect.integrations.anthropic.commands import Limits, run
 from recollect.integrations.anthropic.tree import Tree
 from recollect.testing.adapters import AdapterContract
 from recollect.testing.contract import in_event_loop
+from recollect.testing.providers import ProviderServer, ToolCall
 
 
 def command(name: str, **fields: Any) -> Any:
@@ -258,3 +260,23 @@ async def test_the_tool_is_described_to_the_model_as_that_of_the_sdk(tmp_path: P
     made = await tool.call({"command": "create", "path": "/memories/a", "file_text": "x"})
     assert made == "File created successfully at: /memories/a"
     await tool.aclose()
+
+
+def test_a_model_uses_the_tool_over_http(tmp_path: Path, server: ProviderServer) -> None:
+    """Through the client and the tool runner of the SDK; an error is an answer that the model sees."""
+    tool = MemoryTool(tmp_path / "files.db", user_id="ada")
+    made = {"command": "create", "path": "/memories/a", "file_text": "tea"}
+    server.messages.reply(ToolCall("memory", made), ToolCall("memory", made), "Done.")
+    client = Anthropic(base_url=server.base_url.removesuffix("/v1"), api_key=server.api_key)
+    asked: Any = [{"role": "user", "content": "I like tea."}]
+    runner = client.beta.messages.tool_runner(
+        model="claude-sonnet-5-5", max_tokens=100, messages=asked, tools=[tool]
+    )
+    last = runner.until_done()
+    client.close()
+    assert "Done." in str(last.content)
+    sent = str(server.requests[-1].body["messages"])
+    assert "File created successfully at: /memories/a" in sent
+    assert "File /memories/a already exists" in sent
+    assert tool.read_files() == {"/memories/a": "tea"}
+    tool.close()

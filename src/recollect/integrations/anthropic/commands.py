@@ -254,6 +254,5 @@ def _size(count: int) -> str:
 
 def clear(tree: Tree) -> Outcome:
     """Remove everything."""
-    changes = [{"path": path, "removed": True} for path in (*tree.files, *tree.folders) if path]
-    roots = [change for change in changes if not parent_of(change["path"])]
-    return Outcome("All memory cleared", changes=roots)
+    outer = [path for path in (*tree.files, *tree.folders) if path and not parent_of(path)]
+    return Outcome("All memory cleared", changes=[{"path": path, "removed": True} for path in outer])

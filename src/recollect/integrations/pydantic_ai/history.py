@@ -81,8 +81,9 @@ def _with_parts(
     places = range(len(message.parts))
     if all(items.get(place) == whole[number, place] for place in places):
         return message
-    parts: list[Any] = [_changed(message.parts[place], items[place], whole[number, place]) for place in items]
-    return replace(message, parts=parts)
+    parts = [_changed(message.parts[place], items[place], whole[number, place]) for place in items]
+    shortened: ModelMessage = replace(message, parts=parts)  # type: ignore[arg-type] # of either kind
+    return shortened
 
 
 def _changed(part: Any, item: Item, before: Item) -> Any:
