@@ -8,6 +8,7 @@ given (`items/originals.py`), so the session is erased, exported, encrypted and 
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -48,6 +49,7 @@ class StoredKey:
     key: tuple[str, ...]
     updated_at: datetime | None
     item_count: int
+    user_id: str | None = None
 
 
 class FrameworkSessions:
@@ -117,18 +119,27 @@ class FrameworkSessions:
         owner = [self.framework.name, self.tenant, self.agent_id, self.user_id]
         return str(uuid5(_IDS, json.dumps([*owner, *key])))
 
-    async def list(self, *prefix: str) -> list[StoredKey]:
+    def of(self, agent_id: str, user_id: str | None) -> Self:
+        """The conversations of another agent and user in the same database, with the same options."""
+        other = copy(self)
+        other.agent_id = check_owner("agent_id", agent_id)
+        other.user_id = None if user_id is None else check_owner("user_id", user_id)
+        return other
+
+    async def list(self, *prefix: str, of_any_user: bool = False) -> list[StoredKey]:
         """The stored conversations whose key begins so, the latest used first."""
+        user_id = None if of_any_user else self.user_id
         found: list[StoredKey] = []
         cursor = None
         while True:
             page = await self._manager.list_sessions(
-                user_id=self.user_id, agent_id=self.agent_id, limit=_PAGE, cursor=cursor
+                user_id=user_id, agent_id=self.agent_id, limit=_PAGE, cursor=cursor
             )
             for each in page.sessions:
-                key = self._key_in(each.metadata.data)
-                if each.metadata.user_id == self.user_id and key is not None and key[: len(prefix)] == prefix:
-                    found.append(StoredKey(key, each.updated_at, each.item_count))
+                owner, key = each.metadata.user_id, self._key_in(each.metadata.data)
+                is_mine = of_any_user or owner == self.user_id
+                if is_mine and key is not None and key[: len(prefix)] == prefix:
+                    found.append(StoredKey(key, each.updated_at, each.item_count, owner))
             cursor = page.next_cursor
             if cursor is None:
                 return found
@@ -172,19 +183,20 @@ class FrameworkSession:
         """All records, the oldest first, as they were given."""
         return originals_in(await whole_history(self.session))
 
-    async def append(self, records: Sequence[Original], batch_id: str | None = None) -> None:
+    async def append(self, records: Sequence[Original], batch_id: str | None = None) -> bool:
         """Append records: all or none. With a `batch_id`, repeating the call within a day adds nothing.
 
-        Raises `InvalidItemError` if one cannot be stored exactly.
+        Returns whether they are new. Raises `InvalidItemError` if one cannot be stored exactly.
         """
         items = [item for record in records for item in self._items_of(record)]
-        if not items:
-            return
-        if batch_id is None:
+        is_new = bool(items)
+        if batch_id is not None and items:
+            is_new = await require_ability(self.session, AppendsOnce).add_batch(items, batch_id)
+        elif items:
             await self.session.add_items(items)
-        else:
-            await require_ability(self.session, AppendsOnce).add_batch(items, batch_id)
-        await self.record()
+        if items:
+            await self.record()
+        return is_new
 
     async def change(self, change: Callable[[list[Original]], list[Original]]) -> None:
         """Replace the records by the result of the pure function `change`, in one atomic step."""
