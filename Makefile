@@ -18,15 +18,24 @@ $(READY): requirements.lock pyproject.toml
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $(READY)
 
+# Strands needs an mcp below 2, and our own server one above it. Its tests run in an environment of their own.
+MCP1 := .venv-mcp1
+$(MCP1)/.ready: requirements-mcp1.lock pyproject.toml $(READY)
+	$(PYTHON) -m venv $(MCP1)
+	$(BIN)/uv pip install --quiet --python $(MCP1)/bin/python -r requirements-mcp1.lock || \
+	  $(MCP1)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mcp1.lock
+	$(MCP1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
 demo: $(READY)
 	$(BIN)/recollect demo
 
 # Many tests wait for processes of their own, so there is one more at a time than most machines have cores.
-test: $(READY) system
+test: $(READY) $(MCP1)/.ready system
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not proof" --ignore tests/faults --ignore tests/server/proof
 
 # The rest of the tests: short forms of the long campaigns, the whole service under attack, second drivers.
-proof: $(READY) system
+proof: $(READY) $(MCP1)/.ready system
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m proof
 
 # The SDK's own session tests with our classes. It downloads the SDK's sources, so it is no part of the tests.
@@ -61,7 +70,12 @@ docs: $(READY)
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "the documentation is in site/index.html"
 
+# All of them but `strands`.
+EXTRAS := all adk agent-framework claude-agent-sdk llama-index pydantic-ai sqlalchemy
+
 # Takes the newest versions that pyproject.toml allows; run it by hand, then run the tests.
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
-	  --all-extras --group dev --output-file requirements.lock pyproject.toml
+	  $(addprefix --extra ,$(EXTRAS)) --group dev --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
+	  --extra strands --extra encrypt --extra postgres --group mcp1 --output-file requirements-mcp1.lock pyproject.toml

@@ -1,8 +1,6 @@
 """Documentation that cannot drift: examples are run, public names and commands are documented."""
 
-import ast
 import asyncio
-import inspect
 import re
 import subprocess
 import sys
@@ -12,24 +10,13 @@ import pytest
 
 import recollect
 
+from .documentation import BLOCK, ELSEWHERE, PAGES, ROOT, run_blocks
 from .test_architecture import LAYERS, SOURCE
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RUN_HERE = [page for page in PAGES if page not in ELSEWHERE]
 
 
-async def run_blocks(page: Path) -> None:
-    """Run the Python blocks of a page one after another, as one program that may await."""
-    names: dict[str, object] = {"__name__": "documentation"}
-    for block in BLOCK.findall(page.read_text()):
-        code = compile(block, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        result = eval(code, names)
-        if inspect.isawaitable(result):
-            await result
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asyncio.run(run_blocks(page))
