@@ -1,5 +1,6 @@
 """Google's ADK: its services in memory as oracles, and its own Runner with a scripted model."""
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -354,3 +355,23 @@ async def test_a_session_that_its_service_records_is_not_recorded_twice(tmp_path
         assert await store.list_conversations(APP, "ada") == []
         await memory.aclose()
         await sessions.aclose()
+
+
+@in_event_loop
+async def test_a_repeated_call_completes_one_that_was_cancelled(tmp_path: Path) -> None:
+    """The state of the user is in another session than the event. Both are there once, whatever happened."""
+    service, chance = SessionService(tmp_path / "sessions.db"), random.Random(5)
+    session = await service.create_session(app_name=APP, user_id="ada", session_id="s")
+    for number in range(15):
+        event = said(str(number), actions=EventActions(state_delta={"user:n": number, f"user:{number}": 1}))
+        task = asyncio.ensure_future(service.append_event(session.model_copy(deep=True), event))
+        await asyncio.sleep(chance.choice([0, 0.001, 0.003, 0.006]))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await service.append_event(session, event)
+    stored = await service.get_session(app_name=APP, user_id="ada", session_id="s")
+    assert stored is not None
+    assert [event.content.parts[0].text for event in stored.events] == [str(n) for n in range(15)]
+    state = await service.get_user_state(app_name=APP, user_id="ada")
+    assert state == {"n": 14, **{str(n): 1 for n in range(15)}}
+    await service.aclose()
