@@ -18,7 +18,7 @@ $(READY): requirements.lock pyproject.toml
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $(READY)
 
-# Strands needs an mcp below 2, and our own server one above it. Its tests run in an environment of their own.
+# Strands and CrewAI need an mcp below 2, and our server a newer one. Their tests run in an environment of their own.
 MCP1 := .venv-mcp1
 $(MCP1)/.ready: requirements-mcp1.lock pyproject.toml $(READY)
 	$(PYTHON) -m venv $(MCP1)
@@ -70,7 +70,7 @@ docs: $(READY)
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "the documentation is in site/index.html"
 
-# All of them but `strands`.
+# All of them but `crewai` and `strands`.
 EXTRAS := all adk agent-framework claude-agent-sdk llama-index pydantic-ai sqlalchemy
 
 # Takes the newest versions that pyproject.toml allows; run it by hand, then run the tests.
@@ -78,4 +78,4 @@ lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
 	  $(addprefix --extra ,$(EXTRAS)) --group dev --output-file requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-annotate --no-header \
-	  --extra strands --extra encrypt --extra postgres --group mcp1 --output-file requirements-mcp1.lock pyproject.toml
+	  --extra crewai --extra strands --extra encrypt --extra postgres --group mcp1 --output-file requirements-mcp1.lock pyproject.toml

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ELSEWHERE = [ROOT / "docs" / "how-to" / "use-with-strands.md"]
+ELSEWHERE = [ROOT / "docs" / "how-to" / f"use-with-{name}.md" for name in ("crewai", "strands")]
 """Pages whose examples run in another environment; see `tests/mcp1`."""
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -207,6 +207,7 @@ def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str],
         ("adk", "google.adk", "adk.SessionService"),
         ("agent-framework", "agent_framework", "agent_framework.SessionHistory"),
         ("strands", "strands.session", "strands.Repository"),
+        ("crewai", "crewai.memory", "crewai.MemoryStorage"),
     ],
 )
 def test_an_integration_whose_extra_is_missing_says_so(extra: str, package: str, name: str) -> None:

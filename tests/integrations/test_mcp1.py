@@ -1,4 +1,4 @@
-"""Strands needs an mcp below 2, and our own server one above it: its tests run in `.venv-mcp1`."""
+"""Strands and CrewAI need an mcp below 2, and our server a newer one: their tests run in `.venv-mcp1`."""
 
 import os
 import subprocess
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+QUIET = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true"}  # CrewAI would call home
 PYTHON = ROOT / ".venv-mcp1" / "bin" / "python"
 
 
@@ -16,7 +17,7 @@ def run_tests(marks: str, url: str) -> None:
     ended = subprocess.run(
         [PYTHON, "-m", "pytest", *options, "tests/mcp1"],
         cwd=ROOT,
-        env={**os.environ, "RECOLLECT_TEST_URL": url},
+        env={**os.environ, **QUIET, "RECOLLECT_TEST_URL": url},
         capture_output=True,
         text=True,
         check=False,
