@@ -19,7 +19,11 @@ ROOT = Path(__file__).parent.parent
 OVERVIEW = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
 PAGES = sorted((ROOT / "docs" / "reference" / "python").glob("*.md"))
 CALL = re.compile(r"`(?:await )?([\w.]*\w)\(([^`]*)\)`")
-OTHERS = ("RunConfig",)  # of the Agents SDK
+OTHERS = (
+    "RunConfig",  # of the Agents SDK
+    "recollect.integrations.crewai.MemoryStorage",  # tests/mcp1
+    "recollect.integrations.strands.Repository",
+)
 ELSEWHERE = (
     "recollect.integrations.openai_agents",
     "recollect.providers.openai.provider",
