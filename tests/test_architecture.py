@@ -28,6 +28,7 @@ LAYERS = (
     "memory",
     "integrations",
     "extensions",
+    "moving",
     "providers",
     "migrations",
     "server",

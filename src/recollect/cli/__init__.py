@@ -25,7 +25,7 @@ COMMANDS = {
     "recall": ("entries", "search entries and messages of a user"),
     "forget": ("entries", "delete an entry and all entries that it superseded, permanently"),
     "runs": ("runs", "list, show and retry the runs that learn from conversations"),
-    "import": ("user_data", "import the export of a user, or sessions of the Agents SDK"),
+    "import": ("user_data", "import from other systems, or the export of a user"),
     "export": ("user_data", "export all data about a user"),
     "erase": ("user_data", "erase all data about a user, permanently"),
     "backup": ("maintenance", "copy the database to a file while it is in use, and verify the copy"),

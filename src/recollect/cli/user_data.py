@@ -153,6 +153,7 @@ async def _erase_user(options: argparse.Namespace, user_id: str) -> dict[str, An
 
 
 _SQLITE = b"SQLite format 3\0"
+_LONGEST_FIRST_LINE = 1_000_000  # bytes
 _SKIPPED = ("sessions", "events", "summaries", "threads")  # parts of an export that are not imported
 
 
@@ -161,20 +162,51 @@ def add_import_parser(commands: Commands) -> None:
     importing = add_command(
         commands,
         "import",
-        "import the export of a user, or sessions of the Agents SDK",
-        "  recollect import ada.jsonl\n"
-        "  recollect import conversations.db --url recollect.db   a session database of the SDK\n"
-        "  recollect import demo.json                             one session, written by export_session\n",
+        "import from other systems, or the export of a user",
+        "  recollect import chatgpt export.zip --user ada         conversations, with their times\n"
+        "  recollect import mem0 ~/.mem0 --user ada --dry-run     what would be imported\n"
+        "  recollect import jsonl ada.jsonl                       an export, or lines of your own\n"
+        "  recollect import ada.jsonl                             the same\n"
+        "  recollect import demo.json                             one session, written by export_session\n"
+        f"\nkinds:\n{_kinds_listed()}"
+        "\nAn import can be repeated: what is there is skipped. The exit code is 1 if anything was lost.\n",
         _import,
     )
+    importing.add_argument("kind", metavar="KIND", help="the kind of the source (listed below), or a file")
+    importing.add_argument("source", metavar="SOURCE", nargs="?", help="a file, a folder, a URL or an id")
     importing.add_argument(
-        "file", type=Path, metavar="FILE", help="an export (JSON or JSON Lines) or a SQLite file of the SDK"
+        "--user", help="the user of conversations that name none (default: RECOLLECT_USER)"
+    )
+    importing.add_argument("--agent", help="their agent (default: RECOLLECT_AGENT, else assistant)")
+    importing.add_argument("--dry-run", action="store_true", help="count and show a sample; write nothing")
+    importing.add_argument(
+        "--learn",
+        action=argparse.BooleanOptionalAction,
+        help="learn from the conversations (default: of chatgpt, claude and jsonl)",
     )
     add_database_options(importing)
     add_json_option(importing)
 
 
+def _kinds_listed() -> str:
+    from ..moving.kinds import KINDS
+
+    return "".join(f"  {kind.name:<21}{kind.words}\n" for kind in KINDS.values())
+
+
 def _import(options: argparse.Namespace) -> int:
+    from ..moving.kinds import kind_named
+    from .moving import import_kind, import_source
+
+    if options.source is not None:
+        return import_kind(options)
+    options.file = Path(options.kind)
+    if _is_lines_file(options.file):
+        return import_source(options, kind_named("jsonl"), options.kind)
+    return _import_file(options)
+
+
+def _import_file(options: argparse.Namespace) -> int:
     with options.file.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
     if is_database:
@@ -244,10 +276,10 @@ async def _import_session(options: argparse.Namespace, document: dict[str, Any])
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    """Read an export: one JSON document, or JSON Lines."""
+    """Read an export as one JSON document."""
     try:
         text = path.read_text("utf-8-sig")
-        read = _read_lines(text) if _is_lines(text) else json.loads(text)
+        read = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ImportFormatError(f"{path} is not JSON, JSON Lines or a SQLite file of the SDK") from error
     if not isinstance(read, dict):
@@ -257,23 +289,13 @@ def _read_document(path: Path) -> dict[str, Any]:
     return read
 
 
-def _is_lines(text: str) -> bool:
-    """Whether the first line is a complete JSON document and more lines follow."""
-    first, _, rest = text.partition("\n")
+def _is_lines_file(path: Path) -> bool:
+    """Whether the first line is a complete JSON object, of an export or of the line format."""
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_FIRST_LINE).removeprefix(b"\xef\xbb\xbf")
+        has_more = bool(file.read(1))
     try:
-        json.loads(first)
-    except ValueError:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
         return False
-    return bool(rest.strip()) or '"kind"' in first
-
-
-def _read_lines(text: str) -> dict[str, Any]:
-    header, *records = [json.loads(line) for line in text.split("\n") if line.strip()]
-    if not isinstance(header, dict):
-        raise ValueError("the first line is not a header")
-    lists: dict[str, list[Any]] = {}
-    for record in records:
-        if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or "data" not in record:
-            raise ValueError("a line is not a record")
-        lists.setdefault(record["kind"], []).append(record["data"])
-    return {**header, **lists}
+    return isinstance(first, dict) and "items" not in first and (has_more or "kind" in first)

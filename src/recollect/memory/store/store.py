@@ -195,6 +195,16 @@ class MemoryStore:
         return self._parts.tenant
 
     @property
+    def memory_database(self) -> MemoryDatabase:
+        """The tables of long-term memory, of all tenants."""
+        return self._database
+
+    @property
+    def masks_messages(self) -> bool:
+        """Whether secrets are masked in recorded messages."""
+        return self._shared.mask_secrets_in_messages
+
+    @property
     def monitor(self) -> StoreMonitor:
         """The state of the store for metrics and health checks, over all tenants."""
         return StoreMonitor(self._shared.database, self._shared.backfill)
