@@ -28,6 +28,7 @@ COMMANDS = {
     "import": ("user_data", "import from other systems, or the export of a user"),
     "export": ("user_data", "export all data about a user"),
     "erase": ("user_data", "erase all data about a user, permanently"),
+    "copy": ("moving", "copy a database to another one, such as a file to PostgreSQL, and compare them"),
     "backup": ("maintenance", "copy the database to a file while it is in use, and verify the copy"),
     "migrate": ("maintenance", "migrate the schema of a database server to the newest revision"),
     "keys": ("keys", "create, list and revoke API keys"),

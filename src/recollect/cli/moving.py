@@ -4,8 +4,8 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from .arguments import raise_usage_error, suggestion
-from .database import open_store
+from .arguments import Commands, NotFoundError, add_command, add_json_option, raise_usage_error, suggestion
+from .database import open_store, sqlite_file
 from .output import one_line, plural, print_json, print_note, progress, table
 
 if TYPE_CHECKING:
@@ -104,4 +104,65 @@ def _print_report(report: "ImportReport", is_dry: bool) -> None:
     if report.lost > _SHOWN:
         print_note(f"and {report.lost - _SHOWN:,} more; --json lists them")
     if report.lost:
-        print_note(f"{plural(report.lost, 'part')} lost or changed, as listed; everything else was imported")
+        rest = "can be imported" if is_dry else "was imported"
+        print_note(f"{plural(report.lost, 'part')} lost or changed, as listed; everything else {rest}")
+
+
+# --- copy ---
+
+
+def add_copy_parser(commands: Commands) -> None:
+    """Add the command to the parser."""
+    copying = add_command(
+        commands,
+        "copy",
+        "copy a database to another one, such as a file to PostgreSQL, and compare them",
+        "  recollect copy recollect.db postgresql://user@host/name\n"
+        "  recollect copy postgresql://user@host/name recollect.db\n"
+        "\nThe source may be in use. Stop the writers and run the command again before you switch: the\n"
+        "second pass copies only what has changed.\n",
+        _copy,
+    )
+    copying.add_argument("source", metavar="FROM", help="a path or postgresql://user@host/name")
+    copying.add_argument("target", metavar="TO", help="the same; its tables are created if they are missing")
+    add_json_option(copying)
+
+
+def _copy(options: argparse.Namespace) -> int:
+    report = asyncio.run(_copy_databases(options))
+    if options.json:
+        print_json({"tables": [vars(each) for each in report.tables]})
+        return 0
+    rows = [
+        (each.name, each.rows, each.added, each.changed, each.removed, each.checksum)
+        for each in report.tables
+        if each.rows or each.removed
+    ]
+    print(table(("TABLE", "ROWS", "ADDED", "CHANGED", "REMOVED", "CHECKSUM OF BOTH"), rows))
+    if report.written:
+        print_note(
+            f"{plural(report.written, 'row')} written; both have the same {report.rows:,} rows. If the source"
+            " is in use, stop its writers and run this again"
+        )
+    else:
+        print_note(f"nothing to copy: both have the same {plural(report.rows, 'row')}")
+    return 0
+
+
+async def _copy_databases(options: argparse.Namespace) -> "CopyReport":
+    from ..errors import ConflictError
+    from ..moving.copying import copy_database
+    from .copied_tables import add_search_indexes, create_tables
+
+    source, target = options.source, options.target
+    paths = [sqlite_file(url) for url in (source, target)]
+    if source == target or (paths[0] is not None and paths[1] and paths[0].resolve() == paths[1].resolve()):
+        raise ConflictError("cannot copy a database into itself")
+    if paths[0] is not None and not paths[0].exists():
+        raise NotFoundError(f"no database at {paths[0]}")
+    await create_tables(source, target)
+    with progress("copying") as shown:
+        report = await copy_database(source, target, lambda name, done, size: shown.reach(done, size))
+    with progress("indexing"):
+        await add_search_indexes(target)
+    return report
