@@ -26,7 +26,7 @@ COMMANDS = {
     "forget": ("entries", "delete an entry and all entries that it superseded, permanently"),
     "runs": ("runs", "list, show and retry the runs that learn from conversations"),
     "import": ("user_data", "import from other systems, or the export of a user"),
-    "export": ("user_data", "export all data about a user"),
+    "export": ("user_data", "export the data of a user, an agent or a tenant"),
     "erase": ("user_data", "erase all data about a user, permanently"),
     "copy": ("moving", "copy a database to another one, such as a file to PostgreSQL, and compare them"),
     "backup": ("maintenance", "copy the database to a file while it is in use, and verify the copy"),

@@ -5,10 +5,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from .arguments import Commands, NotFoundError, add_command, add_json_option, raise_usage_error, suggestion
-from .database import open_store, sqlite_file
+from .database import open_store, resolve_url, sqlite_file
 from .output import one_line, plural, print_json, print_note, progress, table
 
 if TYPE_CHECKING:
+    from ..moving.copying import CopyReport
     from ..moving.kinds import Kind, ReadOptions
     from ..moving.records import ImportReport
 
@@ -30,7 +31,9 @@ def import_kind(options: argparse.Namespace) -> int:
 def import_source(options: argparse.Namespace, kind: "Kind", source: str) -> int:
     """Import a source of a kind."""
     reading = _read_options(options, kind)
-    if options.dry_run:
+    if kind.name == "langgraph":
+        report = _copy_langgraph(options, source)
+    elif options.dry_run:
         report = asyncio.run(_try(options, kind, source, reading))
     else:
         report = asyncio.run(_run(options, kind, source, reading))
@@ -41,6 +44,17 @@ def import_source(options: argparse.Namespace, kind: "Kind", source: str) -> int
     return 0 if report.is_complete else 1
 
 
+def _copy_langgraph(options: argparse.Namespace, source: str) -> "ImportReport":
+    from ..moving.readers.langgraph import copy_langgraph
+
+    if options.dry_run:
+        raise_usage_error(
+            "langgraph has no dry run: its copies are compared, and repeated copies change nothing"
+        )
+    with progress("copying"):
+        return asyncio.run(copy_langgraph(source, resolve_url(options)))
+
+
 def _read_options(options: argparse.Namespace, kind: "Kind") -> "ReadOptions":
     import os
 
@@ -49,8 +63,9 @@ def _read_options(options: argparse.Namespace, kind: "Kind") -> "ReadOptions":
     user = options.user or os.environ.get("RECOLLECT_USER")
     if kind.needs_owner and not user:
         raise_usage_error(f"whose is it? {kind.name} does not say: pass --user or set RECOLLECT_USER")
-    agent = options.agent or os.environ.get("RECOLLECT_AGENT") or _AGENT
-    return ReadOptions(agent, user, os.environ.get("OPENAI_API_KEY"), os.environ.get("OPENAI_BASE_URL"))
+    agent = options.agent or os.environ.get("RECOLLECT_AGENT")
+    key, base = os.environ.get("OPENAI_API_KEY"), os.environ.get("OPENAI_BASE_URL")
+    return ReadOptions(options.tenant, agent, user, key, base)
 
 
 def _learns(options: argparse.Namespace, kind: "Kind") -> bool:
@@ -67,7 +82,7 @@ async def _run(
         async with open_store(options, create=True) as store:
             importer = Importer(
                 store,
-                agent_id=reading.agent_id,
+                agent_id=reading.agent_id or _AGENT,
                 user_id=reading.user_id,
                 learn=_learns(options, kind),
             )
@@ -82,7 +97,7 @@ async def _try(
     from ..moving.sources import watching
 
     with progress("reading") as shown, watching(shown.reach):
-        report, sample = await rehearse(kind.read(source, reading), reading, options.tenant, _SAMPLE)
+        report, sample = await rehearse(kind.read(source, reading), reading, _AGENT, _SAMPLE)
     if not options.json:
         for line in sample:
             print(one_line(line))
@@ -162,7 +177,7 @@ async def _copy_databases(options: argparse.Namespace) -> "CopyReport":
         raise NotFoundError(f"no database at {paths[0]}")
     await create_tables(source, target)
     with progress("copying") as shown:
-        report = await copy_database(source, target, lambda name, done, size: shown.reach(done, size))
+        report = await copy_database(source, target, lambda _, done, size: shown.reach(done, size))
     with progress("indexing"):
         await add_search_indexes(target)
     return report

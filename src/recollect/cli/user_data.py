@@ -11,7 +11,14 @@ from typing import IO, Any, TextIO, cast
 
 from ..errors import ConflictError, ImportFormatError
 from ..private_files import replace_privately
-from .arguments import Commands, add_command, add_database_options, add_json_option, add_yes_option
+from .arguments import (
+    Commands,
+    add_command,
+    add_database_options,
+    add_json_option,
+    add_yes_option,
+    raise_usage_error,
+)
 from .database import (
     confirm,
     hide_credentials,
@@ -30,19 +37,26 @@ def add_export_parser(commands: Commands) -> None:
     export = add_command(
         commands,
         "export",
-        "export all data about a user",
-        "  recollect export --user ada --output ada.jsonl\n  recollect export --user ada --json > ada.json\n",
+        "export the data of a user, an agent or a tenant",
+        "  recollect export --user ada --output ada.jsonl\n"
+        "  recollect export --user ada --json > ada.json\n"
+        "  recollect export --user ada --markdown --output ada.md   for people to read\n"
+        "  recollect export --all --output tenant.jsonl             all users of the tenant\n"
+        "  recollect export --all --agent support                   what one agent has of them\n",
         _export,
     )
     _add_subject_options(export)
+    export.add_argument("--all", action="store_true", help="all users of the tenant")
     export.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
-        help="a file, created with mode 0600 (default: standard output)",
+        help="a file, created with mode 0600 (default: standard output); with --all --markdown, a folder",
     )
     add_database_options(export)
-    export.add_argument("--json", action="store_true", help="write one JSON document instead of JSON Lines")
+    forms = export.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="write one JSON document instead of JSON Lines")
+    forms.add_argument("--markdown", action="store_true", help="write text for people: entries and evidence")
 
 
 def add_erase_parser(commands: Commands) -> None:
@@ -74,6 +88,17 @@ def _add_subject_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from .exporting import export_markdown, export_tenant
+
+    if options.all and options.user:
+        raise_usage_error("give --user or --all, not both")
+    if options.all and options.json:
+        raise_usage_error("--all writes JSON Lines or Markdown: leave out --json")
+    if options.markdown:
+        return export_markdown(options)
+    if options.all:
+        with _open_output(options.output) as file:
+            return export_tenant(options, file)
     user_id = resolve_user(options)
     with _open_output(options.output) as file, progress("exporting") as shown:
         lines = asyncio.run(_write_export(options, user_id, file, shown))

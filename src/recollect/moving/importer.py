@@ -38,7 +38,7 @@ class Importer:
         agent_id: str | None = None,
         user_id: str | None = None,
         learn: bool = False,
-        on_progress: Callable[[ImportReport], object] = lambda report: None,
+        on_progress: Callable[[ImportReport], object] = lambda _: None,
     ) -> None:
         """`agent_id` and `user_id` apply to records that name none.
 
@@ -155,11 +155,13 @@ async def _when_free(write: Callable[[], Any]) -> Written:
 
 
 async def rehearse(
-    records: Records, options: ReadOptions, tenant: str, sample_size: int
+    records: Records, options: ReadOptions, default_agent: str, sample_size: int
 ) -> tuple[ImportReport, list[str]]:
     """Read and check records without writing: what an import would find, and a sample of it."""
     report, sample = ImportReport(), list[str]()
-    preparer = Preparer(Defaults(tenant, now(), latest_allowed(), options.agent_id, options.user_id))
+    preparer = Preparer(
+        Defaults(options.tenant, now(), latest_allowed(), options.agent_id or default_agent, options.user_id)
+    )
     async for record in _each(records):
         prepared: list[Prepared] = []
         skipped = [record] if isinstance(record, Skipped) else []

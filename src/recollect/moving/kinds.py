@@ -13,11 +13,13 @@ from .records import Read, Record, Skipped
 class ReadOptions:
     """What a reader may need besides its source."""
 
+    tenant: str = "default"
+    """The tenant: ids of records differ between tenants, since a database holds each id once."""
     agent_id: str | None = None
+    """The agent, whatever the source says; `None` to let the source say."""
     user_id: str | None = None
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
-    thread_users: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

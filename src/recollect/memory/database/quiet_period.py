@@ -6,7 +6,7 @@ Lock order: a transaction that creates runs locks the queue row, then the conver
 appends messages which are to wait locks the memory, then the conversation. So no two transactions wait for
 each other, and each message gets exactly one run.
 
-Imported messages wait in the backlog: their `learn_at` is `BACKLOG` plus their own time. They are due whenever
+Imported messages wait in the backlog: their `learn_at` is `BACKLOG` plus their own time. They are due when
 nothing else is, the oldest first, one conversation of a memory at a time.
 
 Clocks: no quiet period is longer than a day. A later `learn_at` was written by a clock that ran fast: the

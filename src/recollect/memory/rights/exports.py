@@ -19,7 +19,7 @@ from ...sql.scripts import Row
 from ...strategies.summaries.schema import SUMMARIES
 from ...strategies.summaries.summary import COLUMNS, ConversationSummary, summaries_from
 from ..conversation import Message, summarize
-from ..database import conversations
+from ..database import conversations, memories
 from ..database.access import MemoryDatabase, column_now
 from ..database.corruption import page_from, readable, stored_object, stored_text, value_or
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
@@ -27,7 +27,7 @@ from ..entry import ContentType, check_type
 from ..memory import lists_of
 from ..times import format_time
 from .ownership import DataOwner, UserData, find_user_data
-from .personal_data import SessionTables
+from .personal_data import SessionTables, find_personal_tables, tenant_of
 from .records import exported_columns, select, to_records, to_whole_record
 
 FORMAT = "recollect.user/2"
@@ -83,6 +83,64 @@ async def export_records(database: MemoryDatabase, whose: DataOwner) -> AsyncIte
                 yield record
     async for record in _export_logs(database, found):
         yield record
+
+
+async def export_tenant(database: MemoryDatabase, tenant: str, agent_id: str | None) -> AsyncIterator[Record]:
+    """All data of a tenant, user by user, or what one agent has of it.
+
+    Without an agent, sessions that name no user are included where they belong to the tenant.
+    """
+    async for user_id in _users(database, tenant):
+        async for record in export_records(database, DataOwner(tenant, user_id, agent_id)):
+            yield record
+    tables = await database.write(lambda: find_personal_tables(database.dialect))
+    for pair in tables.sessions:
+        async for session_id, user_id in _other_sessions(database, pair, tenant):
+            if user_id is None and agent_id is None:
+                async for record in export_session(database, pair, session_id):
+                    yield record
+                async for record in _export_logs(database, UserData(tables, (), (), (session_id,))):
+                    yield record
+            elif user_id is not None:  # a user without a memory
+                async for record in export_records(database, DataOwner(tenant, user_id, agent_id)):
+                    yield record
+
+
+async def _users(database: MemoryDatabase, tenant: str) -> AsyncIterator[str]:
+    last = ""
+    while rows := await database.fetch(memories.LIST_USERS, (tenant, last, _PAGE_SIZE), list[Row]):
+        for row in rows:
+            yield row[0]
+        last = rows[-1][4]
+
+
+async def _other_sessions(
+    database: MemoryDatabase, tables: SessionTables, tenant: str
+) -> AsyncIterator[tuple[str, str | None]]:
+    """The sessions of users without a memory, the first of each user, and those of no user."""
+    referred = (
+        "conversation.session_id = session.session_id OR conversation.conversation_id = session.session_id"
+    )
+    query = (
+        f'SELECT session.session_id, owner.user_id, owner.data FROM "{tables.sessions}" session'
+        f' LEFT JOIN "{tables.metadata}" owner ON owner.session_id = session.session_id'
+        " WHERE session.session_id > ?1 AND (owner.user_id IS NOT NULL OR NOT EXISTS"
+        f" (SELECT 1 FROM {CONVERSATIONS.name} AS conversation WHERE {referred}))"
+        " ORDER BY session.session_id LIMIT ?2"
+    )
+    last, told = "", set[str]()
+    while rows := await database.fetch(query, (last, _PAGE_SIZE), list[Row]):
+        for session_id, user_id, data in rows:
+            if tenant_of(data) != tenant or user_id in told:
+                continue
+            if user_id is None:
+                yield session_id, None
+                continue
+            told.add(user_id)
+            key = (memories.user_key(tenant, user_id), "", 1)
+            if not await database.fetch(memories.LIST_OF_USER, key, len):
+                yield session_id, user_id
+        last = rows[-1][0]
 
 
 async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncIterator[Record]:

@@ -19,7 +19,7 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.removal import ConcurrentChangeError
 from ..rights import erasure
 from ..rights.erasure import ErasureRequest, ErasureResult
-from ..rights.exports import CONTINUED, FORMAT, KINDS, export_records
+from ..rights.exports import CONTINUED, FORMAT, KINDS, export_records, export_tenant
 from ..rights.imports import parse_export, write_export
 from ..rights.ownership import DataOwner
 from ..rights.personal_data import vacuum
@@ -77,6 +77,14 @@ class DataRights:
         whose = self._whose(user_id, agent_id)
         yield {"format": FORMAT, "user_id": user_id, "agent_id": agent_id}
         async for record in export_records(self._database, whose):
+            yield {"kind": record.kind, "data": record.data}
+
+    async def export_tenant_lines(self, *, agent_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Everything of the tenant, or of one of its agents, one record at a time, in constant memory."""
+        if agent_id is not None:
+            check_id("agent_id", agent_id)
+        yield {"format": FORMAT, "user_id": None, "agent_id": agent_id}
+        async for record in export_tenant(self._database, self._tenant, agent_id):
             yield {"kind": record.kind, "data": record.data}
 
     async def export_user_to(

@@ -189,6 +189,13 @@ class MemoryStore:
         """
         return self._parts.rights.export_user_lines(user_id, agent_id=agent_id)
 
+    def export_tenant_lines(self, *, agent_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Everything of the tenant, or of one of its agents, one record at a time, in constant memory.
+
+        The lines have the same form as those of a user. `recollect import jsonl` reads them.
+        """
+        return self._parts.rights.export_tenant_lines(agent_id=agent_id)
+
     @property
     def tenant(self) -> str:
         """The tenant whose data this store sees."""

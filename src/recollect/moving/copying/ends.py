@@ -14,7 +14,11 @@ from ...sql.scripts import Row
 from ...sql.urls import sqlite_path
 from .values import ARRAYS, CAST, from_server, to_server
 
-_LEFT_OUT = ("sqlite_", "recollect_schema_version", "recollect_migrations")  # catalogs and records of migrations
+_LEFT_OUT = (
+    "sqlite_",
+    "recollect_schema_version",
+    "recollect_migrations",
+)  # catalogs and records of migrations
 _BUSY = 60.0  # seconds to wait for other writers of a file
 
 
@@ -40,6 +44,10 @@ class End(Protocol):
 
     async def tables(self) -> dict[str, TableInfo]:
         """All tables, parents before the tables that refer to them."""
+        ...
+
+    async def query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a query, as the database returns them."""
         ...
 
     async def count(self, table: TableInfo) -> int:
@@ -134,6 +142,10 @@ class FileEnd:
     async def _run(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return await asyncio.to_thread(lambda: self._connection.execute(sql, parameters).fetchall())
 
+    async def query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a query, as the database returns them."""
+        return await self._run(sql, parameters)
+
     async def tables(self) -> dict[str, TableInfo]:
         """All tables. Their order does not matter here: foreign keys are not checked."""
         names = await self._run("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
@@ -219,7 +231,8 @@ _COLUMNS = (
 )
 _KEYS = (
     "SELECT CAST(c.relname AS TEXT), CAST(a.attname AS TEXT) FROM pg_constraint r"
-    " JOIN pg_class c ON c.oid = r.conrelid CROSS JOIN LATERAL unnest(r.conkey) WITH ORDINALITY AS k(n, place)"
+    " JOIN pg_class c ON c.oid = r.conrelid"
+    " CROSS JOIN LATERAL unnest(r.conkey) WITH ORDINALITY AS k(n, place)"
     " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.n"
     " WHERE r.contype = 'p' AND c.relnamespace = CAST(current_schema() AS regnamespace)"
     " ORDER BY c.relname, k.place"
@@ -250,6 +263,10 @@ class ServerEnd:
 
     def __init__(self, run: Any) -> None:
         self._run = run
+
+    async def query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """The rows of a query, as the database returns them."""
+        return [tuple(row) for row in await self._run(sql, parameters)]
 
     async def tables(self) -> dict[str, TableInfo]:
         """All tables of the schema, parents first."""

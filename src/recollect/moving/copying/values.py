@@ -71,7 +71,7 @@ def to_server(kinds: Sequence[str], row: Row) -> Row:
 
 
 def compared(kinds: Sequence[str], row: Row) -> Row:
-    """A row in the form in which two databases are compared: documents are equal in any order of their keys."""
+    """A row in the form in which databases are compared: the order of keys in documents does not matter."""
     return _convert(_COMPARED, kinds, row)
 
 

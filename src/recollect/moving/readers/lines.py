@@ -76,7 +76,7 @@ def _check_format(where: str, given: Any) -> None:
         )
 
 
-def open_source(source: str, options: ReadOptions) -> Read:
+def open_source(source: str, _: ReadOptions) -> Read:
     """Read a file, or standard input for `-`."""
     if source == "-":
         return read_file("standard input", sys.stdin.buffer)
