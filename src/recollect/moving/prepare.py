@@ -13,7 +13,7 @@ from ..memory.database.quiet_period import BACKLOG
 from ..memory.database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, RUNS
 from ..memory.entry import CONTENT_TYPES
 from ..memory.guard.secrets import mask_secrets
-from ..memory.rights.imports import ParsedExport, empty_export, read_run
+from ..memory.rights.imports import IMPORTED, ParsedExport, empty_export, read_run
 from ..memory.rights.records import to_row
 from ..memory.times import format_time, read_time
 from ..sql.columns import text_from_column, text_to_column, time_to_column
@@ -354,7 +354,7 @@ def _evidence(
 ) -> dict[str, Any]:
     if not isinstance(cited, Mapping):
         raise ImportFormatError("evidence must be a list of objects")
-    made = {"place": place, "source": "", "wording": text, **cited, "content_id": content_id}
+    made = {"place": place, "source": IMPORTED, "wording": text, **cited, "content_id": content_id}
     return {**to_row(EVIDENCE, made, f"evidence of {where}"), "tenant": given.tenant}
 
 

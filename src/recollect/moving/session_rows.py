@@ -388,16 +388,16 @@ def _insert_items(database: MemoryDatabase, chunk: SessionChunk, known: int) -> 
 
 
 def _are_free(database: MemoryDatabase, ids: Sequence[int]) -> Script[bool]:
-    each = database.dialect.each.format("?1")
+    wanted = f"SELECT CAST(value AS BIGINT) FROM {database.dialect.each.format('?1')} AS given"
     rows = yield Statement(
-        f"SELECT 1 FROM {_ITEMS.name} WHERE id IN (SELECT CAST(value AS BIGINT) FROM {each} AS given) LIMIT 1",
+        f"SELECT 1 FROM {_ITEMS.name} WHERE id IN ({wanted}) LIMIT 1",
         (json.dumps([str(id_) for id_ in ids]),),
     )
     return not rows
 
 
 def _stamp(time: datetime, is_server: bool) -> Any:
-    """A time in the tables of the SDK: UTC without a zone, on SQLite as the text that SQLite itself writes."""
+    """A time in the tables of the SDK: UTC without a zone; on SQLite the text that SQLite writes."""
     plain = time.astimezone(UTC).replace(tzinfo=None)
     return plain if is_server else plain.isoformat(sep=" ")
 

@@ -29,6 +29,8 @@ from .records import LARGEST, to_row
 
 Rows = dict[str, list[dict[str, Any]]]
 
+IMPORTED = "import"
+"""The source of evidence that came from another system, in place of the run that found it."""
 _TIMES = ("created_at", "said_at", "learned_at", "last_confirmed_at", "rejected_at")
 _OPEN = ("pending", "running")
 _STATUSES = (*_OPEN, "done", "failed")
@@ -295,7 +297,7 @@ def _check_evidence(export: ParsedExport) -> None:
         memory_id = memory_of[row["content_id"]]
         if (memory_id, row["conversation_id"], row["message_id"]) not in said:
             raise ImportFormatError("evidence cites a message that the export does not hold")
-        if row["source"] and (memory_id, row["source"]) not in made:
+        if row["source"] not in ("", IMPORTED) and (memory_id, row["source"]) not in made:
             raise ImportFormatError("source of evidence refers to a run that the export does not hold")
 
 

@@ -50,6 +50,11 @@ def records_of(values: Iterator[Value | Skipped]) -> Read:
         is_first = False
 
 
+def record_of(value: Value) -> Iterator[Record | Skipped]:
+    """The record of a line that may be any line of a stream."""
+    yield from _record(value.where, value.data, is_first=False)
+
+
 def _record(where: str, line: Any, is_first: bool) -> Iterator[Record | Skipped]:
     if not isinstance(line, Mapping):
         if is_first:

@@ -20,6 +20,10 @@ from ..records import Record, Skipped
 _SESSIONS, _MESSAGES = "agent_sessions", "agent_messages"
 _STRUCTURE, _USAGE, _METADATA = "message_structure", "turn_usage", "recollect_agent_sessions_metadata"
 _PAGE = 1000  # items
+_ITEMS = (
+    f'SELECT id, message_data, created_at FROM "{_MESSAGES}"'
+    f" WHERE session_id = ?1 AND id > ?2 ORDER BY id LIMIT {_PAGE}"
+)
 _SCHEMES = ("redis://", "rediss://", "unix://")
 _PREFIX = "agents:session"
 _DETAILS = ("input_tokens_details", "output_tokens_details")
@@ -89,8 +93,7 @@ async def _session(
         places.setdefault(row["item_id"], []).append(row)
     last, is_first = 0, True
     while True:
-        sql = f'SELECT id, message_data, created_at FROM "{_MESSAGES}" WHERE session_id = ?1 AND id > ?2 ORDER BY id LIMIT {_PAGE}'
-        page = await end.query(sql, (session_id, last))
+        page = await end.query(_ITEMS, (session_id, last))
         if not page and not is_first:
             return
         data = {"session_id": session_id, "items": [], "ids": [], "times": [], "structure": []}
