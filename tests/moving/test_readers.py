@@ -86,7 +86,12 @@ async def test_a_tree_of_chatgpt_becomes_a_conversation_with_branches(url: str, 
 
 
 async def test_an_export_of_claude_keeps_times_and_files_as_references(tmp_path: Path) -> None:
-    file = {"file_name": "plan.txt", "file_size": 3, "file_type": "txt", "extracted_content": "a word, " * 625}
+    file = {
+        "file_name": "plan.txt",
+        "file_size": 3,
+        "file_type": "txt",
+        "extracted_content": "a word, " * 625,
+    }
     messages = [
         {"uuid": "m1", "text": "Read this", "sender": "human", "created_at": "2024-02-01T10:00:00.123456Z"},
         {
