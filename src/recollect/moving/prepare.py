@@ -140,7 +140,8 @@ class Preparer:
         messages = self._messages(where, conversation_id, said, 0, started, skipped)
         last = max([started, *(message.created_at for message in messages)])
         row = _conversation_row(given, where, data, conversation_id, owner, started, last, messages)
-        self._current = (conversation_id, row["next_index"], started)
+        after = max([0, *(message.message_index + 1 for message in messages)])
+        self._current = (conversation_id, after, started)
         waits = given.learn and bool(messages) and "waiting_from" not in data and "runs" not in data
         learn_at = BACKLOG + started.timestamp() if waits else None
         return Chunk(
@@ -167,8 +168,12 @@ class Preparer:
         after = max([first, *(message.message_index + 1 for message in messages)])
         self._current = (conversation_id, after, started)
         rows = [_message_row(given.tenant, conversation_id, message) for message in messages]
-        learn_at = BACKLOG + started.timestamp() if given.learn and rows else None
-        return Chunk(where, conversation_id, None, None, {"next_index": after}, rows, learn_at)
+        learns = given.learn and bool(rows) and "next_index" not in data  # which lines of exports have
+        learn_at = BACKLOG + started.timestamp() if learns else None
+        following = data.get("next_index", after)
+        if isinstance(following, bool) or not isinstance(following, int) or not after <= following < 2**62:
+            raise ImportFormatError(f"next_index must not be before {after}")
+        return Chunk(where, conversation_id, None, None, {"next_index": following}, rows, learn_at)
 
     def _messages(
         self,

@@ -33,7 +33,8 @@ from .session_rows import LogRow, SessionChunk, write_sessions
 _OTHERS = "another {} has this id: nothing was changed"
 _STAMPS = f"SELECT memory_id, turns_stamp FROM {MEMORIES.name} WHERE memory_id IN {{}}"
 _APPENDED = (
-    f"UPDATE {CONVERSATIONS.name} SET next_index = ?2, updated_at = ?3, learn_at = ?4,"
+    f"UPDATE {CONVERSATIONS.name} SET next_index = ?2, learn_at = ?4,"
+    " updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at END,"
     " waiting_from = CASE WHEN CAST(?4 AS DOUBLE PRECISION) IS NULL THEN waiting_from"
     " ELSE coalesce(waiting_from, ?5) END WHERE conversation_id = ?1"
 )
@@ -228,7 +229,7 @@ def _append(batch: _Batch, chunk: Chunk, known: _Known) -> Script[list[dict[str,
             batch.lose(f"{chunk.where}, message {index}", "another message is stored at its place")
     if added:
         learn_at = known.learn_at if chunk.learn_at is None else known.learn_at or chunk.learn_at
-        known.next_index = added[-1]["message_index"] + 1
+        known.next_index = max(chunk.row["next_index"], added[-1]["message_index"] + 1)
         values = (known.next_index, added[-1]["created_at"], learn_at, added[0]["message_index"])
         yield Statement(_APPENDED, (chunk.conversation_id, *values))
     return list(_in_memory(added, known.memory_id))

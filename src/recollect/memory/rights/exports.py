@@ -226,14 +226,25 @@ async def _with_messages(database: MemoryDatabase, conversation: dict[str, Any])
     conversation_id = conversation["conversation_id"]
     ((count,),) = await database.fetch(_COUNT_MESSAGES, (conversation_id,), list[Row])
     page = await _messages_from_index(database, conversation_id, 0)
+    following = await _page_after(database, conversation_id, page)
     said = {"messages": [message.to_dict() for message in page]}
     heading = {"turn_count": count, "summary": summarize(count, page), "conversation_data": said}
+    if following:  # the last line has the next index of all
+        heading["next_index"] = page[-1].message_index + 1
     yield Record("conversations", {**conversation, **heading})
-    while len(page) == _LONG_PAGE:
-        page = await _messages_from_index(database, conversation_id, page[-1].message_index + 1)
-        if page:
-            said = {"messages": [message.to_dict() for message in page]}
-            yield Record("messages", {"conversation_id": conversation_id, **said})
+    while following:
+        page, following = following, await _page_after(database, conversation_id, following)
+        next_index = page[-1].message_index + 1 if following else conversation["next_index"]
+        said = {"messages": [message.to_dict() for message in page]}
+        yield Record("messages", {"conversation_id": conversation_id, "next_index": next_index, **said})
+
+
+async def _page_after(
+    database: MemoryDatabase, conversation_id: str, page: Sequence[Message]
+) -> list[Message]:
+    if len(page) < _LONG_PAGE:
+        return []
+    return await _messages_from_index(database, conversation_id, page[-1].message_index + 1)
 
 
 async def _messages_from_index(database: MemoryDatabase, conversation_id: str, first: int) -> list[Message]:
