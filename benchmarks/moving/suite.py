@@ -66,7 +66,7 @@ async def _in_process(what: str, directory: Path, source: Path) -> Sample:
 
 
 def copying(directory: Path, size: int, repeats: int) -> Measure:
-    """A copy to PostgreSQL and back, with all checks. Tables and indexes of vectors are made outside of it."""
+    """A copy to PostgreSQL and back, with all checks. Tables and vector indexes are made outside of it."""
 
     @asynccontextmanager
     async def open_all() -> AsyncIterator[Mapping[str, Sampler]]:

@@ -1,4 +1,4 @@
-"""Imports a file, or writes the same rows with `sqlite3` alone, in a process of its own; prints the figures."""
+"""Imports a file, or writes the same rows with `sqlite3` alone; prints the figures as JSON."""
 
 import asyncio
 import json
@@ -54,7 +54,12 @@ async def run_import(source: str, target: str) -> int:
 
 
 async def run_raw(source: str, target: str) -> int:
-    """Parse the same lines and insert the messages into a table with one index: the least that anyone does."""
+    """The same with `sqlite3` alone."""
+    return await asyncio.to_thread(_insert_messages, source, target)
+
+
+def _insert_messages(source: str, target: str) -> int:
+    """Parse the lines and insert the messages into a table with one index: the least that anyone does."""
     count = 0
     with closing(sqlite3.connect(target)) as connection, Path(source).open() as file:
         connection.execute("PRAGMA journal_mode = WAL")

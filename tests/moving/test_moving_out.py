@@ -94,7 +94,7 @@ async def rows_of(url: str) -> dict[str, list[Any]]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A value in a form that does not depend on the database: documents by their contents, times by the second."""
+    """A value in a form that does not depend on the database: documents by their contents."""
     if isinstance(value, str) and value[:1] in ("{", "[") and name != "content":
         return json.dumps(json.loads(value), sort_keys=True)
     return value

@@ -372,8 +372,8 @@ def _memory(given: Defaults, where: str, data: Mapping[str, Any]) -> list[Prepar
     version = data.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version < 2**62:
         raise ImportFormatError("version must be a whole number from 1 on")
-    times = (time_to_column(min(time, given.latest)) for time in (created, updated))
-    found: list[Prepared] = [PreparedMemory(where, owner, memory_id, *times, version)]
+    first, last = (time_to_column(min(time, given.latest)) for time in (created, updated))
+    found: list[Prepared] = [PreparedMemory(where, owner, memory_id, first, last, version)]
     if "memory_id" in data:
         return found
     for kind in CONTENT_TYPES:

@@ -95,14 +95,14 @@ async def export_tenant(database: MemoryDatabase, tenant: str, agent_id: str | N
             yield record
     tables = await database.write(lambda: find_personal_tables(database.dialect))
     for pair in tables.sessions:
-        async for session_id, user_id in _other_sessions(database, pair, tenant):
-            if user_id is None and agent_id is None:
+        async for session_id, owner in _other_sessions(database, pair, tenant):
+            if owner is None and agent_id is None:
                 async for record in export_session(database, pair, session_id):
                     yield record
                 async for record in _export_logs(database, UserData(tables, (), (), (session_id,))):
                     yield record
-            elif user_id is not None:  # a user without a memory
-                async for record in export_records(database, DataOwner(tenant, user_id, agent_id)):
+            elif owner is not None:  # a user without a memory
+                async for record in export_records(database, DataOwner(tenant, owner, agent_id)):
                     yield record
 
 
