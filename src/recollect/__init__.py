@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
     from .memory.pipeline.token_meter import TokenMeter as TokenMeter
+    from .memory.remote.store import RemoteMemoryStore as RemoteMemoryStore
     from .memory.rights.receipt import Receipt as Receipt
     from .memory.rights.why import Why as Why
     from .memory.run import Coverage as Coverage
@@ -337,6 +338,7 @@ _PUBLIC = {
         "TurnHit",
         "TurnSearch",
     ),
+    "memory.remote.store": ("RemoteMemoryStore",),
     "memory.rights.receipt": ("Receipt",),
     "memory.rights.why": ("Why",),
     "memory.search.embedders": (

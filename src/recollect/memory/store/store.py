@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
 from ...errors import InvalidValueError
+from ...service_client import is_service_url
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
 from ..pipeline.runner import RunOptions
@@ -33,7 +34,10 @@ _DEFAULT_FILE = "recollect.db"
 
 
 class _ForwardTo(Generic[PartT]):
-    """Derives methods of the store from those of a part: same name, signature and docstring."""
+    """Derives methods of the store from those of a part: same name, signature and docstring.
+
+    A call goes to the part that the store has, which may be a remote one.
+    """
 
     def __init__(self, part_of: Callable[[TenantParts], PartT]) -> None:
         self._part_of = part_of
@@ -41,11 +45,12 @@ class _ForwardTo(Generic[PartT]):
     def __call__(
         self, method: Callable[Concatenate[PartT, P], Coroutine[Any, Any, T]]
     ) -> Callable[Concatenate["MemoryStore", P], Coroutine[Any, Any, T]]:
-        part_of = self._part_of
+        part_of, name = self._part_of, method.__name__
 
         @wraps(method)
         async def call(store: "MemoryStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return await method(part_of(store._parts), *args, **kwargs)
+            found: T = await getattr(part_of(store._parts), name)(*args, **kwargs)
+            return found
 
         return call
 
@@ -98,6 +103,10 @@ class MemoryStore:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
             raise InvalidValueError(f"workers must be a whole number from 0 on, not {workers!r}")
         check_id("tenant", tenant)
+        if is_service_url(url_or_path):
+            raise InvalidValueError(
+                "a service is opened by RemoteMemoryStore(url, key=…), not by MemoryStore"
+            )
         database = MemoryDatabase(
             default_url() if url_or_path is None else url_or_path,
             create_tables=create_tables,

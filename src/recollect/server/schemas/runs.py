@@ -1,11 +1,21 @@
 """Runs: the progress of learning, and its failures."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from . import examples
-from .base import Key, NextCursor, OwnerId, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
+from .base import (
+    MAX_WAIT,
+    Key,
+    NextCursor,
+    OwnerId,
+    PageQuery,
+    QueryParameters,
+    ResponseBody,
+    Timestamp,
+    with_examples,
+)
 
 RunStatus: TypeAlias = Literal["pending", "running", "done", "failed"]
 
@@ -116,6 +126,18 @@ class CoverageQuery(QueryParameters):
 
     agent_id: OwnerId | None = None
     user_id: OwnerId | None = None
+    wait: (
+        Annotated[
+            float,
+            Field(
+                ge=0,
+                le=MAX_WAIT,
+                description="Seconds to wait until everything recorded for the user is learned and has"
+                " vectors. Needs a `user_id`.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class CoverageResponse(ResponseBody):
@@ -128,3 +150,6 @@ class CoverageResponse(ResponseBody):
     failed: int
     partial: int = Field(description="Learned, but a message was too long to be read completely.")
     share: float = Field(description="The remembered share; 1 if there are no conversations.")
+    learned: bool | None = Field(
+        default=None, description="Only with `wait`: whether everything recorded for the user is learned."
+    )
