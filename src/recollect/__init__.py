@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from .sessions.protocol import SessionPage as SessionPage
     from .sessions.protocol import TResponseInputItem as TResponseInputItem
     from .sessions.redis import RedisSession as RedisSession
+    from .sessions.remote import RemoteSession as RemoteSession
     from .sessions.run_lock import run_lock as run_lock
     from .sessions.sdk_import import ImportReport as ImportReport
     from .sessions.sdk_import import import_sdk_sessions as import_sdk_sessions
@@ -271,6 +272,7 @@ _PUBLIC = {
         "start_openai_conversations_session",
     ),
     "sessions.redis": ("RedisSession",),
+    "sessions.remote": ("RemoteSession",),
     "sessions.sqlalchemy": ("SQLAlchemySession",),
     "sessions.sqlite": ("AsyncSQLiteSession", "SQLiteSession"),
     "strategies.anchors": ("StoredSummary",),

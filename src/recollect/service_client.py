@@ -1,20 +1,22 @@
 """HTTP requests to a Recollect service: retries that are safe, and our own errors.
 
 A request that changes nothing, or that carries an `Idempotency-Key`, is retried: after a lost connection, and
-when the service says that it is busy. Any other request is retried only if it cannot have arrived.
+when the service says that it is busy. Any other request is retried only if it cannot have arrived. A write
+that is cancelled ends first: the service might do it later, when the caller believes that it did not happen.
 """
 
 import asyncio
 import json
 import random
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
+from .cancellation import finish_despite_cancellation
 from .errors import (
     AccessDeniedError,
     ConflictError,
@@ -129,7 +131,7 @@ class ServiceClient:
     async def create(self, path: str, body: Mapping[str, Any], **query: Any) -> Any:
         """The response to a POST that creates something once, however often it is sent."""
         headers = {"Idempotency-Key": uuid.uuid4().hex}
-        return await self._send("POST", path, body, query, headers, is_safe=True)
+        return await finish_despite_cancellation(self._send("POST", path, body, query, headers, is_safe=True))
 
     async def change(
         self,
@@ -143,7 +145,15 @@ class ServiceClient:
     ) -> Any:
         """The response to a request that changes something. Only a repeatable one is sent twice."""
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
-        return await self._send(method, path, body, query, headers, is_safe=is_repeatable)
+        return await finish_despite_cancellation(
+            self._send(method, path, body, query, headers, is_safe=is_repeatable)
+        )
+
+    async def send_items(self, path: str, body: Mapping[str, Any], items: Sequence[str]) -> Any:
+        """The response to a POST of encoded items, which are sent as they are. It may be repeated."""
+        fields = json.dumps({name: value for name, value in body.items() if value is not None})
+        content = f'{fields[:-1]},"items":[{",".join(items)}]}}'.encode()
+        return await finish_despite_cancellation(self._send("POST", path, content, is_safe=True))
 
     async def lines(self, path: str, **query: Any) -> AsyncIterator[dict[str, Any]]:
         """The objects of a JSON Lines response, as they arrive."""
@@ -190,14 +200,14 @@ class ServiceClient:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | bytes | None = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         *,
         is_safe: bool,
     ) -> Any:
         """Send a request until it succeeds, may not be repeated, or the time is up."""
-        content = None if body is None else _encode(body)
+        content = body if body is None or isinstance(body, bytes) else _encode(body)
         kind = {} if body is None else {"Content-Type": "application/json"}
         request = _Request(
             method, self._address(path), content, _query(query or {}), {**kind, **(headers or {})}

@@ -26,6 +26,7 @@ _TAGS = {
     "entries": "Single remembered facts, with their evidence and history.",
     "runs": "The progress of learning, and its failures.",
     "chat": "Talk to agents that remember.",
+    "sessions": "Logs of items, for programs that keep their sessions in the service.",
     "users": "List users, and export or erase their data.",
     "access": "The caller, the audit log, and model usage.",
     "operations": "Liveness, readiness and metrics.",

@@ -13,6 +13,7 @@ from . import (
     operations,
     runs,
     searches,
+    sessions,
     users,
 )
 
@@ -28,6 +29,7 @@ ROUTERS = tuple(
         entries,
         runs,
         chat,
+        sessions,
         users,
         access,
         operations,
