@@ -55,12 +55,18 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def open_store(options: argparse.Namespace, *, create: bool = False, embed: bool = False) -> "MemoryStore":
-    """Open the store of a tenant, without workers.
+    """Open the store of a tenant, without workers, or the store in a service.
 
-    With `create`, a missing file is created. Without `embed`, search uses words only.
+    With `create`, a missing file is created. Without `embed`, search uses words only. A service decides
+    about both, and about the tenant, by the API key in `RECOLLECT_KEY`.
     """
     from ..memory.store import MemoryStore
+    from ..service_client import is_service_url
 
+    if is_service_url(resolve_url(options)):
+        from ..memory.remote.store import RemoteMemoryStore
+
+        return RemoteMemoryStore(resolve_url(options), key=os.environ.get("RECOLLECT_KEY") or None)
     url = resolve_url(options) if create else resolve_existing_url(options)
     sqlite_file(url)
     place: dict[str, Any] = {}

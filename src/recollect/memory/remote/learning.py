@@ -106,5 +106,5 @@ class RemoteProgress(LearningProgress):
                 return bool(found["learned"])
 
     async def embed_pending(self) -> int:
-        """Not available: the service makes the vectors by itself."""
-        raise not_over_http("embed_pending")
+        """Do nothing and return 0: the service makes the vectors by itself."""
+        return 0

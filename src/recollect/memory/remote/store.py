@@ -33,7 +33,7 @@ class RemoteMemoryStore(MemoryStore):
 
     It has the methods of `MemoryStore`, and raises the same errors. The service learns; this store has no
     workers and needs no model. The key decides whose data it sees; `tenant` only names it. Methods that
-    maintain a database (`vacuum`, `embed_pending`, `import_user`, …) raise an `InvalidValueError`.
+    maintain a database (`vacuum`, `import_user`, …) raise an `InvalidValueError`.
 
     A call takes at most `timeout` seconds, with up to `retries` repetitions. A call is repeated only if that
     cannot do anything twice. If the connection is lost at another call, the outcome is unknown: a

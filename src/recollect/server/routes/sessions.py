@@ -83,6 +83,7 @@ async def pop_item(body: schemas.PoppedFrom, caller: Writer, service: ServiceDep
     operation_id="sessions.clear",
     summary="Delete a session",
     status_code=204,
+    response_description="The session is deleted.",
     responses=problems("read"),
 )
 async def clear_session(
