@@ -116,7 +116,8 @@ def test_the_public_surface_is_this_list() -> None:
         strategy_from_config strategy_input_filter strategy_to_config view_of
         AdvancedSQLAlchemySession AdvancedSQLiteSession AsyncSQLiteSession BranchDiff Note Noted PopsChecked
         OpenAIAgentProvider OpenAISQLAlchemySessionStore build_memory_strategy_config build_openai_provider
-        prepare_run_context UserTurn HistoryCounts HistoryLostError ItemCount RemovedItems RemoteMemoryStore RemoteSession
+        prepare_run_context UserTurn HistoryCounts HistoryLostError ItemCount RemovedItems
+        RemoteMemoryStore RemoteSession
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError

@@ -31,10 +31,13 @@ MCP_CALLS = [
 ]
 
 
-def recollect(service: Running, key: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+def recollect(service: Running, key: str, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "recollect", *words, "--url", service.url]
-    environment = {**os.environ, "RECOLLECT_KEY": key, "RECOLLECT_USER": "ada"}
-    return subprocess.run(command, env=environment, input=given, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, env=_environment(key), capture_output=True, text=True, timeout=100)
+
+
+def _environment(key: str) -> dict[str, str]:
+    return {**os.environ, "RECOLLECT_KEY": key, "RECOLLECT_USER": "ada"}
 
 
 @pytest.fixture
@@ -68,9 +71,16 @@ def test_a_command_for_a_database_refuses_a_service(keyed_service: Running, key:
 
 
 def test_mcp_serves_the_memory_of_a_service(keyed_service: Running, key: str) -> None:
-    lines = "\n".join(map(json.dumps, MCP_CALLS)) + "\n"
-    served = recollect(keyed_service, key, "mcp", given=lines)
-    answers = {each.get("id"): each for each in map(json.loads, served.stdout.splitlines())}
-    assert not answers[2]["result"].get("isError"), (served.stdout, served.stderr)
+    command = [sys.executable, "-m", "recollect", "mcp", "--url", keyed_service.url]
+    with subprocess.Popen(
+        command, env=_environment(key), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as served:
+        assert served.stdin is not None
+        assert served.stdout is not None
+        served.stdin.writelines(json.dumps(call) + "\n" for call in MCP_CALLS)
+        served.stdin.flush()
+        answers = [json.loads(served.stdout.readline()) for _ in range(2)]
+        served.stdin.close()
+    assert not answers[1]["result"].get("isError"), answers
     listed = recollect(keyed_service, key, "memory", "show", "--json")
     assert "Ada plays the cello." in listed.stdout
