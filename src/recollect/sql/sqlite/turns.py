@@ -8,8 +8,8 @@ at the front.
 
 The place at the front and the turn are locks on two bytes of the write-ahead log, far beyond its end. SQLite
 itself never locks that file, so the queue needs no file of its own. The kernel drops the locks of a process
-that dies. The queue decides who asks SQLite next and nothing else: the write lock of SQLite still protects the
-data. So it does no harm if a process does not queue, because it is not ours, or its patience has ended, or its
+that dies. The queue decides who asks SQLite next and nothing else: the write lock of SQLite still protects
+the data. So a process that does not queue does no harm: it is not ours, or its patience has ended, or its
 system has no such locks.
 """
 
