@@ -19,14 +19,14 @@ import struct
 import threading
 from contextlib import suppress
 
-try:
+# Locks of an open file, which two engines of one process do not share. Only Linux has them.
+_LOCK: int | None = None
+_LOCK_AND_WAIT: int | None = None
+with suppress(ImportError):  # Windows
     import fcntl
-except ImportError:  # Windows
-    _LOCK, _LOCK_AND_WAIT = None, None
-else:
-    # Locks of an open file, which two engines of one process do not share. Only Linux has them.
-    _LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
-    _LOCK_AND_WAIT: int | None = getattr(fcntl, "F_OFD_SETLKW", None)
+
+    _LOCK = getattr(fcntl, "F_OFD_SETLK", None)
+    _LOCK_AND_WAIT = getattr(fcntl, "F_OFD_SETLKW", None)
 
 PATIENCE = 1.0
 """Seconds to wait for a turn. A process that has been stopped may keep it for as long as it likes."""
