@@ -1,6 +1,6 @@
 """The learning process: workers in a process of their own, so that they take no CPU time from requests.
 
-The parent sends the settings on standard input. The process works until its input ends, which also happens
+The parent starts it when there is something to learn, and sends the settings on standard input. The process works until its input ends, which also happens
 when the parent dies, and reports its state on standard output every few seconds. It runs at low priority. If
 it dies, the parent starts it again, and unfinished runs resume at the stage they had reached.
 """
@@ -13,12 +13,12 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..memory.extraction import build_extractor
+from ..errors import RecollectError
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
@@ -33,6 +33,7 @@ _log = logging.getLogger("recollect.learning")
 _FIRST_PAUSE = 1.0  # seconds until a dead process is started again; doubled each time
 _LONGEST_PAUSE = 60.0
 _REPORT_INTERVAL = 5.0
+_POLL_INTERVAL = 1.0  # as the workers poll: other processes add work without a notification
 _NICE = 10
 _LARGEST_SETTINGS = 2**24  # bytes: each tenant may have its own limits
 
@@ -51,6 +52,8 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
     """Open a learner as the settings say, for one tenant or for all. It is closed after the block."""
     place, url = settings.database.options(), settings.database.url
     whose: dict[str, Any] = {"all_tenants": True} if tenant is None else {"tenant": tenant}
+    from ..memory.extraction import build_extractor  # the parent does not need it
+
     extractor = build_extractor(settings.memory.extractor)
     try:
         async with TokenLedger(url, **place) as ledger:
@@ -71,7 +74,7 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
 
 
 class LearningProcess:
-    """Keeps a learning process running from `start` until `stop`, and holds its last report."""
+    """Keeps a learning process running from the first work until `stop`, and holds its last report."""
 
     def __init__(self, settings: Settings) -> None:
         # The chat settings may hold an API key; the process takes keys of models from the environment.
@@ -85,13 +88,19 @@ class LearningProcess:
         """As in the last report of the process."""
         self.is_alive = False
         """True from the first report of the process until it ends."""
+        self._is_resting = True
         self.count_tokens: Callable[[int], object] = lambda _: None
         """Called with the model tokens used since the previous report."""
 
-    def start(self) -> None:
-        """Start the process. A second call does nothing."""
+    @property
+    def is_able(self) -> bool:
+        """Whether the process is alive, or there was no work for it yet."""
+        return self.is_alive or self._is_resting
+
+    def start(self, has_work: Callable[[], Awaitable[bool]]) -> None:
+        """Start the process as soon as there is work. A second call does nothing."""
         if self._task is None:
-            self._task = asyncio.create_task(self._keep_running())
+            self._task = asyncio.create_task(self._run_when_needed(has_work))
 
     async def stop(self) -> None:
         """Let the process hand back its runs, and wait until it has ended. A second call does nothing."""
@@ -102,6 +111,12 @@ class LearningProcess:
             await asyncio.wait([task])
         if process is not None:
             await _end(process)
+
+    async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]]) -> None:
+        while not await _ask(has_work):
+            await asyncio.sleep(_POLL_INTERVAL)
+        self._is_resting = False
+        await self._keep_running()
 
     async def _keep_running(self) -> None:
         pause = _FIRST_PAUSE
@@ -141,6 +156,14 @@ class LearningProcess:
         return has_reported
 
 
+async def _ask(has_work: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether there is work. If the database does not answer, the process waits for it as well as we do."""
+    try:
+        return await has_work()
+    except (RecollectError, OSError):
+        return True
+
+
 async def _end(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
@@ -167,10 +190,16 @@ async def _learn() -> None:
     watching = asyncio.create_task(_set_at_eof(stdin, ended))
     try:
         async with open_learner(settings) as learner:
+            _lower_priority()  # not before: work is waiting while the process loads
             learner.store.start()
             await _report_until(ended, learner)
     finally:
         watching.cancel()
+
+
+def _lower_priority() -> None:
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
 
 
 async def _open_stdin() -> asyncio.StreamReader:
@@ -208,6 +237,4 @@ def _report(learner: Learner) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(_NICE)
     asyncio.run(_learn())

@@ -4,13 +4,12 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
 from ...errors import InvalidValueError
 from ...service_client import is_service_url
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
-from ..pipeline.runner import RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
 from ..search.embedders import Embedder
@@ -25,6 +24,9 @@ from .monitor import StoreMonitor
 from .parts import StoreResources, TenantParts
 from .runs import LearningProgress, RunRepository
 from .search import MemorySearcher
+
+if TYPE_CHECKING:
+    from ..pipeline.runner import RunOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,7 +94,7 @@ class MemoryStore:
         extractor: Extractor | None = None,
         embedder: Embedder | Literal["local"] | None = "local",
         workers: int = 4,
-        options: RunOptions | None = None,
+        options: "RunOptions | None" = None,
         tenant: str = "default",
         all_tenants: bool = False,
         meter: TokenMeter | None = None,
@@ -119,7 +121,7 @@ class MemoryStore:
             tenant=None if all_tenants else tenant,
             default_tenant=tenant,
             workers=workers,
-            options=options or RunOptions(),
+            options=options,
             meter=meter,
             mask_secrets_in_messages=mask_secrets_in_messages,
         )

@@ -133,7 +133,6 @@ def _prepare_routes(app: FastAPI) -> None:
     """Prepare the routes now. FastAPI would do it at the first request, and delay that."""
     for route in app.router.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
-    app.openapi()  # takes some tenths of a second, and is cached
 
 
 def _receive_seconds(settings: ServerSettings) -> float:
