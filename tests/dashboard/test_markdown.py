@@ -49,7 +49,7 @@ ATTACKS = [
     '![a](https://tracker.example/x.png"onerror="alert(1))',
     "[x]: https://tracker.example/ref.png\n\n![x]",
     "```html\n<script>document.title='owned'</script>\n```",
-    "```\"><img src=x onerror=alert(1)>\ncode\n```",
+    '```"><img src=x onerror=alert(1)>\ncode\n```',
     "`<img src=x onerror=alert(1)>`",
     "[<img src=x onerror=alert(1)>](https://safe.example)",
     "hidden &#x202E;gnp.exe and [link\u202e](https://safe.example)",
@@ -191,5 +191,3 @@ def test_a_conversation_of_many_messages_is_read_from_any_place(page: Page, plac
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
     page.get_by_role("button", name="First").click()
     expect(page.get_by_text("This is 0.", exact=True)).to_be_visible()
-
-

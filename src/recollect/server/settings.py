@@ -124,7 +124,10 @@ class DatabaseSettings(_Section):
         default=False,
         description="Create missing tables on PostgreSQL, for development; else run `recollect migrate`.",
     )
-    pool_size: _Count = Field(default=10, description="Most connections to PostgreSQL of each process: server processes, and the learner.")
+    pool_size: _Count = Field(
+        default=10,
+        description="Most connections to PostgreSQL of each process: server processes, and the learner.",
+    )
 
     def options(self) -> dict[str, Any]:
         """The options with which all parts open the database. Parts with equal options share connections."""

@@ -43,7 +43,9 @@ def until(done: Callable[[], Any]) -> None:
 
 
 def servers_of(served: Process) -> set[int]:
-    return {child.pid for child in psutil.Process(served.process.pid).children() if _is(child, "server_process")}
+    return {
+        child.pid for child in psutil.Process(served.process.pid).children() if _is(child, "server_process")
+    }
 
 
 def learners_of(served: Process) -> set[int]:

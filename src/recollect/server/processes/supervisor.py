@@ -200,21 +200,22 @@ class _Supervisor:
         """The latest metrics of all processes by their ids, and those of the supervisor."""
         processes = self._processes()
         restarts = self._restarts + sum(generation.restarts for generation in self._generations)
-        own: Snapshot = [
-            _metric("recollect_server_processes", "Running server processes.", "gauge", len(processes)),
-            _metric(
-                "recollect_server_process_restarts",
-                "Server processes that ended unexpectedly.",
-                "counter",
-                restarts,
-            ),
-        ]
-        learner: Snapshot = [_metric("recollect_model_tokens", "Model tokens.", "counter", self._learner_tokens)]
         return {
             **{str(process.pid): process.metrics for process in processes},
-            "learner": learner,
-            "supervisor": own,
+            "learner": [
+                _metric("recollect_model_tokens", "Model tokens used.", "counter", self._learner_tokens)
+            ],
+            "supervisor": supervisor_metrics(len(processes), restarts),
         }
+
+
+def supervisor_metrics(processes: int, restarts: int) -> Snapshot:
+    """The metrics of the supervisor itself."""
+    ended = "Server processes that ended unexpectedly and were started again."
+    return [
+        _metric("recollect_server_processes", "Running server processes.", "gauge", processes),
+        _metric("recollect_server_process_restarts", ended, "counter", restarts),
+    ]
 
 
 def _metric(name: str, help_text: str, kind: str, value: float) -> list[object]:

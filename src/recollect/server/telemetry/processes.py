@@ -39,7 +39,12 @@ async def render_metrics(metrics: Metrics, siblings: Siblings | None) -> bytes:
 def snapshot(metrics: Metrics) -> Snapshot:
     """The metrics of this process."""
     return [
-        [metric.name, metric.documentation, metric.type, [[s.name, s.labels, s.value] for s in metric.samples]]
+        [
+            metric.name,
+            metric.documentation,
+            metric.type,
+            [[s.name, s.labels, s.value] for s in metric.samples],
+        ]
         for metric in metrics.registry.collect()
     ]
 
