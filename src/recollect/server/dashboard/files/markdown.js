@@ -7,6 +7,7 @@ import createParser from "./vendor/markdown-it.js";
 
 const SAFE_LINK = /^(?:https?:\/\/|mailto:)[^\s]+$/i;
 const DEEPEST = 40; // levels; the parser leaves out what is deeper
+const MOST_TOKENS = 15000; // a text of 50,000 characters has about half as many
 const HEADING = /^h([1-6])$/;
 const TAGS = new Set(["p", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "s"]);
 
@@ -21,8 +22,13 @@ export function Markdown({ text }) {
 
 function contentOf(text) {
   const tokens = parser.parse(text, {});
-  const isTooDeep = tokens.some((token) => token.level >= DEEPEST - 1);
-  return isTooDeep ? h("bdi", { class: "text", dir: "auto" }, visible(text)) : nodesOf(tokens);
+  const count = tokens.reduce((sum, token) => sum + 1 + (token.children?.length ?? 0), 0);
+  return count > MOST_TOKENS || tokens.some(isTooDeep) ? h("p", { class: "text" }, visible(text)) : nodesOf(tokens);
+}
+
+// A message with more levels or elements is shown as it was written: a browser takes long to lay it out.
+function isTooDeep(token) {
+  return token.level >= DEEPEST - 1 || (token.children ?? []).some(isTooDeep);
 }
 
 // Tokens are a flat list in which some open an element and others close it.
@@ -45,11 +51,11 @@ function elementOf(token, children) {
   if (token.type === "link_open") return linkTo(token.attrGet("href"), children);
   if (token.hidden) return children; // a paragraph in a tight list
   const level = HEADING.exec(token.tag)?.[1];
-  if (level) return h("p", { class: `heading heading-${level}`, dir: "auto" }, children); // the page has its own headings
+  if (level) return h("p", { class: `heading heading-${level}` }, children); // the page has its own headings
   if (token.tag === "table") return h("div", { class: "scroll-wide", tabindex: 0 }, h("table", null, children));
   if (!TAGS.has(token.tag)) return children;
   const start = token.tag === "ol" ? token.attrGet("start") : null;
-  return h(token.tag, { dir: "auto", start: start ?? undefined }, children);
+  return h(token.tag, { start: start ?? undefined }, children);
 }
 
 function leafOf(token) {
@@ -62,7 +68,7 @@ function leafOf(token) {
     case "hr":
       return h("hr");
     case "code_inline":
-      return h("code", { dir: "auto" }, visible(token.content));
+      return h("code", null, visible(token.content));
     case "code_block":
       return codeOf(token.content, "");
     case "fence":
