@@ -24,6 +24,7 @@ from .provider_process import API_KEY
 OURS = "recollect"
 WITHOUT_WORKERS = "recollect, no workers"
 TWO = "recollect, two instances"
+TWO_PROCESSES = "recollect, two processes"
 BARE = "bare FastAPI"
 STORE = "store, no HTTP"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..extras import require_extra
+from ..sql.urls import hide_credentials as hide_credentials
 from .arguments import NotFoundError, raise_usage_error
 from .output import one_line
 
@@ -25,11 +26,6 @@ _DEFAULT_AGENT = "assistant"
 def resolve_url(options: argparse.Namespace) -> str:
     """Return the database URL: from the option, the configuration, or `recollect.db`."""
     return options.url or configured_url(options.config) or DEFAULT_FILE
-
-
-def hide_credentials(url: str) -> str:
-    """Return a URL without its credentials and its query, which may contain a password too."""
-    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0] if "://" in url else url
 
 
 def resolve_existing_url(options: argparse.Namespace) -> str:

@@ -5,7 +5,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -31,26 +31,46 @@ def add_serve_parser(commands: Commands) -> None:
         commands,
         "serve",
         "serve conversations, memories and chat over HTTP",
-        "  recollect serve\n  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
+        "  recollect serve\n  recollect serve --workers 4\n  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
         run_serve,
     )
     serve.add_argument("--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)")
     serve.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
     serve.add_argument("--host", help="address to listen on; a non-loopback address needs API keys")
     serve.add_argument("--port", help="port to listen on; 0 picks a free port")
+    serve.add_argument(
+        "--workers",
+        metavar="N",
+        help="number of server processes, kept running by a supervisor (default: one, without a supervisor)",
+    )
 
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serve until a signal arrives."""
     require_extra("server", "fastapi", "recollect serve")
-    from ..server.transport.runner import serve
-
     given = {
         "RECOLLECT_DATABASE__URL": options.url,
         "RECOLLECT_SERVER__HOST": options.host,
         "RECOLLECT_SERVER__PORT": options.port,
+        "RECOLLECT_SERVER__WORKERS": options.workers,
     }
-    return serve(load_configuration(options.config, given))
+    settings = load_configuration(options.config, given)
+    if settings.server.workers:
+        return _supervise(options.config, given)
+    from ..server.transport.runner import serve
+
+    return serve(settings)
+
+
+def _supervise(config: Path | None, given: Mapping[str, str | None]) -> int:
+    if sys.platform == "win32":
+        raise ValueError("several server processes need Linux or macOS: leave server.workers at 0")
+    from ..server.processes.configuration import ConfigurationSource
+    from ..server.processes.supervisor import supervise
+
+    return supervise(
+        ConfigurationSource(config, {name: value for name, value in given.items() if value is not None})
+    )
 
 
 _Print: TypeAlias = Callable[[str], None]

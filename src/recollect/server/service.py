@@ -19,6 +19,7 @@ from .learner import LearningProcess
 from .problems import Problem
 from .settings import Settings
 from .telemetry.metrics import Metrics
+from .telemetry.processes import Siblings
 
 _TURN_END_SECONDS = 60.0  # after its timeout, to record a turn and settle its tokens
 
@@ -42,6 +43,8 @@ class Service:
     learning: LearningProcess | None
     """The learning process; `None` if workers run in this process, or not at all."""
     rates: RateLimiter = field(default_factory=RateLimiter)
+    siblings: Siblings | None = None
+    """The other processes of the service; `None` if it has only one."""
     stops_at: float | None = None
     """When running turns are interrupted, by `time.monotonic`; `None` while the service is not stopping."""
 
