@@ -30,6 +30,7 @@ LAYERS = (
     "memory",
     "integrations",
     "extensions",
+    "moving",
     "providers",
     "migrations",
     "server",

@@ -200,10 +200,27 @@ class MemoryStore:
         """
         return self._parts.rights.export_user_lines(user_id, agent_id=agent_id)
 
+    def export_tenant_lines(self, *, agent_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Everything of the tenant, or of one of its agents, one record at a time, in constant memory.
+
+        The lines have the same form as those of a user. `recollect import jsonl` reads them.
+        """
+        return self._parts.rights.export_tenant_lines(agent_id=agent_id)
+
     @property
     def tenant(self) -> str:
         """The tenant whose data this store sees."""
         return self._parts.tenant
+
+    @property
+    def memory_database(self) -> MemoryDatabase:
+        """The tables of long-term memory, of all tenants."""
+        return self._database
+
+    @property
+    def masks_messages(self) -> bool:
+        """Whether secrets are masked in recorded messages."""
+        return self._shared.mask_secrets_in_messages
 
     @property
     def monitor(self) -> StoreMonitor:

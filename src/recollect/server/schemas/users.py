@@ -66,7 +66,7 @@ class UserExport(ResponseBody):
 
     model_config = with_examples(
         {
-            "format": "recollect.user/1",
+            "format": "recollect.user/2",
             "user_id": examples.USER,
             "agent_id": None,
             "memories": [],

@@ -17,10 +17,11 @@ from ..error_handlers import error_response, problem_response
 from ..problems import Problem
 from ..service import Service
 from ..settings import ServerSettings
-from .bodies import read_body, replay_body
+from .bodies import read_body, replay_body, stream_body
 from .listener import is_loopback
 
 _WITH_BODY = {"POST", "PUT", "PATCH"}
+_STREAMED = {("POST", "/v1/import")}  # bodies of any length: the route reads them as they arrive
 _GUARDED = "/v1"
 _CLOSE = {"Connection": "close"}
 
@@ -81,6 +82,8 @@ class Gate:
     async def _receive(self, caller: Caller, scope: Scope, receive: Receive) -> Receive:
         if scope["method"] not in _WITH_BODY:
             return receive
+        if (scope["method"], scope["path"]) in _STREAMED:
+            return stream_body(Headers(scope=scope), receive, self._limits)
         try:
             with self.receiving.hold(caller):
                 body = await read_body(Headers(scope=scope), receive, self._limits)
