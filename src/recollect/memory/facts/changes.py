@@ -8,6 +8,7 @@ children, languages, allergies.
 import re
 from dataclasses import dataclass
 
+from ..texts.remembered import remember
 from ..texts.similarity import gist_of
 from ..texts.synonyms import LIGHT, SAME
 from ..texts.terms import terms
@@ -222,6 +223,9 @@ _STOP = (
     | LIGHT
 )
 _SYNONYMS = {"wed": "marri", "marriag": "marri", "smoke": "smoke", "cigarett": "smoke", "climb": "climb"}
+_SIGNS_OF_END = (
+    _ENDS_JOB, _ENDS_PARTNER, _VERSION, _AGE, _BY_NOW, _NOW_OTHER, *(rule.ending for rule in _RULES)
+)
 
 
 def ends(new: str, known: str) -> bool:
@@ -235,10 +239,10 @@ def ends(new: str, known: str) -> bool:
     )
 
 
+@remember
 def can_end(text: str) -> bool:
     """Whether a statement can end anything, so that it has to be compared with what is known."""
-    signs = (_ENDS_JOB, _ENDS_PARTNER, _VERSION, _AGE, _BY_NOW, _NOW_OTHER, *(rule.ending for rule in _RULES))
-    return any(sign.search(text) for sign in signs) or takes_back(text) or any(map(slot_in, facts_of(text)))
+    return any(sign.search(text) for sign in _SIGNS_OF_END) or takes_back(text) or any(map(slot_in, facts_of(text)))
 
 
 def tells_of_the_past(text: str) -> bool:

@@ -13,6 +13,7 @@ from ..facts.chinese_clauses import with_subject as with_chinese_subject
 from ..facts.clauses import clauses_of, parts_of
 from ..facts.instructions import chinese_instruction_in, instruction_in
 from ..facts.slots import Slot, slot_of
+from ..texts.remembered import remember, remember_list
 from .chinese_worth import is_worth_keeping_in_chinese
 from .english_rewriter import with_subject
 from .grammar import CHINESE, ENGLISH, Grammar, grammar_of
@@ -176,6 +177,7 @@ class Statement:
         return "event" if done and not self.moments else "profile"
 
 
+@remember_list
 def statements_of(text: str, said_on: date, referent: Referent | None = None) -> list[Statement]:
     """The statements of a message, in their order.
 
@@ -281,6 +283,7 @@ def _own_sentences(sentences: list[str]) -> list[str]:
     return sentences
 
 
+@remember
 def states_something(sentence: str) -> bool:
     """Whether a sentence without its opening is more than a question, a courtesy or a reaction."""
     grammar = grammar_of(sentence)
