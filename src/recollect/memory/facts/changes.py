@@ -44,10 +44,20 @@ class _Rule:
     """What an earlier statement says if it can be ended so."""
     enough: float = 0.5
     """The least share of the words of `what` that the earlier statement has, too."""
+    sign: re.Pattern[str] | None = None
+    """What stands after `what` where a rule begins with it. To look for this first is much faster."""
+
+    def find_ending(self, text: str) -> re.Match[str] | None:
+        """Where a statement says that something has ended; `None` if it does not."""
+        if self.sign is not None and not self.sign.search(text):
+            return None
+        return self.ending.search(text)
 
 
 def _rule(ending: str, ended: str, enough: float = 0.5) -> _Rule:
-    return _Rule(re.compile(ending, _ANY_CASE), re.compile(ended, _ANY_CASE), enough)
+    after = ending.removeprefix(_WHAT)
+    sign = None if after == ending else re.compile(after, _ANY_CASE)
+    return _Rule(re.compile(ending, _ANY_CASE), re.compile(ended, _ANY_CASE), enough, sign)
 
 
 _WHAT = r"(?P<what>[^.,;!?()]{2,60})"
@@ -224,7 +234,8 @@ _STOP = (
 )
 _SYNONYMS = {"wed": "marri", "marriag": "marri", "smoke": "smoke", "cigarett": "smoke", "climb": "climb"}
 _SIGNS_OF_END = (
-    _ENDS_JOB, _ENDS_PARTNER, _VERSION, _AGE, _BY_NOW, _NOW_OTHER, *(rule.ending for rule in _RULES)
+    *(pattern.search for pattern in (_ENDS_JOB, _ENDS_PARTNER, _VERSION, _AGE, _BY_NOW, _NOW_OTHER)),
+    *(rule.find_ending for rule in _RULES),
 )
 
 
@@ -242,7 +253,7 @@ def ends(new: str, known: str) -> bool:
 @remember
 def can_end(text: str) -> bool:
     """Whether a statement can end anything, so that it has to be compared with what is known."""
-    return any(sign.search(text) for sign in _SIGNS_OF_END) or takes_back(text) or any(map(slot_in, facts_of(text)))
+    return any(find(text) for find in _SIGNS_OF_END) or takes_back(text) or any(map(slot_in, facts_of(text)))
 
 
 def tells_of_the_past(text: str) -> bool:
@@ -319,7 +330,7 @@ def _names_another(new: str, known: str) -> bool:
 def _ends_by_rule(new: str, known: str) -> bool:
     said = _words(known)
     for rule in _RULES:
-        match = rule.ending.search(new)
+        match = rule.find_ending(new)
         if match is None or not rule.ended.search(known):
             continue
         text = _AFTERWARDS.split(next(filter(None, match.groups()), ""))[0]

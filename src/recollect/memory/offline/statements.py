@@ -116,7 +116,7 @@ class Statement:
         """Whether it says when, and only the question before it says what."""
         return self.place == 0 and self.plain is None and self.is_dated and self.reads_alone
 
-    @property
+    @cached_property
     def is_dated(self) -> bool:
         """Whether it names a day or a period other than today, or tells of an activity of today."""
         is_other_day = any(
@@ -131,7 +131,7 @@ class Statement:
             return False
         return self.grammar.is_chinese or tells_something(self.heard)
 
-    @property
+    @cached_property
     def reads_alone(self) -> bool:
         """Whether it is understood without the sentences before it."""
         if self.plain is None and (
@@ -150,7 +150,7 @@ class Statement:
         """Its score as an entry by itself."""
         return sum(self.signs) + self.length + (DATED if self.moments else 0.0)
 
-    @property
+    @cached_property
     def is_end(self) -> bool:
         """Whether it says that the user left a job, which is both an event and a change of the profile."""
         return bool(self.grammar.left.search(self.heard))
@@ -160,7 +160,7 @@ class Statement:
         """Whether it is a happening, whose date matters."""
         return self.content_type == "event" or self.is_end
 
-    @property
+    @cached_property
     def content_type(self) -> ContentType:
         """The type of its entry: who the user is, what happened, or what they think, feel and want."""
         if self.told:
