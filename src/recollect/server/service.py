@@ -126,7 +126,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
     extractor = build_extractor(settings.memory.extractor)
     return Service(
         settings,
-        _memory_of(settings, extractor, budget, 0 if learning is not None else settings.memory.workers),
+        _memory_of(settings, extractor, budget, learning),
         KeyStore(url, **place),
         AuditLog(url, **place),
         Idempotency(url, **place),
@@ -154,15 +154,18 @@ def _learning_of(settings: Settings, metrics: Metrics) -> LearningProcess | None
     return learning
 
 
-def _memory_of(settings: Settings, extractor: Extractor, meter: Budget, workers: int) -> MemoryStore:
+def _memory_of(
+    settings: Settings, extractor: Extractor, meter: Budget, learning: LearningProcess | None
+) -> MemoryStore:
     return MemoryStore(
         settings.database.url,
         extractor=extractor,
         embedder=build_embedder(settings.memory.embedder),
-        workers=workers,
+        workers=settings.memory.workers if learning is None else 0,
         all_tenants=True,
         meter=meter,
         mask_secrets_in_messages=settings.memory.mask_secrets_in_messages,
+        on_work=None if learning is None else learning.wake,
         **settings.database.options(),
     )
 

@@ -35,6 +35,7 @@ from .dialect import Dialect
 from .schema import CONTENTS, FAILURES, MEMORIES, MESSAGES, QUEUE, RUNS, STAGES
 
 _RUNS_PER_STATEMENT = 500
+_STAGES_AT_ONCE = (1, 2, 3)
 _CONTEXT = 6  # messages before those of a run, which these may refer to
 LONGEST = 3600.0
 """The longest lease or delay, in seconds."""
@@ -183,8 +184,13 @@ class QueueQueries:
         self.make_runs = _make_runs(dialect)
         self.claims_at_once = _claims_at_once(dialect, self.claim), _claims_at_once(dialect, self.claim_any)
         """The same for one tenant and for any, which also start the run and read its messages."""
-        self.add_stages = _add_stages(dialect)
-        self.extend_and_add_stages = _extend_and_add_stages(dialect, self.extend)
+        # By the number of stages.
+        self.add_stages = {count: _add_stages(dialect, count, 1) for count in _STAGES_AT_ONCE}
+        self.extend_and_add_stages = {
+            count: _extend_and_add_stages(dialect, self.extend, count)
+            for count in _STAGES_AT_ONCE
+            if dialect.changes_in_with
+        }
         self.lock_conversation = f"{conversations.READ}{dialect.lock}"
 
     def _claims(self, dialect: Dialect, whose: str) -> tuple[str, str]:
@@ -222,26 +228,26 @@ def _claims_at_once(dialect: Dialect, claims: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _add_stages(dialect: Dialect, held: str = "") -> str:
-    """Adds finished stages, given as a JSON array of arrays, unless they are stored already."""
-    fields = {name: dialect.element.format("value", place) for place, name in enumerate(_STAGE_ROW)}
-    fields["finished_at"] = dialect.time.format(fields["finished_at"])
-    fields["result"] = dialect.json.format(fields["result"])
-    for name in ("prompt_tokens", "completion_tokens"):
-        fields[name] = f"CAST({fields[name]} AS BIGINT)"
-    stages = dialect.each.format("?4" if held else "?1")
+def _add_stages(dialect: Dialect, count: int, first: int, held: str = "") -> str:
+    """Adds so many finished stages, unless they are stored already; `first` is the first parameter."""
+    types = {"finished_at": dialect.time, "result": dialect.json}
+    types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), "CAST({} AS BIGINT)")
+    casts = [types.get(name, "CAST({} AS VARCHAR)") for name in _STAGE_ROW]
+    rows = (
+        f"SELECT {', '.join(cast.format(f'?{number}') for number, cast in enumerate(casts, start))}{held}"
+        for start in range(first, first + count * len(casts), len(casts))
+    )
     return (
-        f"INSERT INTO {STAGES.name} ({', '.join(fields)}) SELECT {', '.join(fields.values())}"
-        f" FROM {stages} AS stages{held} WHERE true ON CONFLICT DO NOTHING RETURNING 1"
+        f"INSERT INTO {STAGES.name} ({', '.join(_STAGE_ROW)}) SELECT * FROM ({' UNION ALL '.join(rows)})"
+        " AS stages WHERE true ON CONFLICT DO NOTHING RETURNING 1"
     )
 
 
-def _extend_and_add_stages(dialect: Dialect, extend: str) -> str | None:
-    """Both at once, where one statement can. Without the lease, no stage is added."""
-    if not dialect.changes_in_with:
-        return None
+def _extend_and_add_stages(dialect: Dialect, extend: str, count: int) -> str:
+    """Both in one statement. Without the lease, no stage is added."""
+    added = _add_stages(dialect, count, 4, " FROM held")
     return (
-        f"WITH held AS ({extend}), added AS ({_add_stages(dialect, ', held')})"
+        f"WITH held AS ({extend}), added AS ({added})"
         " SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM added)"
     )
 
@@ -404,19 +410,19 @@ def extend(queries: QueueQueries, task: Task, seconds: float, alone: bool = Fals
 
 
 def store_stages(
-    queries: QueueQueries, task: Task, stages: Iterable[StageRecord], seconds: float, *, alone: bool = False
+    queries: QueueQueries, task: Task, stages: Sequence[StageRecord], seconds: float, *, alone: bool = False
 ) -> Script[bool]:
     """Extend the lease and store finished stages; `False` if they are stored already, with their changes.
 
     Raises `LeaseLostError` if another worker has the lease: then nothing is written. `alone` is for a
     transaction that does nothing else.
     """
-    rows = json.dumps([_stage_row(task, stage) for stage in stages])
-    if queries.extend_and_add_stages is None:
+    values = [value for stage in stages for value in _stage_row(task, stage)]
+    if not queries.extend_and_add_stages:
         yield from extend(queries, task, seconds)
-        return bool((yield Statement(queries.add_stages, (rows,))))
+        return bool((yield Statement(queries.add_stages[len(stages)], values)))
     lease = (task.run.memory_id, task.lease, min(seconds, LONGEST))
-    ((held, added),) = yield Statement(queries.extend_and_add_stages, (*lease, rows), alone)
+    ((held, added),) = yield Statement(queries.extend_and_add_stages[len(stages)], (*lease, *values), alone)
     if not held:
         raise _lease_lost(task)
     return bool(added)
@@ -428,7 +434,7 @@ def _stage_row(task: Task, stage: StageRecord) -> list[Any]:
         task.run.tenant,
         stage.stage,
         stage.model,
-        time_as_text(stage.finished_at),
+        stage.finished_at,
         json_to_column(stage.result),
         text_to_column(stage.raw_response),
         stage.prompt_tokens,

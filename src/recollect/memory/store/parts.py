@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 from ..database.access import MemoryDatabase
 from ..database.vectors import Vectors, model_of
@@ -41,8 +42,10 @@ class StoreResources:
         options: RunOptions,
         meter: TokenMeter | None,
         mask_secrets_in_messages: bool = False,
+        on_work: Callable[[], object] | None = None,
     ) -> None:
         self.database = database
+        self._on_work = on_work
         self.mask_secrets_in_messages = mask_secrets_in_messages
         self.embedder = _cached(embedder)
         self.backfill: EmbeddingBackfill | None = None
@@ -60,7 +63,9 @@ class StoreResources:
         self._workers: Workers | None = None
 
     def start(self) -> None:
-        """Start the workers, or wake them if they run already."""
+        """Start the workers, or wake them if they run already, and say that there is work."""
+        if self._on_work is not None:
+            self._on_work()
         with self._starting:
             if self._workers is None:
                 extractor = self._extractor or _offline_extractor()
