@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..harness import Suite
 from ..memory.databases import KINDS, Databases
-from .contenders import BARE, OURS, STORE, TWO, WITHOUT_WORKERS
+from .contenders import BARE, BARE_STORING, OURS, STORE, TWO, WITHOUT_WORKERS
 from .dashboard import Volume, look
 from .lasting import Span, last
 from .recording import record
@@ -55,5 +55,5 @@ def build(directory: Path, quick: bool) -> Suite:
         *(last(databases, kind, directory, scale.span) for kind in KINDS),
         *(look(databases, kind, directory, scale.volume, scale.repeats) for kind in KINDS),
     ]
-    columns = (OURS, WITHOUT_WORKERS, TWO, STORE, BARE)
-    return Suite("service", OURS, columns, (BARE, STORE), measures)
+    columns = (OURS, WITHOUT_WORKERS, TWO, STORE, BARE_STORING, BARE)
+    return Suite("service", OURS, columns, (BARE_STORING, STORE), measures)

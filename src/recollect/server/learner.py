@@ -1,8 +1,9 @@
 """The learning process: workers in a process of their own, so that they take no CPU time from requests.
 
 The parent sends the settings on standard input, and a byte when there is work. The process works until its
-input ends, which also happens when the parent dies, and reports its state on standard output every few seconds. It runs at low priority. If
-it dies, the parent starts it again, and unfinished runs resume at the stage they had reached.
+input ends, which also happens when the parent dies, and reports its state on standard output every few
+seconds. It runs at low priority. If it dies, the parent starts it again, and unfinished runs resume at the
+stage they had reached.
 """
 
 import asyncio

@@ -341,7 +341,9 @@ def claim_at_once(
     if run[0] is None or not _has_span(row := RunRow(*run)):
         return memory_id, None
     said = [each[len(RunRow._fields) + 3 :] for each in rows]
-    return memory_id, _task_of(row, lease, (agent_id, user_id), [each for each in said if each[0] is not None])
+    return memory_id, _task_of(
+        row, lease, (agent_id, user_id), [each for each in said if each[0] is not None]
+    )
 
 
 def start_claimed(

@@ -1,6 +1,7 @@
 """Remembers what pure functions made of a text: the stages of a run ask the same of the same few texts.
 
-Only short texts are remembered, and only so many, so the memory used is bounded. Idle workers forget them all.
+Only short texts are remembered, and only so many, so the memory used is bounded. Idle workers forget all of
+them.
 """
 
 from collections.abc import Callable

@@ -81,4 +81,5 @@ async def get_coverage(query: Annotated[schemas.CoverageQuery, Query()], store: 
     """How many conversations are remembered, pending and failed, for the tenant, a user or an agent."""
     with translate_input_errors():
         coverage = await store.coverage(query.agent_id, query.user_id)
-    return json_response({**asdict(coverage), "share": coverage.share})
+    behind = await store.monitor.seconds_behind(store.tenant) if coverage.pending else 0.0
+    return json_response({**asdict(coverage), "share": coverage.share, "behind_seconds": round(behind, 3)})
