@@ -113,7 +113,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
     extractor = _extractor_of(settings) if workers else None
     return Service(
         settings,
-        _memory_of(settings, extractor, budget, workers),
+        _memory_of(settings, extractor, budget, learning),
         KeyStore(url, **place),
         AuditLog(url, **place),
         Idempotency(url, **place),
@@ -147,15 +147,18 @@ def _extractor_of(settings: Settings) -> Extractor:
     return build_extractor(settings.memory.extractor)
 
 
-def _memory_of(settings: Settings, extractor: Extractor | None, meter: Budget, workers: int) -> MemoryStore:
+def _memory_of(
+    settings: Settings, extractor: Extractor | None, meter: Budget, learning: LearningProcess | None
+) -> MemoryStore:
     return MemoryStore(
         settings.database.url,
         extractor=extractor,
         embedder=build_embedder(settings.memory.embedder),
-        workers=workers,
+        workers=settings.memory.workers if learning is None else 0,
         all_tenants=True,
         meter=meter,
         mask_secrets_in_messages=settings.memory.mask_secrets_in_messages,
+        on_work=None if learning is None else learning.wake,
         **settings.database.options(),
     )
 

@@ -82,6 +82,9 @@ class MemoryStore:
     Secrets such as passwords, keys and card numbers are masked in entries. `mask_secrets_in_messages` masks
     them in recorded messages, too: the original words are not stored.
 
+    `on_work` is called when there is something to learn, so that a store without workers can wake those of
+    another process. They also look at the queue every second.
+
     A store sees only the data of its `tenant`. A store for `all_tenants` gives a view of each tenant by
     `for_tenant`. Its workers do the work of all tenants, and `coverage`, `drain` and `embed_pending`
     cover all of them.
@@ -99,6 +102,7 @@ class MemoryStore:
         all_tenants: bool = False,
         meter: TokenMeter | None = None,
         mask_secrets_in_messages: bool = False,
+        on_work: Callable[[], object] | None = None,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -124,6 +128,7 @@ class MemoryStore:
             options=options,
             meter=meter,
             mask_secrets_in_messages=mask_secrets_in_messages,
+            on_work=on_work,
         )
         self._bind(shared, TenantParts(shared, tenant, shared.tenant))
 

@@ -98,4 +98,6 @@ async def get_coverage(query: Annotated[schemas.CoverageQuery, Query()], store: 
             done = await store.wait_until_learned(query.agent_id, query.user_id, timeout=query.wait)
             learned = {"learned": done}
         coverage = await store.coverage(query.agent_id, query.user_id)
-    return json_response({**asdict(coverage), "share": coverage.share, **learned})
+    behind = await store.monitor.seconds_behind(store.tenant) if coverage.pending else 0.0
+    counts = {**asdict(coverage), "share": coverage.share, "behind_seconds": round(behind, 3)}
+    return json_response({**counts, **learned})

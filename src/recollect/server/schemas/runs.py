@@ -143,13 +143,18 @@ class CoverageQuery(QueryParameters):
 class CoverageResponse(ResponseBody):
     """The number of conversations by learning state."""
 
-    model_config = with_examples({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
+    model_config = with_examples(
+        {"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0, "behind_seconds": 0.0}
+    )
 
     remembered: int
     pending: int
     failed: int
     partial: int = Field(description="Learned, but a message was too long to be read completely.")
     share: float = Field(description="The remembered share; 1 if there are no conversations.")
+    behind_seconds: float = Field(
+        description="How long the tenant's oldest due work has waited; 0 if nothing is pending."
+    )
     learned: bool | None = Field(
         default=None, description="Only with `wait`: whether everything recorded for the user is learned."
     )

@@ -261,6 +261,7 @@ export default {
   "coverage.partial": "Partly read",
   "coverage.pending": "Pending",
   "coverage.failed": "Failed",
+  "coverage.behind": "The oldest due work has waited {n} s.",
   "usage.lead": "Tokens used by models.",
   "usage.today": "Today",
   "usage.tokens_today": "Tokens used today",

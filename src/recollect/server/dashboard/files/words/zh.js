@@ -261,6 +261,7 @@ export default {
   "coverage.partial": "部分读取",
   "coverage.pending": "等待中",
   "coverage.failed": "失败",
+  "coverage.behind": "最早的待处理工作已等待 {n} 秒。",
   "usage.lead": "模型使用的 token。",
   "usage.today": "今天",
   "usage.tokens_today": "今日已用 token",
