@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from importlib import import_module
 
+from ..integrations.langgraph.threads import ThreadList
 from ..memory.extraction import build_extractor
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
@@ -53,6 +54,8 @@ class Service:
     extractor: Extractor
     learning: LearningProcess | None
     """The learning process; `None` if workers run in this process, or not at all."""
+    threads: ThreadList
+    """The threads of LangGraph in the same database. They belong to the default tenant."""
     rates: RateLimiter = field(default_factory=RateLimiter)
     stops_at: float | None = None
     """When running turns are interrupted, by `time.monotonic`; `None` while the service is not stopping."""
@@ -111,7 +114,7 @@ class Service:
             await self.learning.stop()
         await self.memory.aclose()
         await self.extractor.aclose()
-        for part in (self.audit, self.idempotency, self.ledger, self.keys):
+        for part in (self.audit, self.idempotency, self.ledger, self.keys, self.threads):
             await part.aclose()
 
 
@@ -136,6 +139,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         metrics,
         extractor,
         learning,
+        ThreadList(url, **place),
     )
 
 

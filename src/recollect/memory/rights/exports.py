@@ -26,12 +26,13 @@ from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMOR
 from ..entry import ContentType, check_type
 from ..memory import lists_of
 from ..times import format_time
+from .langgraph_data import export_store_items
 from .ownership import DataOwner, UserData, find_user_data
 from .personal_data import SessionTables
 from .records import exported_columns, select, to_records, to_whole_record
 
 FORMAT = "recollect.user/1"
-KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "summaries")
+KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "summaries", "store_items")
 
 _PAGE_SIZE = 200  # rows
 _LAST_INDEX = 2**62
@@ -67,6 +68,9 @@ async def export_records(database: MemoryDatabase, whose: DataOwner) -> AsyncIte
             yield Record("sessions", await _session(database, tables, session_id))
     async for record in _export_logs(database, found):
         yield record
+    if whose.owns_langgraph_data:
+        async for item in export_store_items(database, found.tables.of_langgraph, whose.user_id):
+            yield Record("store_items", item)
 
 
 async def _export_memory(database: MemoryDatabase, memory_id: str) -> AsyncIterator[Record]:

@@ -13,6 +13,7 @@ from . import (
     operations,
     runs,
     searches,
+    threads,
     users,
 )
 
@@ -28,6 +29,7 @@ ROUTERS = tuple(
         entries,
         runs,
         chat,
+        threads,
         users,
         access,
         operations,

@@ -74,6 +74,7 @@ class UserExport(ResponseBody):
             "sessions": [],
             "events": [],
             "summaries": [],
+            "store_items": [],
         }
     )
 
@@ -87,3 +88,4 @@ class UserExport(ResponseBody):
     sessions: list[dict[str, Any]]
     events: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
+    store_items: list[dict[str, Any]] = Field(description="Items in the store of LangGraph.")
