@@ -98,7 +98,7 @@ async def import_items(exported: Mapping[str, Any], target: Store) -> int:
 
 
 def _parse(where: str, record: object, exported: Mapping[str, Any]) -> ItemCopy:
-    """An item of an export. The errors name the field; they do not quote values."""
+    """An item of an export. The errors name the field."""
     if not isinstance(record, Mapping):
         raise ImportFormatError(f"{where} must be an object, not {type(record).__name__}")
     try:

@@ -53,6 +53,7 @@ VECTORS = Table(
 )
 
 TABLES = (ITEMS, VECTORS)
+_ADDED_LATER = {"user_id"}
 
 
 def create_store() -> Script[None]:
@@ -62,7 +63,9 @@ def create_store() -> Script[None]:
 
 def add_owner() -> Script[None]:
     """Add the owner to the items of an older file."""
-    yield from add_columns_in_sqlite(ITEMS, [column for column in ITEMS.columns if column.name == "user_id"])
+    yield from add_columns_in_sqlite(
+        ITEMS, [column for column in ITEMS.columns if column.name in _ADDED_LATER]
+    )
     yield from create_indexes_in_sqlite(ITEMS)
 
 
@@ -80,8 +83,8 @@ class StoreSchema(Schema):
         return [Step("create_store", create_store), Step("add_owner", add_owner)]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All columns: only Recollect creates these tables."""
-        return {table.name: set(table.column_names) for table in TABLES}
+        """The columns of every file: only Recollect creates these tables. Steps add the later ones."""
+        return {table.name: set(table.column_names) - _ADDED_LATER for table in TABLES}
 
     def describe(self) -> Any:
         """The tables as SQLAlchemy's `MetaData`."""
