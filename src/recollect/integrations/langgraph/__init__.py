@@ -1,8 +1,8 @@
 """Checkpoints and a store for LangGraph, on SQLite and PostgreSQL."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...extras import require_extra
+from ..lazy import import_on_use
 
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer as Checkpointer
@@ -23,13 +23,4 @@ _MODULES = {
     "learn_from_thread": "learning",
 }
 __all__ = sorted(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is used first."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require_extra("langgraph", "langgraph.checkpoint.base", f"recollect.integrations.langgraph.{name}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = import_on_use(__name__, _MODULES, extra="langgraph", needs="langgraph.checkpoint.base")
