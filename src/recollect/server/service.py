@@ -5,6 +5,7 @@ import math
 import time
 from dataclasses import dataclass, field
 
+from ..integrations.langgraph.threads import ThreadList
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
@@ -42,6 +43,8 @@ class Service:
     """The extractor of the workers of this process; `None` if there are none."""
     learning: LearningProcess | None
     """The learning process; `None` if workers run in this process, or not at all."""
+    threads: ThreadList
+    """The threads of LangGraph in the same database. They belong to the default tenant."""
     rates: RateLimiter = field(default_factory=RateLimiter)
     siblings: Siblings | None = None
     """The other processes of the service; `None` if it has only one."""
@@ -97,7 +100,7 @@ class Service:
         await self.memory.aclose()
         if self.extractor is not None:
             await self.extractor.aclose()
-        for part in (self.audit, self.idempotency, self.ledger, self.keys):
+        for part in (self.audit, self.idempotency, self.ledger, self.keys, self.threads):
             await part.aclose()
 
 
@@ -123,6 +126,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         metrics,
         extractor,
         learning,
+        ThreadList(url, **place),
     )
 
 

@@ -15,6 +15,7 @@ from . import (
     runs,
     searches,
     sessions,
+    threads,
     users,
 )
 
@@ -31,6 +32,7 @@ ROUTERS = tuple(
         runs,
         chat,
         sessions,
+        threads,
         users,
         imports,
         access,

@@ -76,6 +76,7 @@ class UserExport(ResponseBody):
             "sessions": [],
             "events": [],
             "summaries": [],
+            "store_items": [],
         }
     )
 
@@ -89,3 +90,4 @@ class UserExport(ResponseBody):
     sessions: list[dict[str, Any]]
     events: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
+    store_items: list[dict[str, Any]] = Field(description="Items in the store of LangGraph.")
