@@ -204,6 +204,10 @@ def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str],
         ("langgraph", "langgraph.checkpoint.base", "langgraph.Checkpointer"),
         ("langgraph", "langgraph.checkpoint.base", "langgraph.Store"),
         ("langchain", "langchain_core.messages", "langchain.ChatHistory"),
+        ("claude-agent-sdk", "claude_agent_sdk", "claude_agent_sdk.TranscriptStore"),
+        ("anthropic", "anthropic.tools.memory", "anthropic.MemoryTool"),
+        ("pydantic-ai", "pydantic_ai", "pydantic_ai.Conversations"),
+        ("llama-index", "llama_index.core", "llama_index.ChatStore"),
     ],
 )
 def test_an_integration_whose_extra_is_missing_says_so(extra: str, package: str, name: str) -> None:
