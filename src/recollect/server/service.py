@@ -20,6 +20,7 @@ from .access.limits import RateLimiter
 from .idempotency import Idempotency
 from .learner import LearningProcess
 from .problems import Problem
+from .proxy.proxy import Proxy
 from .settings import Settings
 from .telemetry.metrics import Metrics
 
@@ -53,6 +54,8 @@ class Service:
     extractor: Extractor
     learning: LearningProcess | None
     """The learning process; `None` if workers run in this process, or not at all."""
+    proxy: Proxy | None = None
+    """`None` if it is off."""
     rates: RateLimiter = field(default_factory=RateLimiter)
     stops_at: float | None = None
     """When running turns are interrupted, by `time.monotonic`; `None` while the service is not stopping."""
@@ -107,6 +110,8 @@ class Service:
         """Wait for running turns within the grace period, hand back runs, and close the database."""
         self.begin_to_stop()
         await self.provider.aclose(self._grace_left())
+        if self.proxy is not None:
+            await self.proxy.aclose(self._grace_left())
         if self.learning is not None:
             await self.learning.stop()
         await self.memory.aclose()
@@ -136,6 +141,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         metrics,
         extractor,
         learning,
+        Proxy(settings, metrics) if settings.proxy.enabled else None,
     )
 
 
