@@ -13,7 +13,7 @@ from ..access.authentication import is_our_key
 from ..problems import Problem
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
-from .answers import DECODABLE, read_answer
+from .answers import DECODABLE
 from .exact_json import decode_object
 from .recalling import DeadlineRecall, Memories
 from .recording import Recorder, Turn
@@ -21,6 +21,7 @@ from .speakers import Speaker, speaker_of
 from .upstream import Call, OnEnd, PassedOn, RawHeaders, Upstream, headers_to_pass_on
 from .values import Body, Dialect, Said
 
+_ANSWERED = range(200, 300)
 _LARGE = 256 * 1024  # bytes: parsing more would block the event loop
 _NO_PROVIDER_KEY = "Send the provider's own key, too, as its clients do: the service has none for it."
 
@@ -134,7 +135,7 @@ class Proxy:
 
     def _passed(self, request: Request, provider: Provider, path: str, enriched: _Enriched) -> PassedOn:
         self._count_state(enriched.state)
-        query = request.scope["query_string"].decode("ascii")
+        query = request.scope["query_string"].decode("latin-1")
         url = f"{provider.url.rstrip('/')}{path}{'?' if query else ''}{query}"
         given = request.headers.raw
         if enriched.speaker is not None:
@@ -149,11 +150,8 @@ class Proxy:
         thread, said = dialect.thread_of(body), enriched.said
 
         def record(status: int, encoding: str, content: bytes) -> None:
-            answer = read_answer(dialect, encoding, content) if 200 <= status < 300 else None
-            if answer is not None:
-                spoken = [] if answer.text is None else [Said("assistant", answer.text)]
-                turn = Turn(store, speaker, thread, [*said, *spoken], answer.response_id)
-                self.recorder.add(turn)
+            if status in _ANSWERED:
+                self.recorder.add(Turn(store, speaker, thread, said, dialect, encoding, content))
 
         return record
 

@@ -82,13 +82,18 @@ class DeadlineRecall:
 
     def _render(self, recalled: Recalled, said: Sequence[Said]) -> str:
         """The block, without messages that the call has anyway."""
-        seen = {" ".join(each.text.split()) for each in said}
+        longest = 2 * max((len(hit.message.content) for hit in recalled.turns), default=0)
+        seen = {_normalized(each.text) for each in said if len(each.text) <= longest}
         memories = [hit.entry.text for hit in recalled.entries]
         memories += [
-            quote_turn(hit) for hit in recalled.turns if " ".join(hit.message.content.split()) not in seen
+            quote_turn(hit) for hit in recalled.turns if _normalized(hit.message.content) not in seen
         ]
         wishes = [entry.text for entry in recalled.instructions]
         return render_memory(None, memories, wishes=wishes, token_budget=self._token_budget).text
+
+
+def _normalized(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _shortened(question: str) -> str:

@@ -13,28 +13,32 @@ from dataclasses import dataclass, field
 from ...errors import ConflictError, InvalidTypeError, InvalidValueError, RecollectError
 from ...memory.conversation import read_name
 from ...memory.store import MemoryStore
+from .answers import read_answer
 from .fingerprints import SeenMessages, derive_id, fingerprints, message_id
 from .speakers import Speaker
-from .values import Said, Thread
+from .values import Dialect, Said, Thread
 
 logger = logging.getLogger(__name__)
 
 _LANES = 8  # turns that are recorded at the same time
 _MOST_TURNS = 2000  # that wait
-_MOST_CHARACTERS = 32_000_000  # of waiting turns
+_MOST_BYTES = 64 * 1024 * 1024  # of waiting turns
+_LARGE = 256 * 1024  # bytes: reading more would block the event loop
 _PAUSES = (0.5, 2.0, 8.0, 30.0)  # seconds before each further attempt
 _PAGE = 500
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What was said in a call, with the answer as the last message if it has a text."""
+    """A call that was answered: what was said in it, and the bytes of its answer."""
 
     store: MemoryStore
     speaker: Speaker
     thread: Thread
     said: Sequence[Said] = field(repr=False)
-    response_id: str | None = None
+    dialect: Dialect
+    encoding: str
+    content: bytes = field(repr=False)
 
     @property
     def owner(self) -> tuple[str, ...]:
@@ -46,16 +50,33 @@ class Turn:
         """The session by the header, else the conversation at the provider."""
         return self.speaker.session_id or self.thread.conversation
 
+    @property
+    def size(self) -> int:
+        """About the bytes that it takes in memory."""
+        return len(self.content) + sum(len(each.text) for each in self.said)
+
 
 @dataclass(frozen=True)
-class _Pending:
-    turn: Turn
-    known: Sequence[bytes]
-    """The fingerprints of the messages."""
+class _Reading:
+    """The messages of a turn with their fingerprints; the answer is the last one, if it has a text."""
 
-    @property
-    def characters(self) -> int:
-        return sum(len(each.text) for each in self.turn.said)
+    said: Sequence[Said]
+    known: Sequence[bytes]
+    response_id: str | None
+
+    def newest(self, start: int) -> "_Reading":
+        """The same without the messages before `start`."""
+        return self if start <= 0 else _Reading(self.said[start:], self.known[start:], self.response_id)
+
+
+def _read(turn: Turn) -> _Reading | None:
+    """The messages of a turn; `None` if its answer is incomplete."""
+    answer = read_answer(turn.dialect, turn.encoding, turn.content)
+    if answer is None:
+        return None
+    said = [*turn.said, *([] if answer.text is None else [Said("assistant", answer.text)])]
+    known = fingerprints(turn.owner, said, turn.thread.previous_response or "")
+    return _Reading(said, known, answer.response_id)
 
 
 class Recorder:
@@ -69,23 +90,20 @@ class Recorder:
         self._count = count
         self._seen = SeenMessages()
         self._responses = SeenMessages()
-        self._lanes: list[asyncio.Queue[_Pending]] = []
+        self._lanes: list[asyncio.Queue[Turn]] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._turns = self._characters = 0
+        self._turns = self._size = 0
 
     def add(self, turn: Turn) -> None:
         """Record a turn soon."""
-        before = turn.thread.previous_response or ""
-        pending = _Pending(turn, fingerprints(turn.owner, turn.said, before))
-        pending = _newest(pending, len(turn.said) - self._most_messages)
-        if self._turns >= _MOST_TURNS or self._characters + pending.characters > _MOST_CHARACTERS:
+        if self._turns >= _MOST_TURNS or self._size + turn.size > _MOST_BYTES:
             self._count("dropped")
             logger.warning("proxied turn not recorded, too many are waiting", extra={"waiting": self._turns})
             return
-        self._turns, self._characters = self._turns + 1, self._characters + pending.characters
-        self._lane_of(turn).put_nowait(pending)
+        self._turns, self._size = self._turns + 1, self._size + turn.size
+        self._lane_of(turn).put_nowait(turn)
 
-    def _lane_of(self, turn: Turn) -> "asyncio.Queue[_Pending]":
+    def _lane_of(self, turn: Turn) -> "asyncio.Queue[Turn]":
         if not self._lanes:
             self._lanes = [asyncio.Queue() for _ in range(_LANES)]
             self._tasks = [asyncio.create_task(self._work(lane)) for lane in self._lanes]
@@ -106,20 +124,23 @@ class Recorder:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _work(self, lane: "asyncio.Queue[_Pending]") -> None:
+    async def _work(self, lane: "asyncio.Queue[Turn]") -> None:
         while True:
-            pending = await lane.get()
+            turn = await lane.get()
             try:
-                self._count(await self._record_patiently(pending))
+                self._count(await self._record_patiently(turn))
             finally:
-                self._turns, self._characters = self._turns - 1, self._characters - pending.characters
+                self._turns, self._size = self._turns - 1, self._size - turn.size
                 lane.task_done()
 
-    async def _record_patiently(self, pending: _Pending) -> str:
+    async def _record_patiently(self, turn: Turn) -> str:
         """Record a turn, several times if the database fails; returns the outcome."""
+        read = await asyncio.to_thread(_read, turn) if turn.size > _LARGE else _read(turn)
+        if read is None:
+            return "incomplete"
         for pause in (*_PAUSES, None):
             try:
-                return await self._record(pending)
+                return await self._record(turn, read.newest(len(read.said) - self._most_messages))
             except (InvalidValueError, InvalidTypeError, ConflictError) as error:
                 logger.warning("proxied turn cannot be recorded", extra={"error": type(error).__name__})
                 return "refused"
@@ -129,19 +150,19 @@ class Recorder:
                     await asyncio.sleep(pause)
         return "failed"
 
-    async def _record(self, pending: _Pending) -> str:
-        turn, count = pending.turn, len(pending.known)
-        start, found = self._seen.find_newest(pending.known)
-        conversation_id = self._conversation_of(turn, found)
-        if start < count:
-            await self._store(_newest(pending, start), conversation_id)
-        for fingerprint in pending.known[start:]:
+    async def _record(self, turn: Turn, read: _Reading) -> str:
+        start, found = self._seen.find_newest(read.known)
+        conversation_id = self._conversation_of(turn, read.said[0], found)
+        new = read.newest(start)
+        if new.said:
+            await self._store(turn, _messages(new), conversation_id)
+        for fingerprint in new.known:
             self._seen.add(fingerprint, conversation_id)
-        if turn.response_id is not None:
-            self._responses.add(_response_key(turn, turn.response_id), conversation_id)
-        return "recorded" if start < count else "known"
+        if read.response_id is not None:
+            self._responses.add(_response_key(turn, read.response_id), conversation_id)
+        return "recorded" if new.said else "known"
 
-    def _conversation_of(self, turn: Turn, found: str | None) -> str:
+    def _conversation_of(self, turn: Turn, first: Said, found: str | None) -> str:
         """The conversation of a turn: that of its session, of its earlier messages, or of its first one."""
         if turn.session is not None:
             return derive_id("session", *turn.owner)
@@ -149,14 +170,13 @@ class Recorder:
         if previous is not None:
             _, followed = self._responses.find_newest([_response_key(turn, previous)])
             return followed or found or derive_id("response", *turn.owner, previous)
-        return found or derive_id("first", *turn.owner, turn.said[0].role, turn.said[0].text)
+        return found or derive_id("first", *turn.owner, first.role, first.text)
 
-    async def _store(self, pending: _Pending, conversation_id: str) -> None:
-        store, messages = pending.turn.store, _messages(pending)
+    async def _store(self, turn: Turn, messages: Sequence[dict[str, str]], conversation_id: str) -> None:
+        store, speaker = turn.store, turn.speaker
         try:
             await store.append_messages(conversation_id, messages, learn_after=self._learn_after)
         except ConflictError:  # there is no such conversation yet, or it has some of the messages
-            speaker = pending.turn.speaker
             await store.open_conversation(
                 speaker.agent_id,
                 speaker.user_id,
@@ -169,22 +189,13 @@ class Recorder:
                 await store.append_messages(conversation_id, new, learn_after=self._learn_after)
 
 
-def _newest(pending: _Pending, start: int) -> _Pending:
-    """The turn without its messages before `start`."""
-    if start <= 0:
-        return pending
-    turn = pending.turn
-    newer = Turn(turn.store, turn.speaker, turn.thread, turn.said[start:], turn.response_id)
-    return _Pending(newer, pending.known[start:])
-
-
 def _response_key(turn: Turn, response_id: str) -> bytes:
     return fingerprints(turn.owner, [Said("assistant", response_id)], "response")[0]
 
 
-def _messages(pending: _Pending) -> list[dict[str, str]]:
+def _messages(read: _Reading) -> list[dict[str, str]]:
     """The messages as the store takes them. Equal ones, as of a repeated exchange, are given once."""
-    by_id = {message_id(known): each for known, each in zip(pending.known, pending.turn.said, strict=True)}
+    by_id = {message_id(known): each for known, each in zip(read.known, read.said, strict=True)}
     return [
         {"message_id": identifier, "role": said.role, "content": said.text, **_name_of(said)}
         for identifier, said in by_id.items()

@@ -87,12 +87,17 @@ class Upstream:
     async def send(self, call: Call) -> httpx2.Response:
         """The answer, with its body still to be read. Raises a `Problem` if there is none."""
         content = call.content if call.method != "GET" else None
-        request = httpx2.Request(call.method, call.url, headers=call.headers, content=content)
-        request.extensions = {"timeout": self._client.timeout.as_dict()}
+        options = {"timeout": self._client.timeout.as_dict()}
         try:
+            request = httpx2.Request(
+                call.method, call.url, headers=call.headers, content=content, extensions=options
+            )
             return await self._client.send(request, stream=True)
         except httpx2.TimeoutException as error:
             raise _no_answer(error, "The model provider did not answer in time.") from error
+        except (httpx2.LocalProtocolError, httpx2.InvalidURL) as error:
+            detail = "The call has a header or a query that cannot be passed on."
+            raise Problem("invalid_request", detail) from error
         except (httpx2.HTTPError, OSError) as error:
             raise _no_answer(
                 error, "The model provider cannot be reached, or ended the connection."

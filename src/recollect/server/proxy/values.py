@@ -1,6 +1,6 @@
 """Values that the proxy's modules share: what was said in a call, and what an API makes of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -64,7 +64,7 @@ class Dialect(Protocol):
         ...
 
 
-def texts_in(content: object, kinds: Iterable[str]) -> str:
+def texts_in(content: object, kinds: Collection[str]) -> str:
     """The text of a message: a string, or the parts of these kinds, one per line."""
     if isinstance(content, str):
         return content
