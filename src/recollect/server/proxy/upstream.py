@@ -24,6 +24,8 @@ OnEnd: TypeAlias = Callable[[int, str, bytes], None]
 MEMORY_HEADER = b"x-recollect-memory"
 _REQUEST_ID = b"x-recollect-request-id"
 _CONNECT_SECONDS = 10.0
+_MOST_IDLE = 100  # connections
+_IDLE_SECONDS = 3.0  # many servers close an idle connection after 5, also while the next call is on its way
 _LONGEST_ANSWER = 8 * 1024 * 1024  # bytes that are kept to be recorded
 # Headers of one connection, not of a message (RFC 9110, section 7.6.1).
 _HOP_BY_HOP = {
@@ -79,7 +81,11 @@ class Upstream:
     def __init__(self, *, timeout_seconds: float, max_connections: int) -> None:
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(timeout_seconds, connect=_CONNECT_SECONDS, pool=_CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=max_connections, max_keepalive_connections=100),
+            limits=httpx2.Limits(
+                max_connections=max_connections,
+                max_keepalive_connections=_MOST_IDLE,
+                keepalive_expiry=_IDLE_SECONDS,
+            ),
             follow_redirects=False,
         )
         self._client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
