@@ -103,12 +103,16 @@ def resolve_user(options: argparse.Namespace) -> str:
     return user
 
 
-def confirm(options: argparse.Namespace, question: str) -> bool:
-    """Ask for confirmation of an irreversible action. Without a terminal, `--yes` is required."""
+def confirm(
+    options: argparse.Namespace,
+    question: str,
+    without_terminal: str = "this cannot be undone: pass --yes to confirm",
+) -> bool:
+    """Ask for confirmation, as of an irreversible action. Without a terminal, `--yes` is required."""
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise_usage_error("this cannot be undone: pass --yes to confirm")
+        raise_usage_error(without_terminal)
     print(f"{one_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return True

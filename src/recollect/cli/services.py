@@ -16,6 +16,7 @@ from ..extras import require_extra
 from ..service_client import is_service_url
 from .arguments import Commands, add_command, count
 from .database import hide_credentials, is_configured, load_configuration
+from .mcp_clients.command import add_install_parser
 from .output import describe_partial, print_json
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ examples:
   recollect mcp --user ada                     for a client that starts it, over stdin and stdout
   recollect mcp --http                         for clients that connect to http://127.0.0.1:8766/mcp
   recollect mcp --http --user ada --port 9000  the same, for one user only
+  recollect mcp install claude-code            add it to the configuration of a coding agent
 """
 
 
@@ -249,6 +251,7 @@ def add_mcp_parser(commands: _Commands) -> None:
     )
     mcp.add_argument("--port", type=_port, help=f"port; 0 picks a free port (default: {_DEFAULT_PORT})")
     mcp.set_defaults(run=run_mcp)
+    add_install_parser(mcp.add_subparsers(title="actions", metavar="ACTION"))
 
 
 def run_mcp(options: argparse.Namespace) -> int:

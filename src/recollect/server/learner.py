@@ -79,8 +79,8 @@ class LearningProcess:
     """Keeps a learning process running from the first work until `stop`, and holds its last report."""
 
     def __init__(self, settings: Settings) -> None:
-        # The chat settings may hold an API key; the process takes keys of models from the environment.
-        self._settings_line = settings.model_dump_json(exclude={"chat"}).encode() + b"\n"
+        # These settings may hold API keys; the process takes keys of models from the environment.
+        self._settings_line = settings.model_dump_json(exclude={"chat", "proxy"}).encode() + b"\n"
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._waking: asyncio.TimerHandle | None = None

@@ -18,6 +18,7 @@ from .access.limits import RateLimiter
 from .idempotency import Idempotency
 from .learner import LearningProcess
 from .problems import Problem
+from .proxy.proxy import Proxy
 from .settings import Settings
 from .telemetry.metrics import Metrics
 from .telemetry.processes import Siblings
@@ -45,6 +46,8 @@ class Service:
     """The learning process; `None` if workers run in this process, or not at all."""
     threads: ThreadList
     """The threads of LangGraph in the same database. They belong to the default tenant."""
+    proxy: Proxy | None = None
+    """`None` if it is off."""
     rates: RateLimiter = field(default_factory=RateLimiter)
     siblings: Siblings | None = None
     """The other processes of the service; `None` if it has only one."""
@@ -95,6 +98,8 @@ class Service:
         """Wait for running turns within the grace period, hand back runs, and close the database."""
         self.begin_to_stop()
         await self.provider.aclose(self._grace_left())
+        if self.proxy is not None:
+            await self.proxy.aclose(self._grace_left())
         if self.learning is not None:
             await self.learning.stop()
         await self.memory.aclose()
@@ -127,6 +132,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         extractor,
         learning,
         ThreadList(url, **place),
+        Proxy(settings, metrics) if settings.proxy.enabled else None,
     )
 
 
