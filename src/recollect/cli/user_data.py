@@ -29,7 +29,7 @@ from .database import (
     sqlite_file,
 )
 from .output import Progress, one_line, plural, print_json, print_note, progress, table
-from .threads import export_threads
+from .threads import export_threads, import_store_items
 
 
 def add_export_parser(commands: Commands) -> None:
@@ -276,8 +276,10 @@ async def _import_document(options: argparse.Namespace, document: dict[str, Any]
     if skipped := _skipped_kinds(document):
         print_note(f"not imported (exported for reading only): {', '.join(skipped)}")
     with progress("importing"):
+        # Items first: they are skipped if the import is repeated, and the rest is not.
+        items = await import_store_items(options, document)
         async with open_store(options, create=True) as store:
-            return await store.import_user(document)
+            return await store.import_user(document) | items
 
 
 def _skipped_kinds(document: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ Clocks: no quiet period is longer than a day. A later `learn_at` was written by 
 conversation is due at once.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -76,6 +77,10 @@ class QuietQueries:
             f"UPDATE {name} SET {place}, learn_at = {now} + ?5,"
             f" waiting_from = coalesce(waiting_from, next_index) {at_open}, waiting_from"
         )
+        self.append_only = (
+            f"UPDATE {name} SET {place}, waiting_from = coalesce(waiting_from, next_index)"
+            f" {at_open}, waiting_from"
+        )
 
 
 def due_at(now: str) -> str:
@@ -113,8 +118,12 @@ def append(
     if the conversation is closed or does not exist.
     """
     key = (owner.conversation_id, owner.tenant, len(messages), now)
-    sql = queries.append if learn_after is None else queries.append_and_wait
-    waiting = () if learn_after is None else (min(learn_after, _LONGEST),)
+    sql = queries.append
+    waiting: tuple[float, ...] = ()
+    if learn_after == math.inf:
+        sql = queries.append_only
+    elif learn_after is not None:
+        sql, waiting = queries.append_and_wait, (min(learn_after, _LONGEST),)
     rows = yield Statement(sql.replace(_OPEN, "") if even_if_closed else sql, (*key, *waiting))
     if not rows:
         raise ConflictError("the conversation is closed, or it no longer exists")

@@ -26,12 +26,13 @@ from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMOR
 from ..entry import ContentType, check_type
 from ..memory import lists_of
 from ..times import format_time
+from .langgraph_data import export_store_items
 from .ownership import DataOwner, UserData, find_user_data
 from .personal_data import SessionTables, find_personal_tables, tenant_of
 from .records import exported_columns, select, to_records, to_whole_record
 
 FORMAT = "recollect.user/2"
-KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "summaries")
+KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "summaries", "store_items")
 
 CONTINUED = {"messages": "conversations", "items": "sessions"}
 """Lines that continue the line before: more messages of a conversation, or more items of a session."""
@@ -83,6 +84,9 @@ async def export_records(database: MemoryDatabase, whose: DataOwner) -> AsyncIte
                 yield record
     async for record in _export_logs(database, found):
         yield record
+    if whose.owns_langgraph_data:
+        async for item in export_store_items(database, found.tables.of_langgraph, whose.user_id):
+            yield Record("store_items", item)
 
 
 async def export_tenant(database: MemoryDatabase, tenant: str, agent_id: str | None) -> AsyncIterator[Record]:

@@ -14,6 +14,8 @@ from . import (
     operations,
     runs,
     searches,
+    sessions,
+    threads,
     users,
 )
 
@@ -29,6 +31,8 @@ ROUTERS = tuple(
         entries,
         runs,
         chat,
+        sessions,
+        threads,
         users,
         imports,
         access,
