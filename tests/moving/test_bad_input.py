@@ -94,6 +94,7 @@ def test_paths_that_leave_the_archive_and_bombs_are_not_read(tmp_path: Path, cap
     assert not (tmp_path.parent / "conversations.json").exists()
 
 
+@pytest.mark.proof
 def test_a_file_of_two_gigabytes_is_read_in_constant_memory(tmp_path: Path, capsys: Capture) -> None:
     """A sparse file: good lines, then a line of 2 GB, then a good line."""
     source = write_lines(tmp_path / "big.jsonl", [talk(1)])
