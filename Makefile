@@ -29,7 +29,7 @@ test: $(READY) system $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not proof" --ignore tests/faults --ignore tests/server/proof
 
 # The rest of the tests: short forms of the long campaigns, the whole service under attack, second drivers.
-proof: $(READY) system
+proof: $(READY) system $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m proof
 
 # The SDK's own session tests with our classes. It downloads the SDK's sources, so it is no part of the tests.
