@@ -47,11 +47,11 @@ audit: $(READY)
 secrets: $(READY)
 	$(BIN)/python -m tests.security.secrets
 
-# What tests need of Debian: a browser (or RECOLLECT_TEST_CHROMIUM names another), and a compiler for a clock that jumps.
+# What tests need of Debian: Node with npm, a browser (or RECOLLECT_TEST_CHROMIUM names another), and a compiler for a clock that jumps.
 system:
+	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null; }
 	@{ command -v chromium >/dev/null || test -n "$$RECOLLECT_TEST_CHROMIUM"; } && command -v cc >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq chromium gcc libc6-dev >/dev/null; }
-	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null; }
 
 $(NODE_CLIENTS): tests/server/proxy/node/package-lock.json | system
 	npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(dir $<)

@@ -46,6 +46,7 @@ def create_app(settings: Settings | None = None, registry: AgentRegistry | None 
         lifespan=_lifespan,
         docs_url=None,  # its pages load scripts from other hosts
         redoc_url=None,
+        openapi_url=None,  # `describe_api` serves the document
         redirect_slashes=False,
         telemetry=_NO_FRAMEWORK_TELEMETRY,
     )
@@ -75,7 +76,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     maintenance = Maintenance(service)
     try:
-        await service.warm_up()
         service.start()
         maintenance.start()
         yield

@@ -68,6 +68,12 @@ class ServerSettings(_Section):
         description="Address to listen on. Any address other than loopback requires keys.",
     )
     port: int = Field(default=8765, ge=0, le=65535, description="Port to listen on; 0 takes a free port.")
+    workers: int = Field(
+        default=0,
+        ge=0,
+        le=64,
+        description="Server processes on the port, with a supervisor; 0 is one process without a supervisor.",
+    )
     grace_seconds: float = Field(
         default=20,
         ge=0,
@@ -87,7 +93,7 @@ class ServerSettings(_Section):
     )
     max_concurrency: _Count = Field(
         default=1000,
-        description="Most concurrent requests, and most bodies arriving at once; more get 503.",
+        description="Most concurrent requests of a server process, and most arriving bodies; more get 503.",
     )
     key_share: _Share = Field(
         default=0.5, description="Share of `max_concurrency` that one key may use; more gets 429."
@@ -119,7 +125,10 @@ class DatabaseSettings(_Section):
         default=False,
         description="Create missing tables on PostgreSQL, for development; else run `recollect migrate`.",
     )
-    pool_size: _Count = Field(default=10, description="Connections to PostgreSQL per instance.")
+    pool_size: _Count = Field(
+        default=10,
+        description="Most connections to PostgreSQL of each process: server processes, and the learner.",
+    )
 
     def options(self) -> dict[str, Any]:
         """The options with which all parts open the database. Parts with equal options share connections."""
@@ -251,7 +260,10 @@ class LoggingSettings(_Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Lowest level to log."
     )
-    format: Literal["json", "text"] = Field(default="json", description="json (one object per line) or text.")
+    format: Literal["auto", "json", "text"] = Field(
+        default="auto",
+        description="text, json (one object per line), or auto: text on a terminal and json elsewhere.",
+    )
 
 
 class TelemetrySettings(_Section):

@@ -17,7 +17,7 @@ from .documents import Document, Flags, Floats, Numbers, Vector, substance
 from .index import Column, Layout, lay_out
 from .passage_vectors import PassageVectors, unit_of
 from .passages import split
-from .postings import Found, Postings, edits_of, sum_by_row
+from .postings import Found, Postings, Terms, edits_of, sum_by_row
 from .records import (
     NO_TIME,
     ROLE_NUMBERS,
