@@ -25,6 +25,7 @@ from .records import (
     Place,
     Record,
     decode,
+    hash_of,
     hashes_of,
     make_record,
     prefix_term,
@@ -74,7 +75,8 @@ _MOST_EDITED = 40  # characters of a word whose misspellings are looked up
 def _hashed_edits(term: str) -> tuple[list[str], Terms]:
     """The terms at one edit from a term, with their hashes."""
     edits = sorted(edits_of(term))
-    return edits, hashes_of(edits)
+    # Not through the cache of `hash_of`: hundreds of words that nobody wrote would take the place of others.
+    return edits, np.fromiter(map(hash_of.__wrapped__, edits), np.uint32)
 
 
 class Corpus:
