@@ -1,8 +1,9 @@
 """The learning process: workers in a process of their own, so that they take no CPU time from requests.
 
-The parent starts it when there is something to learn, and sends the settings on standard input. The process works until its input ends, which also happens
-when the parent dies, and reports its state on standard output every few seconds. It runs at low priority. If
-it dies, the parent starts it again, and unfinished runs resume at the stage they had reached.
+The parent starts it when there is something to learn, and sends the settings on standard input. The process
+works until its input ends, which also happens when the parent dies, and reports its state on standard output
+every few seconds. It runs at low priority. If it dies, the parent starts it again, and unfinished runs resume
+at the stage they had reached.
 """
 
 import asyncio
@@ -113,7 +114,7 @@ class LearningProcess:
             await _end(process)
 
     async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]]) -> None:
-        while not await _ask(has_work):
+        while not await _ask(has_work):  # noqa: ASYNC110 - the work is in a database
             await asyncio.sleep(_POLL_INTERVAL)
         self._is_resting = False
         await self._keep_running()

@@ -1,9 +1,9 @@
 """Convolutions along a sequence with fewer multiplications than taps: four outputs at a time.
 
-Two polynomials of degrees 3 and `taps - 1` are multiplied by evaluating them at `taps + 3` points, multiplying the
-values, and interpolating. Read backwards (transposed), the same matrices give four outputs of a convolution from
-`taps + 3` products in place of `4 * taps`: 8 in place of 20 for five taps. The points are small, so that the
-results differ from the direct sum by rounding only.
+Two polynomials of degrees 3 and `taps - 1` are multiplied by evaluating them at `taps + 3` points, multiplying
+the values, and interpolating. Transposed, the same matrices give four outputs of a convolution from `taps + 3`
+products in place of `4 * taps`: 8 in place of 20 for five taps. The points are small, so that the results
+differ from the direct sum by rounding only.
 """
 
 from typing import Any, TypeAlias
