@@ -56,8 +56,8 @@ async def ask(app, path):
         return {"type": "http.request", "body": b"", "more_body": False}
     async def send(message):
         sent.append(message)
-    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
-             "path": path, "raw_path": path.encode(), "root_path": "", "query_string": b"",
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
+             "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "", "query_string": b"",
              "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2)}
     await app(scope, receive, send)
     assert sent[0]["status"] == 200, (path, sent)

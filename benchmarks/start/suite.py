@@ -109,7 +109,7 @@ async def _fill(database: str) -> None:
     async with SQLiteSession("chat", database) as session:
         await session.add_items([{"role": "user", "content": "I started a pottery class."}])
     async with MemoryStore(database, workers=0) as store:
-        await store.add_entry("assistant", _USER, "The user started a pottery class.")
+        await store.add_entry("assistant", _USER, "event", "The user started a pottery class.")
         await store.embed_pending()
 
 

@@ -1,9 +1,8 @@
-"""The sentence encoder gives the vectors of the package that its weights come from, and keeps them in a file."""
+"""The sentence encoder gives the vectors of the package that has its weights, which it keeps in a file."""
 
 import os
 import random
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +98,15 @@ def test_a_convolution_is_the_sum_over_its_taps(taps: int) -> None:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for cached files; reading the package is replaced by two small arrays, and counted."""
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for cached files."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    yield tmp_path / "recollect"
+    return tmp_path / "recollect"
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows each time the package would be read. Small arrays take the place of its own."""
     made: list[int] = []
 
     def read_arrays() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`/readyz` says at once when work waits and no process learns: before its first report, and after its end."""
+"""`/readyz` says at once when work waits and no process learns: before its first report and after its end."""
 
 import asyncio
 from pathlib import Path
@@ -37,7 +37,8 @@ async def test_a_service_is_degraded_while_nothing_learns(tmp_path: Path) -> Non
         assert await _look(served) == ("ready", {"state": "ready"})
         assert learning._process is None
         record = {"agent_id": "assistant", "user_id": "ada", "messages": TALK}
-        await served.client.post("/v1/conversations", json=record)
+        host = {"Host": "127.0.0.1"}
+        assert (await served.client.post("/v1/conversations", json=record, headers=host)).is_success
         async with asyncio.timeout(60):
             while learning._process is None:  # noqa: ASYNC110 - until the work has been seen
                 await asyncio.sleep(0.01)

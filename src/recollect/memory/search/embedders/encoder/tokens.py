@@ -47,7 +47,7 @@ class TokenRows:
         self._now = 0
 
     def find(self, tokens: Integers) -> Integers:
-        """The row of each token. A missing row is computed, in place of the one that was not used for longest.
+        """The row of each token. A missing row replaces the one that was not used for longest.
 
         There are at most `capacity` distinct tokens.
         """

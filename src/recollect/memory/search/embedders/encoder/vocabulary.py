@@ -86,7 +86,7 @@ def _trie_arrays(pieces: list[str]) -> dict[str, Array]:
 
 
 def _hash_table(keys: NDArray[np.int64]) -> dict[str, Array]:
-    """Edges by their hash. Edge `n` leads to node `n + 1`. If its slot is taken, an edge has the next free one."""
+    """Edges by their hash, or in the next free slot. Edge `n` leads to node `n + 1`."""
     table, targets = np.full(SLOTS, -1, np.int64), np.zeros(SLOTS, np.int32)
     nodes, characters = keys >> CHARACTER_BITS, keys & (1 << CHARACTER_BITS) - 1
     slots = (nodes * NODE_FACTOR + characters * CHARACTER_FACTOR) % SLOTS
