@@ -1,9 +1,9 @@
 """The learning process: workers in a process of their own, so that they take no CPU time from requests.
 
-The parent starts it when there is something to learn, and sends the settings on standard input. The process
-works until its input ends, which also happens when the parent dies, and reports its state on standard output
-every few seconds. It runs at low priority. If it dies, the parent starts it again, and unfinished runs resume
-at the stage they had reached.
+The parent starts it when there is something to learn. It sends the settings on standard input, and a byte
+when there is work. The process works until its input ends, which also happens when the parent dies, and
+reports its state on standard output every few seconds. It runs at low priority. If it dies, the parent starts
+it again, and unfinished runs resume at the stage they had reached.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ _FIRST_PAUSE = 1.0  # seconds until a dead process is started again; doubled eac
 _LONGEST_PAUSE = 60.0
 _REPORT_INTERVAL = 5.0
 _POLL_INTERVAL = 1.0  # as the workers poll: other processes add work without a notification
+_WAKE_DELAY = 0.02  # seconds: conversations that are recorded meanwhile wake the process once
 _NICE = 10
 _LARGEST_SETTINGS = 2**24  # bytes: each tenant may have its own limits
 
@@ -78,10 +79,11 @@ class LearningProcess:
     """Keeps a learning process running from the first work until `stop`, and holds its last report."""
 
     def __init__(self, settings: Settings) -> None:
-        # The chat settings may hold an API key; the process takes keys of models from the environment.
-        self._settings_line = settings.model_dump_json(exclude={"chat"}).encode() + b"\n"
+        # These settings may hold API keys; the process takes keys of models from the environment.
+        self._settings_line = settings.model_dump_json(exclude={"chat", "proxy"}).encode() + b"\n"
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
+        self._waking: asyncio.TimerHandle | None = None
         self.embedder_failures = 0
         self.unusable_texts = 0
         self.is_embedder_failing = False
@@ -90,6 +92,7 @@ class LearningProcess:
         self.is_alive = False
         """True from the first report of the process until it ends."""
         self._is_resting = True
+        self._news = asyncio.Event()
         self.count_tokens: Callable[[int], object] = lambda _: None
         """Called with the model tokens used since the previous report."""
 
@@ -98,10 +101,23 @@ class LearningProcess:
         """Whether the process is alive, or there was no work for it yet."""
         return self.is_alive or self._is_resting
 
-    def start(self, has_work: Callable[[], Awaitable[bool]]) -> None:
-        """Start the process as soon as there is work. A second call does nothing."""
+    def start(self, has_work: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Start the process as soon as there is work, or now without `has_work`. Twice is harmless."""
         if self._task is None:
             self._task = asyncio.create_task(self._run_when_needed(has_work))
+
+    def wake(self) -> None:
+        """Make the process look for work now; otherwise it looks every second. Never waits."""
+        self._news.set()
+        if self._waking is None and self.is_alive:
+            self._waking = asyncio.get_running_loop().call_later(_WAKE_DELAY, self._send_wake)
+
+    def _send_wake(self) -> None:
+        self._waking = None
+        stdin = self._process.stdin if self._process is not None else None
+        # If it has not read the last one yet, it will look soon.
+        if stdin is not None and not stdin.is_closing() and not stdin.transport.get_write_buffer_size():
+            stdin.write(b"\n")
 
     async def stop(self) -> None:
         """Let the process hand back its runs, and wait until it has ended. A second call does nothing."""
@@ -113,9 +129,12 @@ class LearningProcess:
         if process is not None:
             await _end(process)
 
-    async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]]) -> None:
-        while not await _ask(has_work):  # noqa: ASYNC110 - the work is in a database
-            await asyncio.sleep(_POLL_INTERVAL)
+    async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]] | None) -> None:
+        while has_work is not None and not await _ask(has_work):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_INTERVAL):
+                    await self._news.wait()
+            self._news.clear()
         self._is_resting = False
         await self._keep_running()
 
@@ -188,14 +207,14 @@ async def _learn() -> None:
     stdin = await _open_stdin()
     settings = Settings.model_validate_json(await stdin.readline())
     configure_logging(settings.logging)
-    watching = asyncio.create_task(_set_at_eof(stdin, ended))
-    try:
-        async with open_learner(settings) as learner:
-            _lower_priority()  # not before: work is waiting while the process loads
-            learner.store.start()
+    async with open_learner(settings) as learner:
+        _lower_priority()  # not before: work is waiting while the process loads
+        learner.store.start()
+        watching = asyncio.create_task(_obey(stdin, learner.store, ended))
+        try:
             await _report_until(ended, learner)
-    finally:
-        watching.cancel()
+        finally:
+            watching.cancel()
 
 
 def _lower_priority() -> None:
@@ -210,8 +229,10 @@ async def _open_stdin() -> asyncio.StreamReader:
     return stdin
 
 
-async def _set_at_eof(stdin: asyncio.StreamReader, ended: asyncio.Event) -> None:
-    await stdin.read()
+async def _obey(stdin: asyncio.StreamReader, store: MemoryStore, ended: asyncio.Event) -> None:
+    """Look for work at each sign of the parent, until the input ends."""
+    while await stdin.read(_LARGEST_SETTINGS):
+        store.start()
     ended.set()
 
 

@@ -30,6 +30,7 @@ _TAGS = {
     "entries": "Single remembered facts, with their evidence and history.",
     "runs": "The progress of learning, and its failures.",
     "chat": "Talk to agents that remember.",
+    "sessions": "Logs of items, for programs that keep their sessions in the service.",
     "users": "List users, and export or erase their data.",
     "access": "The caller, the audit log, and model usage.",
     "operations": "Liveness, readiness and metrics.",
@@ -206,3 +207,17 @@ def _set_maximum(schema: dict[str, Any], limits: ServerSettings, default: int) -
     number = next((choice for choice in schema.get("anyOf", []) if choice["type"] == "integer"), schema)
     number["maximum"] = limits.max_page_size
     schema["default"] = min(default, limits.max_page_size)
+
+
+def main() -> None:
+    """Print the document: `python -m recollect.server.openapi`. Clients are generated from it."""
+    import json
+
+    from .app import create_app
+    from .settings import Settings
+
+    print(json.dumps(create_app(Settings()).openapi(), indent=1))
+
+
+if __name__ == "__main__":
+    main()

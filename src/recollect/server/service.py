@@ -5,6 +5,7 @@ import math
 import time
 from dataclasses import dataclass, field
 
+from ..integrations.langgraph.threads import ThreadList
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
@@ -17,8 +18,10 @@ from .access.limits import RateLimiter
 from .idempotency import Idempotency
 from .learner import LearningProcess
 from .problems import Problem
+from .proxy.proxy import Proxy
 from .settings import Settings
 from .telemetry.metrics import Metrics
+from .telemetry.processes import Siblings
 
 _TURN_END_SECONDS = 60.0  # after its timeout, to record a turn and settle its tokens
 
@@ -41,7 +44,13 @@ class Service:
     """The extractor of the workers of this process; `None` if there are none."""
     learning: LearningProcess | None
     """The learning process; `None` if workers run in this process, or not at all."""
+    threads: ThreadList
+    """The threads of LangGraph in the same database. They belong to the default tenant."""
+    proxy: Proxy | None = None
+    """`None` if it is off."""
     rates: RateLimiter = field(default_factory=RateLimiter)
+    siblings: Siblings | None = None
+    """The other processes of the service; `None` if it has only one."""
     stops_at: float | None = None
     """When running turns are interrupted, by `time.monotonic`; `None` while the service is not stopping."""
 
@@ -89,12 +98,14 @@ class Service:
         """Wait for running turns within the grace period, hand back runs, and close the database."""
         self.begin_to_stop()
         await self.provider.aclose(self._grace_left())
+        if self.proxy is not None:
+            await self.proxy.aclose(self._grace_left())
         if self.learning is not None:
             await self.learning.stop()
         await self.memory.aclose()
         if self.extractor is not None:
             await self.extractor.aclose()
-        for part in (self.audit, self.idempotency, self.ledger, self.keys):
+        for part in (self.audit, self.idempotency, self.ledger, self.keys, self.threads):
             await part.aclose()
 
 
@@ -110,7 +121,7 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
     extractor = _extractor_of(settings) if workers else None
     return Service(
         settings,
-        _memory_of(settings, extractor, budget, workers),
+        _memory_of(settings, extractor, budget, learning),
         KeyStore(url, **place),
         AuditLog(url, **place),
         Idempotency(url, **place),
@@ -120,6 +131,8 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         metrics,
         extractor,
         learning,
+        ThreadList(url, **place),
+        Proxy(settings, metrics) if settings.proxy.enabled else None,
     )
 
 
@@ -144,15 +157,18 @@ def _extractor_of(settings: Settings) -> Extractor:
     return build_extractor(settings.memory.extractor)
 
 
-def _memory_of(settings: Settings, extractor: Extractor | None, meter: Budget, workers: int) -> MemoryStore:
+def _memory_of(
+    settings: Settings, extractor: Extractor | None, meter: Budget, learning: LearningProcess | None
+) -> MemoryStore:
     return MemoryStore(
         settings.database.url,
         extractor=extractor,
         embedder=build_embedder(settings.memory.embedder),
-        workers=workers,
+        workers=settings.memory.workers if learning is None else 0,
         all_tenants=True,
         meter=meter,
         mask_secrets_in_messages=settings.memory.mask_secrets_in_messages,
+        on_work=None if learning is None else learning.wake,
         **settings.database.options(),
     )
 

@@ -56,9 +56,10 @@ class StoreMonitor:
                 return True
         return self._backfill is not None and await self._backfill.is_pending()
 
-    async def seconds_behind(self) -> float:
-        """How long the oldest due work has waited; 0 if none is due."""
-        left = await self._database.fetch(self._database.runs.seconds_to_next(None), (None,), _first_number)
+    async def seconds_behind(self, tenant: str | None = None) -> float:
+        """How long the oldest due work has waited, of a tenant or of all; 0 if none is due."""
+        query = self._database.runs.seconds_to_next(tenant)
+        left = await self._database.fetch(query, (tenant,), _first_number)
         return max(0.0, -left)
 
     async def tenants(self) -> Sequence[str]:

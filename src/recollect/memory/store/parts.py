@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..database.access import MemoryDatabase
@@ -44,8 +45,10 @@ class StoreResources:
         options: "RunOptions | None",
         meter: TokenMeter | None,
         mask_secrets_in_messages: bool = False,
+        on_work: Callable[[], object] | None = None,
     ) -> None:
         self.database = database
+        self._on_work = on_work
         self.mask_secrets_in_messages = mask_secrets_in_messages
         self.embedder = _cached(embedder)
         self.backfill: EmbeddingBackfill | None = None
@@ -63,7 +66,9 @@ class StoreResources:
         self._workers: Workers | None = None
 
     def start(self) -> None:
-        """Start the workers, or wake them if they run already. A store without workers does nothing."""
+        """Say that there is work, and start the workers, if the store has any, or wake them."""
+        if self._on_work is not None:
+            self._on_work()
         if not self.worker_count:
             return
         with self._starting:

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from .remembered import remember_list
+
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W\\d_{_CJK}]+)?")
 _IS_CJK = re.compile(f"[{_CJK}]")
@@ -24,6 +26,7 @@ _IS_IDENTIFIER = re.compile(r"[0-9_+#]")  # "well-known" is two words
 _stemming = threading.Lock()  # a stemmer stores its current word: it is not thread-safe
 
 
+@remember_list
 def terms(text: str) -> list[str]:
     """The terms of a text, in its order, with repetitions."""
     found: list[str] = []
