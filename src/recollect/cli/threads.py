@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RecollectError
+from ..service_client import is_service_url
 from .arguments import NotFoundError
 from .database import resolve_existing_url, resolve_url
 from .output import print_note
@@ -83,6 +84,8 @@ async def export_threads(options: argparse.Namespace, user_id: str) -> list[dict
     if options.agent is not None or (options.tenant or DEFAULT_TENANT) != DEFAULT_TENANT:
         return []
     url = resolve_existing_url(options)
+    if is_service_url(url):  # a service exports threads with the rest of a user's data, or not at all
+        return []
     async with ThreadList(url) as threads:
         found = await threads.list(user_id=user_id, limit=_MOST)
     return [

@@ -28,6 +28,7 @@ class UserOutline(ResponseBody):
     memory_count: int = Field(description="The number of memories: one per agent.")
     created_at: Timestamp = Field(description="When the first memory was created.")
     updated_at: Timestamp = Field(description="When a memory last changed.")
+    position: str = Field(description="The position in the list.")
 
 
 class UserPage(ResponseBody):
@@ -41,6 +42,7 @@ class UserPage(ResponseBody):
                     "memory_count": 1,
                     "created_at": examples.TIME,
                     "updated_at": examples.TIME,
+                    "position": "0f3a…",
                 }
             ],
             "next_cursor": None,
@@ -64,7 +66,7 @@ class UserExport(ResponseBody):
 
     model_config = with_examples(
         {
-            "format": "recollect.user/1",
+            "format": "recollect.user/2",
             "user_id": examples.USER,
             "agent_id": None,
             "memories": [],

@@ -8,6 +8,7 @@ import { announce } from "../store.js";
 const ROW = 62; // pixels, as in the style sheet
 const STEP = 16;
 const MOST_TURNS = 7; // dots with full spacing; more are compressed
+const MOST_DOTS = 40; // a line with more turns has a dot at each end only
 
 export function Branches({ id, branches, changed }) {
   const rows = ordered(branches);
@@ -54,8 +55,7 @@ export function Tree({ rows }) {
     ${rows.map((branch, row) => {
       const start = branch.from_turn ?? 1;
       const parent = rowWithTurn(rows, branch);
-      const own = [];
-      for (let turn = start; turn <= branch.user_turn_count; turn += 1) own.push(turn);
+      const own = dots(start, branch.user_turn_count);
       const last = Math.max(branch.user_turn_count, start);
       return html`<g class=${branch.is_current ? "lane current" : "lane"}>
         ${parent >= 0 && html`<path d=${bend(x(Math.max(start - 1, 0.6)), y(parent), x(start), y(row))} />`}
@@ -65,6 +65,11 @@ export function Tree({ rows }) {
       </g>`;
     })}
   </svg>`;
+}
+
+function dots(first, last) {
+  if (last - first >= MOST_DOTS) return [first, last];
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
 }
 
 // The line with the turn before a branch. It can be an ancestor of its parent.
