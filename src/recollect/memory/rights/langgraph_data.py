@@ -77,7 +77,7 @@ async def export_store_items(
     after: tuple[bytes, str] = (b"", "")
     while page := await database.fetch(_READ_ITEMS, (user_id, *after, _PAGE_SIZE), list[Row]):
         for row in page:
-            yield _to_record(row)
+            yield {"user_id": user_id, **_to_record(row)}
         after = (page[-1][0], page[-1][1])
 
 
