@@ -178,7 +178,7 @@ def test_the_same_answers_as_on_a_disk(disk: Path) -> None:
 @pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_the_same_answers_as_on_a_disk_for_thousands_of_sequences(disk: Path) -> None:
-    compare_trees(disk, range(10_000, 16_000))
+    compare_trees(disk, range(10_000, 13_000))
 
 
 def test_the_same_answers_from_a_database(disk: Path, adapter_url: str) -> None:
