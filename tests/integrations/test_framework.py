@@ -20,6 +20,12 @@ def items_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 PLAIN = Framework("plain", items_of)
 
 
+@pytest.fixture(params=["file", "postgres"])
+def adapter_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Both databases, also in `make test`."""
+    return str(request.getfixturevalue("postgres_url") if request.param == "postgres" else tmp_path / "a.db")
+
+
 class Conversation:
     """A conversation of a framework that has no interface of its own."""
 

@@ -63,9 +63,7 @@ def erase_store_items(dialect: Dialect, existing: Collection[str], user_id: str)
     return {"store_items": len(rows)} if rows else {}
 
 
-def _has_owners(dialect: Dialect, existing: Collection[str]) -> Script[bool]:
-    if STORE not in existing:
-        return False
+def _has_owners(dialect: Dialect) -> Script[bool]:
     rows = yield Statement(_HAS_OWNER_IN_POSTGRESQL if dialect is POSTGRESQL else _HAS_OWNER_IN_SQLITE)
     return bool(rows)
 
@@ -74,7 +72,7 @@ async def export_store_items(
     database: MemoryDatabase, existing: Collection[str], user_id: str
 ) -> AsyncIterator[dict[str, Any]]:
     """The items of a user, a page at a time."""
-    if not await database.write(lambda: _has_owners(database.dialect, existing)):
+    if STORE not in existing or not await database.write(lambda: _has_owners(database.dialect)):
         return
     after: tuple[bytes, str] = (b"", "")
     while page := await database.fetch(_READ_ITEMS, (user_id, *after, _PAGE_SIZE), list[Row]):
