@@ -1,6 +1,6 @@
 """The state of the learning process, as the supervisor tells it to the server processes."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..learner import LearningProcess
@@ -16,7 +16,7 @@ def learner_state(learning: LearningProcess) -> dict[str, Any]:
 class LearnerState(LearningProcess):
     """The learning process of the supervisor, as it last reported."""
 
-    def start(self) -> None:
+    def start(self, has_work: Callable[[], Awaitable[bool]] | None = None) -> None:  # noqa: ARG002
         """Do nothing: the supervisor runs the learning process."""
 
     async def stop(self) -> None:
