@@ -56,7 +56,7 @@ def erase_threads(existing: Collection[str], user_id: str) -> Script[dict[str, i
 
 def erase_store_items(dialect: Dialect, existing: Collection[str], user_id: str) -> Script[dict[str, int]]:
     """Delete the items of a user, and count them. The database may not have the table."""
-    if not (yield from _has_owners(dialect, existing)):
+    if STORE not in existing or not (yield from _has_owners(dialect)):
         return {}
     yield Statement(_DELETE_VECTORS, (user_id,))
     rows = yield Statement(_DELETE_ITEMS, (user_id,))
