@@ -27,6 +27,7 @@ SUITES = {
     "memory": "benchmarks.memory.suite",
     "search": "benchmarks.search.suite",
     "langgraph": "benchmarks.langgraph.suite",
+    "moving": "benchmarks.moving.suite",
     "service": "benchmarks.service.suite",
     "start": "benchmarks.start.suite",
     "proxy": "benchmarks.proxy.suite",

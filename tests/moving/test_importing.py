@@ -191,6 +191,11 @@ def test_the_schema_describes_the_lines() -> None:
     assert not check.is_valid({"kind": "others", "data": {}})
 
 
+def test_the_published_schema_is_the_one_of_the_code() -> None:
+    page = Path(__file__).parent.parent.parent / "docs" / "reference" / "import-lines.schema.json"
+    assert json.loads(page.read_text()) == LINE_SCHEMA
+
+
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_lines(tmp_path / "a.jsonl", [talk(1), "not json"])
     target = tmp_path / "new.db"

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from recollect import AdvancedSQLiteSession, EventLog, SessionMetadata, SQLiteSession, SummaryStore
+from recollect import (
+    AdvancedSQLiteSession,
+    ConversationSummaryStore,
+    EventLog,
+    SessionMetadata,
+    SQLiteSession,
+)
 from recollect.cli import main
 from recollect.moving.copying import copy_database
 from recollect.moving.copying.ends import open_end
@@ -61,7 +67,7 @@ async def fill(path: str) -> None:
     async with (
         SQLiteSession("of nobody", path) as plain,
         EventLog(path) as log,
-        SummaryStore(path) as summaries,
+        ConversationSummaryStore(path) as summaries,
     ):
         await plain.add_items([{"role": "user", "content": "plain"}])
         await log.append("advanced", [{"role": "user", "content": "logged"}])
@@ -88,8 +94,8 @@ async def rows_of(url: str) -> dict[str, list[Any]]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A value in a form that does not depend on the database: documents by their contents, times by the second."""
-    if isinstance(value, str) and value[:1] in "{[" and name != "content":
+    """A value in a form that does not depend on the database: documents by their contents."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and name != "content":
         return json.dumps(json.loads(value), sort_keys=True)
     return value
 

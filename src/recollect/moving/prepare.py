@@ -139,7 +139,8 @@ class Preparer:
         messages = self._messages(where, conversation_id, said, 0, started, skipped)
         last = max([started, *(message.created_at for message in messages)])
         row = _conversation_row(given, where, data, conversation_id, owner, started, last, messages)
-        self._current = (conversation_id, row["next_index"], started)
+        after = max([0, *(message.message_index + 1 for message in messages)])
+        self._current = (conversation_id, after, started)
         waits = given.learn and bool(messages) and "waiting_from" not in data and "runs" not in data
         learn_at = BACKLOG + started.timestamp() if waits else None
         return Chunk(
@@ -166,8 +167,12 @@ class Preparer:
         after = max([first, *(message.message_index + 1 for message in messages)])
         self._current = (conversation_id, after, started)
         rows = [_message_row(given.tenant, conversation_id, message) for message in messages]
-        learn_at = BACKLOG + started.timestamp() if given.learn and rows else None
-        return Chunk(where, conversation_id, None, None, {"next_index": after}, rows, learn_at)
+        learns = given.learn and bool(rows) and "next_index" not in data  # which lines of exports have
+        learn_at = BACKLOG + started.timestamp() if learns else None
+        following = data.get("next_index", after)
+        if isinstance(following, bool) or not isinstance(following, int) or not after <= following < 2**62:
+            raise ImportFormatError(f"next_index must not be before {after}")
+        return Chunk(where, conversation_id, None, None, {"next_index": following}, rows, learn_at)
 
     def _messages(
         self,
@@ -366,8 +371,8 @@ def _memory(given: Defaults, where: str, data: Mapping[str, Any]) -> list[Prepar
     version = data.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version < 2**62:
         raise ImportFormatError("version must be a whole number from 1 on")
-    times = (time_to_column(min(time, given.latest)) for time in (created, updated))
-    found: list[Prepared] = [PreparedMemory(where, owner, memory_id, *times, version)]
+    first, last = (time_to_column(min(time, given.latest)) for time in (created, updated))
+    found: list[Prepared] = [PreparedMemory(where, owner, memory_id, first, last, version)]
     if "memory_id" in data:
         return found
     for kind in CONTENT_TYPES:

@@ -1,4 +1,4 @@
-"""The JSON Schema of a line. `docs/reference/import-lines.schema.json` is a copy of it, which a test compares."""
+"""The JSON Schema of a line. A test compares it with `docs/reference/import-lines.schema.json`."""
 
 from typing import Any
 

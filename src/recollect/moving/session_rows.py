@@ -266,7 +266,7 @@ def _walk(paths: Any, items: Sequence[Item], index: Mapping[int, int]) -> list[d
 
 
 def _event(data: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: data.get(name) for name in EVENT_COLUMNS}
+    given: dict[str, Any] = {name: data.get(name) for name in EVENT_COLUMNS}
     for name in ("created_at", "ingested_at"):
         given[name] = read_time(name, given[name])
     given["attachments"] = tuple(given["attachments"] or ())

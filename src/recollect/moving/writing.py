@@ -33,7 +33,8 @@ from .session_rows import LogRow, SessionChunk, write_sessions
 _OTHERS = "another {} has this id: nothing was changed"
 _STAMPS = f"SELECT memory_id, turns_stamp FROM {MEMORIES.name} WHERE memory_id IN {{}}"
 _APPENDED = (
-    f"UPDATE {CONVERSATIONS.name} SET next_index = ?2, updated_at = ?3, learn_at = ?4,"
+    f"UPDATE {CONVERSATIONS.name} SET next_index = ?2, learn_at = ?4,"
+    " updated_at = CASE WHEN updated_at < ?3 THEN ?3 ELSE updated_at END,"
     " waiting_from = CASE WHEN CAST(?4 AS DOUBLE PRECISION) IS NULL THEN waiting_from"
     " ELSE coalesce(waiting_from, ?5) END WHERE conversation_id = ?1"
 )
@@ -228,7 +229,7 @@ def _append(batch: _Batch, chunk: Chunk, known: _Known) -> Script[list[dict[str,
             batch.lose(f"{chunk.where}, message {index}", "another message is stored at its place")
     if added:
         learn_at = known.learn_at if chunk.learn_at is None else known.learn_at or chunk.learn_at
-        known.next_index = added[-1]["message_index"] + 1
+        known.next_index = max(chunk.row["next_index"], added[-1]["message_index"] + 1)
         values = (known.next_index, added[-1]["created_at"], learn_at, added[0]["message_index"])
         yield Statement(_APPENDED, (chunk.conversation_id, *values))
     return list(_in_memory(added, known.memory_id))
@@ -253,7 +254,7 @@ def _insert_messages(batch: _Batch, messages: Sequence[dict[str, Any]]) -> Scrip
     for memory_id in ids:
         yield Statement(memories.TURNS_CHANGED, (memory_id,))
     rows = yield Statement(_STAMPS.format(batch.database.dialect.each.format("?1")), (json.dumps(ids),))
-    stamps = dict(rows)
+    stamps: dict[str, int] = dict(rows)
     yield from run_all(insert(MESSAGES, messages))
     records = [
         {name: message[name] for name in ("conversation_id", "tenant", "memory_id", "message_id")}
@@ -277,7 +278,7 @@ def _write_runs(batch: _Batch, runs: Sequence[PreparedRun]) -> Script[None]:
     held = yield from _stored_conversations(batch, [row["conversation_id"] for _, row in rows])
     where, given = batch.ids("run_id", [row["run_id"] for _, row in rows])
     found = yield Statement(f"SELECT run_id, memory_id FROM {RUNS.name} WHERE {where}", (given,))
-    stored = dict(found)
+    stored: dict[str, str] = dict(found)
     for run, row in rows:
         conversation = held.get(row["conversation_id"])
         if row["run_id"] in stored and stored[row["run_id"]] == row["memory_id"]:
@@ -319,7 +320,7 @@ def _write_entries(batch: _Batch, found: Sequence[PreparedEntry]) -> Script[None
     mine = yield from _find_memories(batch, named)
     where, given = batch.ids("content_id", [entry.row["content_id"] for entry in found])
     rows = yield Statement(f"SELECT content_id, memory_id FROM {CONTENTS.name} WHERE {where}", (given,))
-    stored = dict(rows)
+    stored: dict[str, str] = dict(rows)
     new: dict[str, list[PreparedEntry]] = {}
     for entry in found:
         memory_id = owners[entry.owner] if entry.owner else batch.remapped.get(entry.memory_id or "", "")
@@ -339,7 +340,8 @@ def _write_entries(batch: _Batch, found: Sequence[PreparedEntry]) -> Script[None
 
 def _insert_entries(batch: _Batch, memory_id: str, new: Sequence[PreparedEntry]) -> Script[None]:
     taken = yield from _taken_positions(batch, memory_id, new)
-    rows, loose = [], []
+    rows: list[dict[str, Any]] = []
+    loose: list[dict[str, Any]] = []
     for entry in new:
         row = {**entry.row, "memory_id": memory_id}
         fits = entry.has_place and row["position"] not in taken

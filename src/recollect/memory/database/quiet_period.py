@@ -63,6 +63,8 @@ class QuietQueries:
         in_backlog = f"learn_at >= {BACKLOG} AND NOT EXISTS ({queued})"
         self.backlog = _due(in_backlog, "tenant = ?1")
         self.backlog_anywhere = _due(in_backlog, any_tenant)
+        self.any_backlog = _due(f"learn_at >= {BACKLOG}", "tenant = ?1")
+        self.any_backlog_anywhere = _due(f"learn_at >= {BACKLOG}", any_tenant)
         live = f"SELECT 1 FROM {QUEUE.name} WHERE {{}} AND available_at <= {now} LIMIT 1"
         self.live = live.format("tenant = ?1")
         self.live_anywhere = live.format(any_tenant)

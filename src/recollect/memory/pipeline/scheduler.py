@@ -24,6 +24,8 @@ class RunScheduler:
     def __init__(self, database: MemoryDatabase, tenant: str | None) -> None:
         self._database = database
         self._tenant = tenant
+        self.has_backlog = False
+        """Whether imported conversations wait until other runs have ended."""
 
     async def step(self) -> int:
         """Create the runs of some due conversations; returns the number of conversations."""
@@ -42,7 +44,12 @@ class RunScheduler:
             return 0
         backlog = queries.backlog_anywhere if is_any else queries.backlog
         found = await self._database.fetch(backlog, (self._tenant, 1), quiet_period.due_from)
-        return await self._create(found[0]) if found else 0
+        if found:
+            self.has_backlog = True
+            return await self._create(found[0])
+        waiting = queries.any_backlog_anywhere if is_any else queries.any_backlog
+        self.has_backlog = bool(await self._database.fetch(waiting, (self._tenant, 1), len))
+        return 0
 
     async def _create(self, due: Due) -> bool:
         return await self._database.write(partial(create_runs_if_due, self._database, due, column_now()))

@@ -115,6 +115,8 @@ class Workers:
         if task is not None:
             await self._runner.execute(task)
             self._texts_wait.set()  # the new entries need vectors
+            if self._scheduler.has_backlog:
+                self._quiet_ends.set()
         return task is not None
 
     async def _create_runs(self) -> bool:

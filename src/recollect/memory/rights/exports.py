@@ -99,14 +99,14 @@ async def export_tenant(database: MemoryDatabase, tenant: str, agent_id: str | N
             yield record
     tables = await database.write(lambda: find_personal_tables(database.dialect))
     for pair in tables.sessions:
-        async for session_id, user_id in _other_sessions(database, pair, tenant):
-            if user_id is None and agent_id is None:
+        async for session_id, owner in _other_sessions(database, pair, tenant):
+            if owner is None and agent_id is None:
                 async for record in export_session(database, pair, session_id):
                     yield record
                 async for record in _export_logs(database, UserData(tables, (), (), (session_id,))):
                     yield record
-            elif user_id is not None:  # a user without a memory
-                async for record in export_records(database, DataOwner(tenant, user_id, agent_id)):
+            elif owner is not None:  # a user without a memory
+                async for record in export_records(database, DataOwner(tenant, owner, agent_id)):
                     yield record
 
 
@@ -230,14 +230,25 @@ async def _with_messages(database: MemoryDatabase, conversation: dict[str, Any])
     conversation_id = conversation["conversation_id"]
     ((count,),) = await database.fetch(_COUNT_MESSAGES, (conversation_id,), list[Row])
     page = await _messages_from_index(database, conversation_id, 0)
+    following = await _page_after(database, conversation_id, page)
     said = {"messages": [message.to_dict() for message in page]}
     heading = {"turn_count": count, "summary": summarize(count, page), "conversation_data": said}
+    if following:  # the last line has the next index of all
+        heading["next_index"] = page[-1].message_index + 1
     yield Record("conversations", {**conversation, **heading})
-    while len(page) == _LONG_PAGE:
-        page = await _messages_from_index(database, conversation_id, page[-1].message_index + 1)
-        if page:
-            said = {"messages": [message.to_dict() for message in page]}
-            yield Record("messages", {"conversation_id": conversation_id, **said})
+    while following:
+        page, following = following, await _page_after(database, conversation_id, following)
+        next_index = page[-1].message_index + 1 if following else conversation["next_index"]
+        said = {"messages": [message.to_dict() for message in page]}
+        yield Record("messages", {"conversation_id": conversation_id, "next_index": next_index, **said})
+
+
+async def _page_after(
+    database: MemoryDatabase, conversation_id: str, page: Sequence[Message]
+) -> list[Message]:
+    if len(page) < _LONG_PAGE:
+        return []
+    return await _messages_from_index(database, conversation_id, page[-1].message_index + 1)
 
 
 async def _messages_from_index(database: MemoryDatabase, conversation_id: str, first: int) -> list[Message]:

@@ -233,8 +233,9 @@ def _collect(exported: dict[str, Any], kind: str, data: dict[str, Any]) -> None:
     if kind not in CONTINUED:
         exported[kind].append(data)
     elif kind == "messages":
-        said = exported["conversations"][-1]["conversation_data"]["messages"]
-        said += data["messages"]
+        conversation = exported["conversations"][-1]
+        conversation["conversation_data"]["messages"] += data["messages"]
+        conversation["next_index"] = data["next_index"]
     else:
         for name in ("items", "ids", "times", "structure"):
             exported["sessions"][-1].setdefault(name, []).extend(data.get(name, ()))

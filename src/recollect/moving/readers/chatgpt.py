@@ -68,7 +68,8 @@ def _messages(mapping: Mapping[str, Any]) -> Iterator[ChatMessage]:
         if not isinstance(message, Mapping):
             yield ChatMessage(node_id, parent)
             continue
-        author = message.get("author") if isinstance(message.get("author"), Mapping) else {}
+        given = message.get("author")
+        author = given if isinstance(given, Mapping) else {}
         role = author.get("role")
         content = _content(message.get("content"), message) if role in _ROLES else None
         name = text_or_none(author.get("name")) if role == "tool" else None

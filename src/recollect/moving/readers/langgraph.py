@@ -7,12 +7,19 @@ import asyncio
 import sqlite3
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from ...errors import ConflictError, ImportFormatError
+from ...errors import ConflictError, ImportFormatError, InvalidValueError
 from ...extras import require_extra
 from ...sql.urls import sqlite_path
 from ..records import ImportReport, Skipped
+
+
+def open_source(*_: object) -> NoReturn:
+    """Refuse: checkpoints are no records."""
+    raise InvalidValueError(
+        "langgraph is copied, not read: use `copy_langgraph`, or `recollect import langgraph`"
+    )
 
 
 async def copy_langgraph(source: str, target: str) -> ImportReport:

@@ -96,7 +96,7 @@ async def _session(
         page = await end.query(_ITEMS, (session_id, last))
         if not page and not is_first:
             return
-        data = {"session_id": session_id, "items": [], "ids": [], "times": [], "structure": []}
+        data: dict[str, Any] = {"items": [], "ids": [], "times": [], "structure": []}
         for row_id, stored, created in page:
             item = decode_item(stored)
             if item is None:
@@ -106,7 +106,11 @@ async def _session(
             data["ids"].append(row_id)
             data["times"].append(_utc(created))
             data["structure"] += places.get(row_id, ())
-        yield Record("sessions" if is_first else "items", {**(heading if is_first else {}), **data}, where)
+        yield Record(
+            "sessions" if is_first else "items",
+            {"session_id": session_id, **(heading if is_first else {}), **data},
+            where,
+        )
         if len(page) < _PAGE:
             return
         last, is_first = page[-1][0], False
