@@ -62,7 +62,7 @@ def test_every_query_is_valid_and_names_a_metric(place: str) -> None:
 
 
 def test_a_query_that_is_not_valid_would_be_found() -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"unexpected|invalid|missing|unclosed"):
         parsed("sum by (rate(recollect_requests_total[5m])")
 
 

@@ -1,9 +1,9 @@
 """The supervisor: keeps several server processes and one learning process running.
 
 It owns the listening socket, and serves no request itself. A server process that ends is started again.
-SIGTERM and SIGINT stop all processes gracefully; a second one ends them at once. SIGHUP reads the configuration
-again, starts new processes on the same socket and, when all of them are ready, lets the old ones finish. No
-request is refused meanwhile. If the new processes cannot start, the old ones continue.
+SIGTERM and SIGINT stop all processes gracefully; a second one ends them at once. SIGHUP reads the
+configuration again, starts new processes on the same socket and, when all of them are ready, lets the old
+ones finish. No request is refused meanwhile. If the new processes cannot start, the old ones continue.
 """
 
 import asyncio

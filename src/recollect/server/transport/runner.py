@@ -150,7 +150,7 @@ class GracefulServer(Server):
         self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
         with suppress(TimeoutError):
             async with asyncio.timeout(self.service.settings.server.grace_seconds):
-                while self.server_state.connections:
+                while self.server_state.connections:  # noqa: ASYNC110 - uvicorn has no event for it
                     await asyncio.sleep(_DRAIN_INTERVAL)
         self.should_exit = True
 
