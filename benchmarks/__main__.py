@@ -28,6 +28,7 @@ SUITES = {
     "search": "benchmarks.search.suite",
     "langgraph": "benchmarks.langgraph.suite",
     "service": "benchmarks.service.suite",
+    "proxy": "benchmarks.proxy.suite",
 }
 RESULTS = Path(__file__).parent / "results"
 

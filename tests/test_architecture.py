@@ -18,16 +18,19 @@ LAYERS = (
     "extras",
     "private_files",
     "text_checks",
+    "cursors",
     "cancellation",
     "event_loops",
     "items",
     "sql",
     "models",
+    "service_client",
     "sessions",
     "strategies",
     "memory",
     "integrations",
     "extensions",
+    "moving",
     "providers",
     "migrations",
     "server",
@@ -115,6 +118,7 @@ def test_the_public_surface_is_this_list() -> None:
         AdvancedSQLAlchemySession AdvancedSQLiteSession AsyncSQLiteSession BranchDiff Note Noted PopsChecked
         OpenAIAgentProvider OpenAISQLAlchemySessionStore build_memory_strategy_config build_openai_provider
         prepare_run_context UserTurn HistoryCounts HistoryLostError ItemCount RemovedItems
+        RemoteMemoryStore RemoteSession
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError
@@ -200,6 +204,10 @@ def test_a_class_whose_extra_is_missing_says_so(extra: str, packages: list[str],
         ("langgraph", "langgraph.checkpoint.base", "langgraph.Checkpointer"),
         ("langgraph", "langgraph.checkpoint.base", "langgraph.Store"),
         ("langchain", "langchain_core.messages", "langchain.ChatHistory"),
+        ("claude-agent-sdk", "claude_agent_sdk", "claude_agent_sdk.TranscriptStore"),
+        ("anthropic", "anthropic.tools.memory", "anthropic.MemoryTool"),
+        ("pydantic-ai", "pydantic_ai", "pydantic_ai.Conversations"),
+        ("llama-index", "llama_index.core", "llama_index.ChatStore"),
     ],
 )
 def test_an_integration_whose_extra_is_missing_says_so(extra: str, package: str, name: str) -> None:

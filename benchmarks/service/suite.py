@@ -6,7 +6,7 @@ from pathlib import Path
 from ..harness import Suite
 from ..memory.databases import KINDS, Databases
 from .capacity import take
-from .contenders import BARE, OURS, STORE, TWO, TWO_PROCESSES, WITHOUT_WORKERS
+from .contenders import BARE, BARE_STORING, OURS, STORE, TWO, TWO_PROCESSES, WITHOUT_WORKERS
 from .dashboard import Volume, look
 from .footprint import weigh
 from .lasting import Span, last
@@ -63,5 +63,5 @@ def build(directory: Path, quick: bool) -> Suite:
         *(weigh(databases, kind, scale.weighed) for kind in KINDS),
         *(look(databases, kind, directory, scale.volume, scale.repeats) for kind in KINDS),
     ]
-    columns = (OURS, WITHOUT_WORKERS, TWO, TWO_PROCESSES, STORE, BARE)
-    return Suite("service", OURS, columns, (BARE, STORE), measures)
+    columns = (OURS, WITHOUT_WORKERS, TWO, TWO_PROCESSES, STORE, BARE_STORING, BARE)
+    return Suite("service", OURS, columns, (BARE_STORING, STORE), measures)

@@ -51,6 +51,7 @@ _Count: TypeAlias = Annotated[int, Field(ge=1)]
 _Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 _Limit: TypeAlias = Annotated[int | None, Field(ge=1), _Optional]
 _Text: TypeAlias = Annotated[str | None, _Optional]
+_HttpUrl: TypeAlias = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+[^\s?#]*$")]
 
 
 class _Section(BaseModel):
@@ -194,6 +195,44 @@ class ChatSettings(_Section):
     )
 
 
+class ProxySettings(_Section):
+    """Calls to model providers that pass through the service and get memories."""
+
+    enabled: bool = Field(default=False, description="Serve /proxy/openai and /proxy/anthropic.")
+    openai_url: _HttpUrl = Field(
+        default="https://api.openai.com/v1",
+        description="URL of OpenAI, or of a server with its API; calls go to /chat/completions under it.",
+    )
+    openai_key: Annotated[SecretStr | None, _Optional] = Field(
+        default=None,
+        description="Key for that URL, used for all callers; without it, each call has its own key.",
+    )
+    anthropic_url: _HttpUrl = Field(
+        default="https://api.anthropic.com",
+        description="URL of Anthropic, or of a server with its API; calls go to /v1/messages under it.",
+    )
+    anthropic_key: Annotated[SecretStr | None, _Optional] = Field(
+        default=None,
+        description="Key for that URL, used for all callers; without it, each call has its own key.",
+    )
+    default_agent: _Name = Field(default="assistant", description="Agent of a call that names none.")
+    recall_milliseconds: float = Field(
+        default=50,
+        gt=0,
+        le=60_000,
+        description="Most milliseconds that a call waits for memories; then it goes on without them.",
+    )
+    memory_tokens: _Count = Field(default=1000, description="Most tokens of memories in a call.")
+    memory_place: Literal["late", "system"] = Field(
+        default="late",
+        description="late puts memories after earlier turns, which stay cached; system into the system text.",
+    )
+    timeout_seconds: float = Field(
+        default=600, gt=0, description="Most seconds without a byte from the provider."
+    )
+    max_body_bytes: _Count = Field(default=32 * 1024 * 1024, description="Largest body of a call, in bytes.")
+
+
 class Limits(_Section):
     """Limits and retention of a tenant; `none` means no limit."""
 
@@ -245,6 +284,7 @@ class Settings(_Section):
     database: DatabaseSettings = DatabaseSettings()
     memory: MemorySettings = MemorySettings()
     chat: ChatSettings = ChatSettings()
+    proxy: ProxySettings = ProxySettings()
     limits: Limits = Limits()
     tenants: dict[_Name, Limits] = Field(default_factory=dict)
     logging: LoggingSettings = LoggingSettings()

@@ -17,6 +17,7 @@ import pytest
 
 from .conftest import settings_for
 from .running import Running, running
+from .test_threads import run_thread
 
 Operation = dict[str, Any]
 
@@ -38,7 +39,9 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 @pytest.fixture(scope="module")
 def told_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service in which nothing but the story has happened."""
-    with running(settings_for(str(tmp_path_factory.mktemp("examples") / "recollect.db"))) as service:
+    path = tmp_path_factory.mktemp("examples") / "recollect.db"
+    with running(settings_for(str(path))) as service:
+        run_thread(path, "trip-to-lisbon", "ada", "Which train?")
         yield service
 
 

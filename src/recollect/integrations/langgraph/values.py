@@ -17,6 +17,7 @@ SNAPSHOT = "recollect:snapshot"
 """The same for the snapshot of a `DeltaChannel`."""
 
 _LIGHT = (int, float, bool, type(None))  # a list of numbers is one value, not a row for each number
+_MESSAGE = 20  # parts of a message
 _MSGPACK = "msgpack"
 _ARRAY = 0xDD  # the first byte of a msgpack array, before its length in four bytes
 
@@ -95,6 +96,9 @@ def is_heavy(value: object, budget: int) -> bool:
 def _remaining(value: object, budget: int) -> int:
     if isinstance(value, str | bytes | bytearray):
         return budget - 1 - len(value) // 100
+    content = getattr(value, "content", None)
+    if type(content) is str and not getattr(value, "additional_kwargs", None):  # a message without more
+        return budget - _MESSAGE - len(content) // 100
     parts: Any = ()
     if isinstance(value, dict):
         parts = value.values()

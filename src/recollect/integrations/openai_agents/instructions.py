@@ -12,7 +12,7 @@ from ...memory.conversation import check_owner
 from ...memory.hits import Recalled
 from ...memory.store import MemoryStore
 from ...strategies.summaries.injection import DEFAULT_TOKEN_BUDGET
-from .fallback import DEFAULT_PATIENCE, check_budget, result_or_none
+from ..fallback import DEFAULT_PATIENCE, check_budget, result_or_none
 from .run_texts import user_text
 
 GivenInstructions: TypeAlias = str | Callable[[Any, Any], str | Awaitable[str]] | None

@@ -12,7 +12,7 @@ from ...memory.store import MemoryStore
 from ...sessions.advanced.usage import run_key
 from ...sessions.events import EventLog
 from ...sessions.protocol import Session, own_method
-from .fallback import DEFAULT_PATIENCE, result_or_none
+from ..fallback import DEFAULT_PATIENCE, result_or_none
 from .run_texts import answer_text, user_text
 
 _IDS = uuid.UUID("7a0d3a52-1f5c-5c0f-9d0e-4c1b7a3f6e21")  # the namespace of our ids

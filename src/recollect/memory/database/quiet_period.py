@@ -6,10 +6,14 @@ Lock order: a transaction that creates runs locks the queue row, then the conver
 appends messages which are to wait locks the memory, then the conversation. So no two transactions wait for
 each other, and each message gets exactly one run.
 
+Imported messages wait in the backlog: their `learn_at` is `BACKLOG` plus their own time. They are due when
+nothing else is, the oldest first, one conversation of a memory at a time.
+
 Clocks: no quiet period is longer than a day. A later `learn_at` was written by a clock that ran fast: the
 conversation is due at once.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,10 +23,13 @@ from ...sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
 from .dialect import Dialect
-from .schema import CONVERSATIONS
+from .schema import CONVERSATIONS, QUEUE
 
 _LONGEST = 86_400.0  # seconds of quiet
 _IMPOSSIBLE = _LONGEST + 60  # seconds from now: no right clock has set a later time
+
+BACKLOG = 1e12
+"""In seconds since 1970, more than any clock shows."""
 
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
 OWNER = f"SELECT conversation_id, tenant, memory_id FROM {CONVERSATIONS.name} WHERE {_OWNED}"
@@ -47,9 +54,18 @@ class QuietQueries:
     def __init__(self, dialect: Dialect) -> None:
         name, now = CONVERSATIONS.name, dialect.now
         due, impossible = _times(now)
+        impossible += f" AND learn_at < {BACKLOG}"
         self.due = tuple(_due(when, "tenant = ?1") for when in (due, impossible))
         any_tenant = "CAST(?1 AS VARCHAR) IS NULL"
         self.due_anywhere = tuple(_due(when, any_tenant) for when in (due, impossible))
+        # One conversation of a memory at a time: what is said meanwhile need not wait for all the others.
+        queued = f"SELECT 1 FROM {QUEUE.name} AS queued WHERE queued.memory_id = {name}.memory_id"
+        in_backlog = f"learn_at >= {BACKLOG} AND NOT EXISTS ({queued})"
+        self.backlog = _due(in_backlog, "tenant = ?1")
+        self.backlog_anywhere = _due(in_backlog, any_tenant)
+        live = f"SELECT 1 FROM {QUEUE.name} WHERE {{}} AND available_at <= {now} LIMIT 1"
+        self.live = live.format("tenant = ?1")
+        self.live_anywhere = live.format(any_tenant)
         waiting = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
         self.lock = f"{waiting}{dialect.lock}"
         self.lock_if_due = f"{waiting} AND {due_at(now)}{dialect.lock}"
@@ -60,6 +76,10 @@ class QuietQueries:
         self.append_and_wait = (
             f"UPDATE {name} SET {place}, learn_at = {now} + ?5,"
             f" waiting_from = coalesce(waiting_from, next_index) {at_open}, waiting_from"
+        )
+        self.append_only = (
+            f"UPDATE {name} SET {place}, waiting_from = coalesce(waiting_from, next_index)"
+            f" {at_open}, waiting_from"
         )
 
 
@@ -98,8 +118,12 @@ def append(
     if the conversation is closed or does not exist.
     """
     key = (owner.conversation_id, owner.tenant, len(messages), now)
-    sql = queries.append if learn_after is None else queries.append_and_wait
-    waiting = () if learn_after is None else (min(learn_after, _LONGEST),)
+    sql = queries.append
+    waiting: tuple[float, ...] = ()
+    if learn_after == math.inf:
+        sql = queries.append_only
+    elif learn_after is not None:
+        sql, waiting = queries.append_and_wait, (min(learn_after, _LONGEST),)
     rows = yield Statement(sql.replace(_OPEN, "") if even_if_closed else sql, (*key, *waiting))
     if not rows:
         raise ConflictError("the conversation is closed, or it no longer exists")

@@ -7,11 +7,12 @@ copy is meant, all such copies are blanked: no erased words stay behind.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...items import Item, decode_item, encode_items, fingerprint, role_of, text_of
+from ...items.originals import ERASED, blank_original, says_nothing, split_records
 from ...sessions.events import queries as event_queries
 from ...sessions.events.schema import EVENTS
 from ...sql.columns import text_from_column, text_to_column
@@ -19,7 +20,6 @@ from ...sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from .personal_data import SessionTables
 
-ERASED = "[erased]"
 _TEXT_FIELDS = ("text", "refusal", "transcript")
 _QUOTING_FIELDS = ("annotations", "logprobs")
 _READ_EVENTS = (
@@ -118,25 +118,50 @@ def blank_items(
     blanked: list[BlankedItem] = []
     for session_id in session_ids:
         select = f'SELECT id, message_data FROM "{tables.messages}" WHERE session_id = ?1 ORDER BY id'
-        stored = _messages_from((yield Statement(select, (session_id,))))
+        everything = _items_from((yield Statement(select, (session_id,))))
+        stored = [each for each in everything if role_of(each.item)]
         copies = [Copy(each.item_id, wording_of(role_of(each.item), text_of(each.item))) for each in stored]
-        for place in find_copies(message, copies, links):
-            blanked += [(yield from _blank_item(tables, stored[place]))]
+        ids = {stored[place].item_id for place in find_copies(message, copies, links)}
+        words = [each.item for each in stored if each.item_id in ids]
+        for record in _records_of(everything):
+            blanked += yield from _blank_record(tables, record, ids, words)
         if tables.notes is not None:
             yield Statement(f'DELETE FROM "{tables.notes}" WHERE session_id = ?1', (session_id,))
     return blanked
 
 
-def _messages_from(rows: Sequence[Row]) -> list[_StoredItem]:
+def _items_from(rows: Sequence[Row]) -> list[_StoredItem]:
     items = ((item_id, decode_item(stored)) for item_id, stored in rows)
-    return [_StoredItem(item_id, item) for item_id, item in items if item is not None and role_of(item)]
+    return [_StoredItem(item_id, item) for item_id, item in items if item is not None]
 
 
-def _blank_item(tables: SessionTables, stored: _StoredItem) -> Script[BlankedItem]:
-    item = without_words(stored.item)
+def _blank_record(
+    tables: SessionTables, record: Sequence[_StoredItem], ids: Set[int], words: Sequence[Item]
+) -> Script[list[BlankedItem]]:
+    """Blank items of one record of a framework, and their words in the record that its first item carries.
+
+    A record that is no message, such as a line with the last prompt, loses the words that others have said.
+    """
+    said = [each for each in record if each.item_id in ids]
+    after = {each.item_id: without_words(each.item) for each in said}
+    first_id, first = record[0]
+    for item in words if says_nothing(first) else [each.item for each in said]:
+        after[first_id] = blank_original(after.get(first_id, first), item)
     update = f'UPDATE "{tables.messages}" SET message_data = ?2 WHERE id = ?1'
-    yield Statement(update, (stored.item_id, encode_items([item])[0]))
-    return BlankedItem(stored.item_id, fingerprint(stored.item), fingerprint(item))
+    for item_id, item in after.items():
+        if item is not first:
+            yield Statement(update, (item_id, encode_items([item])[0]))
+    return [
+        BlankedItem(each.item_id, fingerprint(each.item), fingerprint(after[each.item_id])) for each in said
+    ]
+
+
+def _records_of(stored: Sequence[_StoredItem]) -> Iterator[Sequence[_StoredItem]]:
+    """The items of each record; an item that did not come from a framework is alone."""
+    start = 0
+    for group in split_records([each.item for each in stored]):
+        yield stored[start : start + len(group)]
+        start += len(group)
 
 
 def without_words(item: Item) -> Item:

@@ -5,6 +5,7 @@ written in one transaction, so a recorded conversation always has its run. Recor
 of conversations and messages are the idempotency keys.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -29,7 +30,6 @@ from ..database import conversations, memories, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
-from ..guard.secrets import mask_secrets
 from ..pipeline.scheduler import close, create_runs, spans_of
 from ..times import check_said, now
 from .conversation_reader import ConversationReader
@@ -135,9 +135,10 @@ class ConversationWriter:
         """Append messages to a conversation. A further run learns from the messages that no run has read.
 
         With `learn_after`, that run is created after so many seconds without a new message (a day at most),
-        or when the conversation is closed. Appending the same messages again under the same ids changes
-        nothing. Different messages under ids in use are a `ConflictError`. So is a closed conversation,
-        unless `even_if_closed` is set, which allows the reply to a message from before the close.
+        or when the conversation is closed; with `math.inf`, only when it is closed, or when later messages
+        are learned from. Appending the same messages again under the same ids changes nothing. Different
+        messages under ids in use are a `ConflictError`. So is a closed conversation, unless `even_if_closed`
+        is set, which allows the reply to a message from before the close.
         """
         check_id("conversation_id", conversation_id)
         read = read_messages(messages, now())
@@ -145,7 +146,8 @@ class ConversationWriter:
             raise InvalidValueError("messages must not be empty")
         _check_messages(read)
         read = self._to_store(read)
-        seconds = None if learn_after is None else check_seconds("learn_after", learn_after)
+        waits = learn_after is not None and learn_after != math.inf
+        seconds = check_seconds("learn_after", learn_after) if waits else learn_after
         key = (conversation_id, self._tenant)
         append = partial(_append, self._database, key, read, seconds, column_now(), even_if_closed)
         placed = await self._database.write(append)
@@ -156,6 +158,8 @@ class ConversationWriter:
         """The messages as they are stored: with their secrets masked, if the store is set to do so."""
         if not self._masks_secrets:
             return messages
+        from ..guard.secrets import mask_secrets  # it compiles many patterns
+
         return tuple(replace(each, content=mask_secrets(each.content).text) for each in messages)
 
     async def close_conversation(self, conversation_id: str) -> Conversation | None:

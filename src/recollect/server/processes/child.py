@@ -32,6 +32,8 @@ class ServerProcess:
         self._listening = asyncio.create_task(self._listen())
         self.metrics: Snapshot = ()
         """Its latest metrics."""
+        self.on_work: Callable[[], None] = lambda: None
+        """Called when the process has something to learn."""
         self.on_ask: Callable[[], Mapping[str, Snapshot]] = dict
         """Called when the process asks for the metrics of all."""
 
@@ -75,6 +77,8 @@ class ServerProcess:
                 self._is_ready.set()
             elif kind == "failed":
                 self._failure = content
+            elif kind == "work":
+                self.on_work()
             elif kind == "metrics":
                 self.metrics = content
             elif kind == "ask":

@@ -100,8 +100,13 @@ async def _serve(link: Link, start: Mapping[str, Any]) -> int:
     stop_traces = start_traces(settings.telemetry)
     try:
         await check_database(settings)
-        server = await build_server(settings, is_quiet=start["is_quiet"], is_supervised=True)
-        _share(server.service, settings, start["rates"])
+        server = await build_server(
+            settings,
+            is_quiet=start["is_quiet"],
+            is_supervised=True,
+            learning=LearnerState(settings, lambda: link.send("work")) if settings.memory.workers else None,
+        )
+        server.service.rates = SharedRateLimiter(start["rates"])
         with socket.socket(fileno=start["listener"]) as listener:
             return await _serve_linked(link, server, listener)
     finally:
@@ -127,12 +132,6 @@ def _as_supervised(settings: Settings) -> Settings:
     """With several server processes, learning always has a process of its own: one for all."""
     memory = settings.memory.model_copy(update={"own_process": True})
     return settings.model_copy(update={"memory": memory})
-
-
-def _share(service: Service, settings: Settings, rates: int) -> None:
-    service.rates = SharedRateLimiter(rates)
-    if service.learning is not None:
-        service.learning = LearnerState(settings)
 
 
 if __name__ == "__main__":

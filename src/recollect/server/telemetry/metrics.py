@@ -53,6 +53,18 @@ class Metrics:
             "Model tokens used by chat and learning in this process.",
             registry=registry,
         )
+        self._proxied_calls = Counter(
+            "recollect_proxy_calls",
+            "Calls to model providers by what became of their memories.",
+            ["memory"],
+            registry=registry,
+        )
+        self._proxied_turns = Counter(
+            "recollect_proxy_turns",
+            "Proxied turns by how they were recorded.",
+            ["outcome"],
+            registry=registry,
+        )
         self._lag = Gauge(
             "recollect_event_loop_lag_seconds", "Lag of the event loop, last measurement.", registry=registry
         )
@@ -89,6 +101,14 @@ class Metrics:
     def count_tokens(self, *tokens: int) -> None:
         """Count model tokens."""
         self._tokens.inc(sum(tokens))
+
+    def count_proxied_call(self, memory: str) -> None:
+        """Count a call to a model provider: its memories were added, none, slow, failed or off."""
+        self._proxied_calls.labels(memory).inc()
+
+    def count_proxied_turn(self, outcome: str) -> None:
+        """Count a proxied turn: it was recorded, known already, refused, failed or dropped."""
+        self._proxied_turns.labels(outcome).inc()
 
     # --- measured at intervals ---
 

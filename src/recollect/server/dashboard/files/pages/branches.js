@@ -38,14 +38,14 @@ export function Branches({ id, branches, changed }) {
 }
 
 // Each branch follows its parent.
-function ordered(branches) {
+export function ordered(branches) {
   const names = new Set(branches.map((branch) => branch.name));
   const childrenOf = (name) => branches.filter((branch) => branch.from_branch === name);
   const below = (branch) => [branch, ...childrenOf(branch.name).flatMap(below)];
   return branches.filter((branch) => branch.from_branch === null || !names.has(branch.from_branch)).flatMap(below);
 }
 
-function Tree({ rows }) {
+export function Tree({ rows }) {
   const most = Math.max(1, ...rows.map((branch) => branch.user_turn_count));
   const step = most > MOST_TURNS ? (STEP * MOST_TURNS) / most : STEP;
   const width = step * most + 10;

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from ...errors import RecollectError
-from ...strategies.summaries import inject_memory
+from ..errors import RecollectError
+from ..strategies.summaries import inject_memory
 
 T = TypeVar("T")
 

@@ -1,0 +1,14 @@
+"""A database of each kind, for adapters."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(params=["file", "postgres"])
+def adapter_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database that several processes can open."""
+    if request.param == "postgres":
+        found: str = request.getfixturevalue("postgres_url")
+        return found
+    return str(tmp_path / "adapter.db")
