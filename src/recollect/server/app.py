@@ -42,8 +42,8 @@ def create_app(
 ) -> FastAPI:
     """Create the service as an ASGI application. Its lifespan starts and closes the parts.
 
-    Agents come from `registry`, or from the file that `chat.agents_file` names. Without `learning`, the service
-    has a learning process of its own.
+    Agents come from `registry`, or from the file that `chat.agents_file` names. Without `learning`, the
+    service has a learning process of its own.
     """
     settings = settings or Settings()
     app = FastAPI(

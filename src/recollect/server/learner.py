@@ -101,8 +101,8 @@ class LearningProcess:
         """Whether the process is alive, or there was no work for it yet."""
         return self.is_alive or self._is_resting
 
-    def start(self, has_work: Callable[[], Awaitable[bool]]) -> None:
-        """Start the process as soon as there is work. A second call does nothing."""
+    def start(self, has_work: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Start the process as soon as there is work, or now without `has_work`. Twice is harmless."""
         if self._task is None:
             self._task = asyncio.create_task(self._run_when_needed(has_work))
 
@@ -129,8 +129,8 @@ class LearningProcess:
         if process is not None:
             await _end(process)
 
-    async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]]) -> None:
-        while not await _ask(has_work):
+    async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]] | None) -> None:
+        while has_work is not None and not await _ask(has_work):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL_INTERVAL):
                     await self._news.wait()

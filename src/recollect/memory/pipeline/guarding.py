@@ -14,7 +14,6 @@ from .consolidation import split_facts
 from .results import DROPPED, MASKED
 from .stages import Answer, Candidate, Excerpt, Mind, Modification
 
-
 _MOST_TOLD = 50  # candidates in the news
 
 IsRejected = Callable[[Candidate], bool]

@@ -19,7 +19,8 @@ async def copy_langgraph(source: str, target: str) -> ImportReport:
     """Copy all threads, and the items of a store where the source has one."""
     require_extra("langgraph", "langgraph.checkpoint.base", "copying from LangGraph")
     from ...integrations.langgraph.checkpointer import Checkpointer
-    from ...integrations.langgraph.migration import copy_items, copy_threads
+    from ...integrations.langgraph.migration import copy_threads
+    from ...integrations.langgraph.store.copies import copy_items
     from ...integrations.langgraph.store.store import Store
 
     report = ImportReport()

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Query, Response
 
+from ...cursors import make_cursor
 from ...errors import MissingExtraError
 from ...extras import require_extra
 from ...integrations.langgraph.threads import ThreadInfo
 from ...memory.rights.personal_data import DEFAULT_TENANT
 from ...memory.times import format_time, read_time
 from ..access.authentication import Caller
-from ..cursors import make_cursor, read_cursor
+from ..cursors import read_cursor
 from ..dependencies import Reader, ServiceDep, make_router
 from ..problems import Problem, translate_input_errors
 from ..schemas import threads as schemas
