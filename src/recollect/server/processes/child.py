@@ -14,7 +14,7 @@ from ..telemetry.processes import Snapshot
 from .link import Link
 
 _MODULE = "recollect.server.processes.server_process"
-_START_SECONDS = 120.0
+_START_SECONDS = 240.0  # a busy machine may take long
 
 
 class StartError(RecollectError):
@@ -63,6 +63,8 @@ class ServerProcess:
             done, _ = await asyncio.wait(
                 {ready, self._listening}, timeout=_START_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
+            if not done:
+                raise StartError(f"a server process was not ready within {_START_SECONDS:.0f} seconds")
             if ready not in done:
                 raise StartError(self._failure)
         except BaseException:

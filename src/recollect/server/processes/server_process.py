@@ -6,6 +6,7 @@ every process: the supervisor handles it.
 
 import asyncio
 import itertools
+import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -44,10 +45,9 @@ class Supervised:
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         self._link.send("ask", {"number": number, "metrics": own})
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                return await answer
+            return await asyncio.wait_for(answer, _ANSWER_SECONDS)
         except TimeoutError:
-            return {"unknown": own}
+            return {str(os.getpid()): own}
         finally:
             del self._asked[number]
 
