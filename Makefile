@@ -29,7 +29,7 @@ test: $(READY) system $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not proof" --ignore tests/faults --ignore tests/server/proof
 
 # The rest of the tests: short forms of the long campaigns, the whole service under attack, second drivers.
-proof: $(READY) system
+proof: $(READY) system $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m proof
 
 # The SDK's own session tests with our classes. It downloads the SDK's sources, so it is no part of the tests.
@@ -52,7 +52,6 @@ system:
 	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null; }
 	@{ command -v chromium >/dev/null || test -n "$$RECOLLECT_TEST_CHROMIUM"; } && command -v cc >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq chromium gcc libc6-dev >/dev/null; }
-	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null; }
 
 $(NODE_CLIENTS): tests/server/proxy/node/package-lock.json | system
 	npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(dir $<)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -31,6 +30,7 @@ _METRICS = (
     Metric("learning, processor for each message", has_ratio=False),
 )
 _TO_INDEX = "SELECT count(*) FROM message_records WHERE head IS NULL OR vectors IS NULL"
+_PAGES = ("page_count", "page_size")
 _ENTRIES = "SELECT count(*) FROM memory_contents"
 _TABLES = (
     "SELECT sum(pg_total_relation_size(oid)) FROM pg_class"
@@ -62,7 +62,7 @@ async def _sample(make: MakeDatabase, kind: Kind, conversations: int) -> Sample:
         store.start()
         await store.drain(_LONGEST)
         async with asyncio.timeout(_LONGEST):
-            while await _count(store, _TO_INDEX):
+            while await _count(store, _TO_INDEX):  # noqa: ASYNC110 - only the database knows
                 await asyncio.sleep(1)
         entries = await _count(store, _ENTRIES)
     return {
@@ -91,7 +91,8 @@ async def _bytes_of(place: str, kind: Kind) -> int:
     if kind == "sqlite":
         with closing(sqlite3.connect(place)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return Path(place).stat().st_size if Path(place).exists() else 0
+            (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in _PAGES)
+        return int(pages * size)
     connection = await asyncpg.connect(place)
     try:
         await connection.execute("VACUUM ANALYZE")

@@ -22,7 +22,7 @@ from .client import Connection, encode
 _ROOT = Path(__file__).resolve().parents[2]
 _LISTENS = re.compile(r"listens on http://127\.0\.0\.1:(\d+)")
 _LONGEST_BLOCK = re.compile(rb"^recollect_event_loop_longest_block_seconds(?:\{.*\})? (\S+)$", re.MULTILINE)
-_TO_START = _TO_END = 180.0  # seconds
+_TO_START, _TO_END = 240.0, 60.0  # seconds
 _ENV = shutil.which("env") or "/usr/bin/env"
 _numbers = count(1)
 

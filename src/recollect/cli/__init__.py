@@ -54,7 +54,7 @@ _INTERRUPTED, _BROKEN_PIPE = 130, 141  # as shells report a process that a signa
 
 
 def _tune_process() -> None:
-    """Spend less on the start: nearly all that is imported stays, and one thread computes our small matrices."""
+    """Spend less on the start: nearly all that is imported stays, and our matrices are small."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

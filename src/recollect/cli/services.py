@@ -32,7 +32,8 @@ def add_serve_parser(commands: Commands) -> None:
         commands,
         "serve",
         "serve conversations, memories and chat over HTTP",
-        "  recollect serve\n  recollect serve --workers 4\n  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
+        "  recollect serve\n  recollect serve --workers 4\n"
+        "  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
         run_serve,
     )
     serve.add_argument("--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)")

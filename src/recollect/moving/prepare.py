@@ -12,7 +12,6 @@ from ..memory.database.entries import text_key
 from ..memory.database.quiet_period import BACKLOG
 from ..memory.database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, RUNS
 from ..memory.entry import CONTENT_TYPES
-from ..memory.guard.secrets import mask_secrets
 from ..memory.rights.imports import IMPORTED, ParsedExport, empty_export, read_run
 from ..memory.rights.records import to_row
 from ..memory.times import format_time, read_time
@@ -220,7 +219,7 @@ class Preparer:
         message_id = given.get("message_id") or stable_id(conversation_id, index)
         (message,) = read_messages([{**given, "created_at": time, "message_id": message_id}], time, index)
         if self._defaults.mask_messages:
-            message = replace(message, content=mask_secrets(message.content).text)
+            message = replace(message, content=_mask(message.content))
         return message
 
 
@@ -324,7 +323,7 @@ def _entry(given: Defaults, where: str, data: Mapping[str, Any]) -> PreparedEntr
     text = record.get("content_text")
     if not isinstance(text, str) or not text.strip():
         raise ImportFormatError("text must be a text that is not empty")
-    record["content_text"] = mask_secrets(text).text
+    record["content_text"] = _mask(text)
     record.setdefault("content_type", _PROFILE)
     if record["content_type"] not in CONTENT_TYPES:
         raise ImportFormatError(f"type must be one of {', '.join(CONTENT_TYPES)}")
@@ -390,3 +389,9 @@ def _run(given: Defaults, where: str, data: Mapping[str, Any]) -> PreparedRun:
     if not memory_id:
         raise ImportFormatError("memory_id is missing")
     return PreparedRun(where, export)
+
+
+def _mask(text: str) -> str:
+    from ..memory.guard.secrets import mask_secrets  # it compiles many patterns
+
+    return mask_secrets(text).text

@@ -10,6 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from ..providers.factory import AgentRegistry
 from .error_handlers import install_error_handlers
+from .learner import LearningProcess
 from .maintenance import Maintenance
 from .openapi import describe_api
 from .proxy import routes as proxy_routes
@@ -34,10 +35,15 @@ _EXPOSED = (
 )
 
 
-def create_app(settings: Settings | None = None, registry: AgentRegistry | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    registry: AgentRegistry | None = None,
+    learning: LearningProcess | None = None,
+) -> FastAPI:
     """Create the service as an ASGI application. Its lifespan starts and closes the parts.
 
-    Agents come from `registry`, or from the file that `chat.agents_file` names.
+    Agents come from `registry`, or from the file that `chat.agents_file` names. Without `learning`, the
+    service has a learning process of its own.
     """
     settings = settings or Settings()
     app = FastAPI(
@@ -51,7 +57,7 @@ def create_app(settings: Settings | None = None, registry: AgentRegistry | None 
         telemetry=_NO_FRAMEWORK_TELEMETRY,
     )
     app.state.settings = settings
-    app.state.service = service = open_service(settings, registry)
+    app.state.service = service = open_service(settings, registry, learning)
     install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)

@@ -109,14 +109,18 @@ class Service:
             await part.aclose()
 
 
-def open_service(settings: Settings, registry: AgentRegistry | None = None) -> Service:
+def open_service(
+    settings: Settings,
+    registry: AgentRegistry | None = None,
+    learning: LearningProcess | None = None,
+) -> Service:
     """Create the parts as the settings say. No connection is opened yet."""
     url, place, metrics = settings.database.url, settings.database.options(), Metrics()
     ledger = TokenLedger(url, **place)
     rules = _reservation_rules(settings)
     budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day, rules=rules)
     budget.on_spent = metrics.count_tokens
-    learning = _learning_of(settings, metrics)
+    learning = learning or _learning_of(settings, metrics)
     workers = 0 if learning is not None else settings.memory.workers
     extractor = _extractor_of(settings) if workers else None
     return Service(

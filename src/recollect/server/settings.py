@@ -23,7 +23,7 @@ PREFIX = "RECOLLECT_"
 SEPARATOR = "__"
 FILE_VARIABLE = "RECOLLECT_CONFIG"
 ALIASES = {"RECOLLECT_URL": ("database", "url")}
-OTHERS = ("RECOLLECT_AGENT", "RECOLLECT_USER", "RECOLLECT_LOCOMO")
+OTHERS = ("RECOLLECT_AGENT", "RECOLLECT_KEY", "RECOLLECT_LOCOMO", "RECOLLECT_USER")
 """Variables of commands, not settings of the service."""
 OTHER_PREFIXES = ("RECOLLECT_TEST_", "RECOLLECT_BENCH_")
 _MAX_DEPTH = 2  # nesting of tables; `tenants` has the most

@@ -21,7 +21,7 @@ def is_in_memory(url: str) -> bool:
 
 
 def hide_credentials(url: str) -> str:
-    """A URL without its credentials and its query, which may contain a password, too. A path stays as it is."""
+    """A URL without its credentials and its query, which may contain a password, too. A path stays."""
     if sqlite_path(url) is not None:
         return url
     return re.sub(r"//.*@", "//", url, flags=re.DOTALL).partition("?")[0]

@@ -149,17 +149,22 @@ async def test_a_file_of_before_gets_owners(tmp_path: Path) -> None:
 def test_an_export_has_the_items_and_they_are_imported_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old, new, target = str(tmp_path / "old.db"), str(tmp_path / "new.db"), tmp_path / "ada.jsonl"
+    old, new, target = str(tmp_path / "old.db"), str(tmp_path / "new.db"), tmp_path / "ada.json"
+    lines, other = tmp_path / "ada.jsonl", str(tmp_path / "other.db")
     with Store(old, embedder=None, owners=OWNERS) as items:
         items.put(("notes", "ada"), "diet", {"text": "never eats meat", "odd": "\ud800"}, ttl=60)
         items.put(("notes", "ada"), "pet", {"text": "a dog called Rex"})
         items.put(("notes", "ben"), "1", {"text": "of another user"})
         before = {item.key: item for item in items.search(("notes", "ada"))}
-    assert main(["export", "--user", "ada", "--url", old, "--output", str(target)]) == 0
+    assert main(["export", "--user", "ada", "--url", old, "--output", str(target), "--json"]) == 0
+    assert main(["export", "--user", "ada", "--url", old, "--output", str(lines)]) == 0
     assert "another user" not in target.read_text()
     for count in (2, 0):  # a second import finds them there
         assert main(["import", str(target), "--url", new, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["store_items"] == count
+    assert main(["import", str(lines), "--url", other]) == 0
+    with Store(other, embedder=None) as items:
+        assert {item.key for item in items.search(("notes", "ada"))} == {"diet", "pet"}
     with Store(new) as items:
         found = {item.key: item for item in items.search(("notes", "ada"))}
         assert {key: (item.value, item.created_at) for key, item in found.items()} == {

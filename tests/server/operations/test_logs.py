@@ -90,6 +90,7 @@ def test_lines_are_text_on_a_terminal_and_json_elsewhere_unless_one_is_chosen(
     monkeypatch: pytest.MonkeyPatch, chosen: str, is_terminal: bool, is_json: bool
 ) -> None:
     with _pseudo_terminal() as (terminal, shown), tempfile.TemporaryFile("w+") as file:
+        monkeypatch.delenv("NO_COLOR", raising=False)
         monkeypatch.setattr(sys, "stderr", terminal if is_terminal else file)
         configure_logging(LoggingSettings.model_validate({"format": chosen}))
         logging.getLogger("recollect.server").warning("something", extra={"count": 3})

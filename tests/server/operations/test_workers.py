@@ -121,7 +121,6 @@ def several(folder: Path, *arguments: str) -> Iterator[Process]:
     (folder / "recollect.toml").write_text(SETTINGS)
     options = ("--workers", "2", "--config", str(folder / "recollect.toml"), *arguments)
     with started(folder, *options, environment={"RECOLLECT_MEMORY__WORKERS": "1"}) as served:
-        until(lambda: len(servers_of(served)) == 2 and len(learners_of(served)) == 1)
         until(lambda: count_ready(served) == 2)
         try:
             yield served
@@ -140,9 +139,10 @@ def test_several_processes_are_one_service_that_restarts_without_a_refused_reque
 ) -> None:
     more = () if kind == "file" else ("--url", request.getfixturevalue("migrated_url"))
     with several(tmp_path, *more) as served:
-        before, learner = servers_of(served), learners_of(served)
+        before = servers_of(served)
         with Callers(served.url) as callers:
-            until(lambda: callers.answers[201] > 5)
+            until(lambda: callers.answers[201] > 5 and len(learners_of(served)) == 1)
+            learner = learners_of(served)
             served.process.send_signal(signal.SIGHUP)
             until(lambda: (now := servers_of(served)) and len(now) == 2 and not now & before)
             until(lambda: len(now := learners_of(served)) == 1 and not now & learner)
@@ -194,7 +194,11 @@ def test_the_processes_end_with_their_supervisor_however_it_ends(tmp_path: Path)
     (tmp_path / "recollect.toml").write_text(SETTINGS)
     options = ("--workers", "2", "--config", str(tmp_path / "recollect.toml"))
     with started(tmp_path, *options, environment={}) as served:
-        until(lambda: len(servers_of(served)) == 2 and len(learners_of(served)) == 1)
+        until(lambda: count_ready(served) == 2)
+        assert learners_of(served) == set()  # there is nothing to learn yet
+        httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
+        until(lambda: len(learners_of(served)) == 1)
+        until(lambda: httpx2.get(f"{served.url}/v1/coverage").json()["remembered"] == 1)
         pids = servers_of(served) | learners_of(served)
         served.process.kill()
         served.process.wait(LONGEST)

@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from recollect.testing.providers import ProviderServer, Refuse, Reply, ToolCall, Truncate
 
 from ..routes.running import Running
@@ -53,6 +55,7 @@ def test_every_call_of_the_node_clients_passes(proxy: Running, server: ProviderS
     assert {("user", "What is my dog called?"), ("assistant", text)} <= said
 
 
+@pytest.mark.proof
 def test_the_node_clients_see_the_errors_of_the_provider(
     proxy: Running, server: ProviderServer, user: str
 ) -> None:

@@ -138,6 +138,7 @@ def test_an_error_of_the_provider_passes_as_it_is_and_is_not_recorded(
     assert recorded(raw_proxy, named["user"]) == []
 
 
+@pytest.mark.proof
 def test_a_provider_that_is_not_there_is_a_502(tmp_path: Path, named: dict[str, Any]) -> None:
     with running(proxy_settings(tmp_path, "http://127.0.0.1:9/v1", "http://127.0.0.1:9")) as proxy:
         refused = post(proxy, CHAT, json=named)
@@ -240,6 +241,7 @@ def test_a_path_that_is_no_part_of_the_proxy_is_refused(
     assert raw.requests == []
 
 
+@pytest.mark.proof
 def test_a_proxy_that_is_off_is_not_there(tmp_path: Path, named: dict[str, Any]) -> None:
     with running(
         proxy_settings(tmp_path, "http://127.0.0.1:9", "http://127.0.0.1:9", enabled=False)

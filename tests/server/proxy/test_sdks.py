@@ -133,6 +133,7 @@ def test_a_client_gets_the_same_through_the_proxy(proxy: Running, server: Provid
     assert through == directly
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", TOOL_CALLS)
 def test_tool_calls_come_through(proxy: Running, server: ProviderServer, name: str) -> None:
     directly, through = both(proxy, server, TOOL_CALLS[name], Reply("Hm.", [CALL, CALL], piece=3), None)

@@ -3,7 +3,7 @@
 A checkpoint continues the branch of its parent, unless an earlier one did so already: then it begins a fork.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -58,8 +58,3 @@ def _fork(found: Sequence[Branch], parent: Branch | None, node: Node) -> Branch:
         return Branch(name, None, ())
     end = parent.own.index(node.parent_id or "") + 1
     return Branch(name, parent.name, (*parent.before, *parent.own[:end]))
-
-
-def parents_of(nodes: Sequence[Node]) -> Mapping[str, str | None]:
-    """The parent of each checkpoint."""
-    return {node.checkpoint_id: node.parent_id for node in nodes}

@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 EMPTY = "recollect:empty"
-"""A version of a channel that has no value."""
+"""A version of a channel that has no value, in databases of before: no row is stored for it now."""
 LIST = "recollect:list"
 """A list whose items are in the log of its channel. The bytes are the ranges of their positions."""
 SNAPSHOT = "recollect:snapshot"
@@ -27,9 +27,6 @@ class Encoded(NamedTuple):
 
     kind: str
     data: bytes
-
-
-NO_VALUE = Encoded(EMPTY, b"")
 
 
 class ItemList(NamedTuple):

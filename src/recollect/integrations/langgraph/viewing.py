@@ -135,21 +135,30 @@ class ThreadViewer:
         versions = set().union(*(each.versions for each in decoded.values()))
         values = await self._loader.read_values(thread, versions)
         writes = await self._loader.read_writes(thread, [found.place.checkpoint_id or "" for found in shown])
-        steps = []
-        for found in shown:
-            name = found.place.checkpoint_id or ""
-            if name not in decoded:
-                steps.append(Step(name, found.parent_id, is_readable=False))
-                continue
-            before = decoded.get(found.parent_id or "")
-            difference = _Difference(decoded[name], before, values)
-            items = {
-                channel: await self._read_items(thread, channel, added)
-                for channel, added in difference.added.items()
-            }
-            pending = writes.by_checkpoint.get(name, ())
-            steps.append(self._step(difference, items, pending))
-        return steps
+        return [
+            await self._step(
+                found, decoded, values, writes.by_checkpoint.get(found.place.checkpoint_id or "", ())
+            )
+            for found in shown
+        ]
+
+    async def _step(
+        self,
+        found: Found,
+        decoded: Mapping[str, _Checkpoint],
+        values: Mapping[Version, Encoded],
+        pending: Sequence[StoredWrite],
+    ) -> Step:
+        name = found.place.checkpoint_id or ""
+        if name not in decoded:
+            return Step(name, found.parent_id, is_readable=False)
+        difference = _Difference(decoded[name], decoded.get(found.parent_id or ""), values)
+        thread = found.basis.thread
+        added = {
+            channel: await self._read_items(thread, channel, positions)
+            for channel, positions in difference.added.items()
+        }
+        return self._describe(difference, added, pending)
 
     async def _read(self, place: Place, checkpoint_ids: Sequence[str]) -> dict[str, Found]:
         if not checkpoint_ids:
@@ -172,7 +181,7 @@ class ThreadViewer:
         found = [stored[position] for position in ranges_.positions(added) if position in stored]
         return [decode(self._serde, each) if each.kind in _READABLE else None for each in found]
 
-    def _step(
+    def _describe(
         self, difference: "_Difference", items: Mapping[str, list[Any]], pending: Sequence[StoredWrite]
     ) -> Step:
         now, found = difference.now, difference.now.found

@@ -6,6 +6,7 @@ children, languages, allergies.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..texts.remembered import remember
@@ -233,7 +234,7 @@ _STOP = (
     | LIGHT
 )
 _SYNONYMS = {"wed": "marri", "marriag": "marri", "smoke": "smoke", "cigarett": "smoke", "climb": "climb"}
-_SIGNS_OF_END = (
+_SIGNS_OF_END: tuple[Callable[[str], re.Match[str] | None], ...] = (
     *(pattern.search for pattern in (_ENDS_JOB, _ENDS_PARTNER, _VERSION, _AGE, _BY_NOW, _NOW_OTHER)),
     *(rule.find_ending for rule in _RULES),
 )

@@ -56,16 +56,14 @@ def erase_threads(existing: Collection[str], user_id: str) -> Script[dict[str, i
 
 def erase_store_items(dialect: Dialect, existing: Collection[str], user_id: str) -> Script[dict[str, int]]:
     """Delete the items of a user, and count them. The database may not have the table."""
-    if not (yield from _has_owners(dialect, existing)):
+    if STORE not in existing or not (yield from _has_owners(dialect)):
         return {}
     yield Statement(_DELETE_VECTORS, (user_id,))
     rows = yield Statement(_DELETE_ITEMS, (user_id,))
     return {"store_items": len(rows)} if rows else {}
 
 
-def _has_owners(dialect: Dialect, existing: Collection[str]) -> Script[bool]:
-    if STORE not in existing:
-        return False
+def _has_owners(dialect: Dialect) -> Script[bool]:
     rows = yield Statement(_HAS_OWNER_IN_POSTGRESQL if dialect is POSTGRESQL else _HAS_OWNER_IN_SQLITE)
     return bool(rows)
 
@@ -74,12 +72,12 @@ async def export_store_items(
     database: MemoryDatabase, existing: Collection[str], user_id: str
 ) -> AsyncIterator[dict[str, Any]]:
     """The items of a user, a page at a time."""
-    if not await database.write(lambda: _has_owners(database.dialect, existing)):
+    if STORE not in existing or not await database.write(lambda: _has_owners(database.dialect)):
         return
     after: tuple[bytes, str] = (b"", "")
     while page := await database.fetch(_READ_ITEMS, (user_id, *after, _PAGE_SIZE), list[Row]):
         for row in page:
-            yield _to_record(row)
+            yield {"user_id": user_id, **_to_record(row)}
         after = (page[-1][0], page[-1][1])
 
 

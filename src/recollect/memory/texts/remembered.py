@@ -4,39 +4,41 @@ Only short texts are remembered, and only so many, so the memory used is bounded
 them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
-P = ParamSpec("P")
-T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _LONGEST = 1000  # characters of a text
 _MOST = 1024  # texts of a function
 _forget: list[Callable[[], None]] = []
 
 
-def remember(function: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """The same function, which computes the result of a short text once. Nobody may change the result."""
+def remember(function: F) -> F:
+    """The same function, which computes the result of a short text once. Nobody may change the result.
+
+    The text is its first parameter.
+    """
     remembered = lru_cache(maxsize=_MOST)(function)
     _forget.append(remembered.cache_clear)
 
     @wraps(function)
-    def call(text: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        return (remembered if len(text) <= _LONGEST else function)(text, *args, **kwargs)
+    def call(text: str, *others: Hashable) -> Any:
+        return (remembered if len(text) <= _LONGEST else function)(text, *others)
 
-    return call
+    return cast(F, call)
 
 
-def remember_list(function: Callable[Concatenate[str, P], list[T]]) -> Callable[Concatenate[str, P], list[T]]:
-    """As `remember`. Each caller gets a list of its own."""
+def remember_list(function: F) -> F:
+    """As `remember`, for a function that returns a list. Each caller gets a list of its own."""
     remembered = remember(function)
 
     @wraps(function)
-    def call(text: str, *args: P.args, **kwargs: P.kwargs) -> list[T]:
-        return remembered(text, *args, **kwargs).copy()
+    def call(text: str, *others: Hashable) -> Any:
+        return remembered(text, *others).copy()
 
-    return call
+    return cast(F, call)
 
 
 def forget_texts() -> None:

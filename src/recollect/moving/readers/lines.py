@@ -17,6 +17,7 @@ KINDS = (
     *("sessions", "items", "events", "summaries"),
 )
 _FOR_READING = ("threads",)
+_ELSEWHERE = "store_items"  # which the store of LangGraph imports
 
 
 def read(source: Path) -> Read:
@@ -68,6 +69,8 @@ def _record(where: str, line: Any, is_first: bool) -> Iterator[Record | Skipped]
         yield Skipped(where, "it has no kind and data")
     elif line["kind"] in _FOR_READING:
         yield Skipped(where, f"{line['kind']} are exported for reading only", is_lost=False)
+    elif line["kind"] == _ELSEWHERE:
+        yield Skipped(where, "items of the store of LangGraph are imported by it", is_lost=False)
     elif line["kind"] not in KINDS:
         yield Skipped(where, f"unknown kind of record: use one of {', '.join(KINDS)}")
     else:

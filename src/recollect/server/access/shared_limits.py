@@ -1,8 +1,8 @@
 """Rate limits that all processes of one service share.
 
-The buckets are records of a file in memory that every process inherits. A record belongs to one tenant: it has
-a hash of the tenant, the requests left and the time. The clock is monotonic for the whole machine. A lock on
-the record makes each change atomic, and ends with the process that holds it.
+The buckets are records of a file in memory that every process inherits. A record belongs to one tenant: it
+has a hash of the tenant, the requests left and the time. The clock is monotonic for the whole machine. A lock
+on the record makes each change atomic, and ends with the process that holds it.
 """
 
 import fcntl

@@ -1,1 +1,1 @@
-"""A service of several server processes on one listening socket, and the supervisor that keeps them running."""
+"""Several server processes on one listening socket, and the supervisor that keeps them running."""

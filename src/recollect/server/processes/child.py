@@ -14,7 +14,7 @@ from ..telemetry.processes import Snapshot
 from .link import Link
 
 _MODULE = "recollect.server.processes.server_process"
-_START_SECONDS = 120.0
+_START_SECONDS = 240.0  # a busy machine may take long
 
 
 class StartError(RecollectError):
@@ -32,6 +32,8 @@ class ServerProcess:
         self._listening = asyncio.create_task(self._listen())
         self.metrics: Snapshot = ()
         """Its latest metrics."""
+        self.on_work: Callable[[], None] = lambda: None
+        """Called when the process has something to learn."""
         self.on_ask: Callable[[], Mapping[str, Snapshot]] = dict
         """Called when the process asks for the metrics of all."""
 
@@ -61,6 +63,8 @@ class ServerProcess:
             done, _ = await asyncio.wait(
                 {ready, self._listening}, timeout=_START_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
+            if not done:
+                raise StartError(f"a server process was not ready within {_START_SECONDS:.0f} seconds")
             if ready not in done:
                 raise StartError(self._failure)
         except BaseException:
@@ -75,6 +79,8 @@ class ServerProcess:
                 self._is_ready.set()
             elif kind == "failed":
                 self._failure = content
+            elif kind == "work":
+                self.on_work()
             elif kind == "metrics":
                 self.metrics = content
             elif kind == "ask":

@@ -33,13 +33,19 @@ class Generation:
         """
         try:
             self.processes.add(await self._launch(is_quiet))
-            async with asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as others:
                 for _ in range(self._count - 1):
-                    group.create_task(self._add())
-        except BaseException as error:
-            await asyncio.gather(*(process.kill() for process in self.processes))
-            raise _first_of(error) from None
+                    others.create_task(self._add())
+        except BaseExceptionGroup as group:
+            await self._kill_all()
+            raise _first_of(group) from None
+        except BaseException:
+            await self._kill_all()
+            raise
         self._keepers = [asyncio.create_task(self._keep(process)) for process in self.processes]
+
+    async def _kill_all(self) -> None:
+        await asyncio.gather(*(process.kill() for process in self.processes))
 
     async def _add(self) -> ServerProcess:
         process = await self._launch(True)

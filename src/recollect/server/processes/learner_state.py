@@ -1,9 +1,10 @@
-"""The state of the learning process, as the supervisor tells it to the server processes."""
+"""The learning process of the supervisor, as a server process sees it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..learner import LearningProcess
+from ..settings import Settings
 
 _FIELDS = ("is_alive", "embedder_failures", "unusable_texts", "is_embedder_failing", "is_disk_full")
 
@@ -14,15 +15,21 @@ def learner_state(learning: LearningProcess) -> dict[str, Any]:
 
 
 class LearnerState(LearningProcess):
-    """The learning process of the supervisor, as it last reported."""
+    """The learning process as the supervisor last reported it. The supervisor is told when there is work."""
 
-    def start(self, has_work: Callable[[], Awaitable[bool]] | None = None) -> None:  # noqa: ARG002
-        """Do nothing: the supervisor runs the learning process."""
-
-    async def stop(self) -> None:
-        """Do nothing: the supervisor runs the learning process."""
+    def __init__(self, settings: Settings, tell_work: Callable[[], None]) -> None:
+        super().__init__(settings)
+        self._tell_work = tell_work
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Apply a report of the supervisor."""
         for name in _FIELDS:
             setattr(self, name, state[name])
+        self._is_resting = self._is_resting and not self.is_alive
+
+    async def _keep_running(self) -> None:
+        self._tell_work()  # the first work: the supervisor starts the process
+
+    def _send_wake(self) -> None:
+        self._waking = None
+        self._tell_work()

@@ -7,6 +7,7 @@
 | `failed` | process | it cannot start, and why |
 | `learner` | supervisor | the state of the learning process |
 | `drain` | supervisor | accept no more connections, and end when the present ones have ended |
+| `work` | process | there is something to learn |
 | `metrics` | process | its latest metrics |
 | `ask` | process | its latest metrics, and a request for those of all |
 | `answer` | supervisor | the latest metrics of all processes |

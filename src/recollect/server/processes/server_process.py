@@ -6,6 +6,7 @@ every process: the supervisor handles it.
 
 import asyncio
 import itertools
+import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -44,10 +45,9 @@ class Supervised:
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         self._link.send("ask", {"number": number, "metrics": own})
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                return await answer
+            return await asyncio.wait_for(answer, _ANSWER_SECONDS)
         except TimeoutError:
-            return {"unknown": own}
+            return {str(os.getpid()): own}
         finally:
             del self._asked[number]
 
@@ -100,8 +100,13 @@ async def _serve(link: Link, start: Mapping[str, Any]) -> int:
     stop_traces = start_traces(settings.telemetry)
     try:
         await check_database(settings)
-        server = await build_server(settings, is_quiet=start["is_quiet"], is_supervised=True)
-        _share(server.service, settings, start["rates"])
+        server = await build_server(
+            settings,
+            is_quiet=start["is_quiet"],
+            is_supervised=True,
+            learning=LearnerState(settings, lambda: link.send("work")) if settings.memory.workers else None,
+        )
+        server.service.rates = SharedRateLimiter(start["rates"])
         with socket.socket(fileno=start["listener"]) as listener:
             return await _serve_linked(link, server, listener)
     finally:
@@ -127,12 +132,6 @@ def _as_supervised(settings: Settings) -> Settings:
     """With several server processes, learning always has a process of its own: one for all."""
     memory = settings.memory.model_copy(update={"own_process": True})
     return settings.model_copy(update={"memory": memory})
-
-
-def _share(service: Service, settings: Settings, rates: int) -> None:
-    service.rates = SharedRateLimiter(rates)
-    if service.learning is not None:
-        service.learning = LearnerState(settings)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """The supervisor: keeps several server processes and one learning process running.
 
 It owns the listening socket, and serves no request itself. A server process that ends is started again.
-SIGTERM and SIGINT stop all processes gracefully; a second one ends them at once. SIGHUP reads the configuration
-again, starts new processes on the same socket and, when all of them are ready, lets the old ones finish. No
-request is refused meanwhile. If the new processes cannot start, the old ones continue.
+SIGTERM and SIGINT stop all processes gracefully; a second one ends them at once. SIGHUP reads the
+configuration again, starts new processes on the same socket and, when all of them are ready, lets the old
+ones finish. No request is refused meanwhile. If the new processes cannot start, the old ones continue.
 """
 
 import asyncio
@@ -58,6 +58,8 @@ class _Supervisor:
         self._generations: list[Generation] = []
         """The current one is the last. The others are draining."""
         self._learning: LearningProcess | None = None
+        self._has_learned = False
+        """Whether there was something to learn since the start."""
         self._learner_tokens = 0
         self._restarts = 0
         self._restart_asked = asyncio.Event()
@@ -121,6 +123,7 @@ class _Supervisor:
         }
         process = await ServerProcess.launch(start, (listener, rates))
         process.on_ask = self._all_metrics
+        process.on_work = self._wake_learner
         await process.wait_until_ready()
         return process
 
@@ -181,7 +184,15 @@ class _Supervisor:
         self._learning = LearningProcess(self._settings) if self._settings.memory.workers else None
         if self._learning is not None:
             self._learning.count_tokens = self._count_tokens
-            self._learning.start()
+            self._learning.start(self._has_work)
+
+    async def _has_work(self) -> bool:
+        return self._has_learned
+
+    def _wake_learner(self) -> None:
+        self._has_learned = True
+        if self._learning is not None:
+            self._learning.wake()
 
     def _count_tokens(self, tokens: int) -> None:
         self._learner_tokens += tokens

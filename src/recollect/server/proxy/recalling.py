@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 State: TypeAlias = Literal["added", "none", "slow", "failed", "off"]
 """What became of the memories of a call; the header `X-Recollect-Memory` says it."""
 
-_MOST_LATE = 16  # recalls that go on after their deadline; more calls than that do not try
+_MOST_LATE = 4  # recalls that go on after their deadline; more calls than that do not try
 _LONGEST_QUERY = 4000  # characters
 
 

@@ -155,7 +155,7 @@ class Recorder:
         conversation_id = self._conversation_of(turn, read.said[0], found)
         new = read.newest(start)
         if new.said:
-            await self._store(turn, _messages(new), conversation_id)
+            await self._store(turn, _messages(new), conversation_id, is_known=found is not None)
         for fingerprint in new.known:
             self._seen.add(fingerprint, conversation_id)
         if read.response_id is not None:
@@ -172,21 +172,28 @@ class Recorder:
             return followed or found or derive_id("response", *turn.owner, previous)
         return found or derive_id("first", *turn.owner, first.role, first.text)
 
-    async def _store(self, turn: Turn, messages: Sequence[dict[str, str]], conversation_id: str) -> None:
-        store, speaker = turn.store, turn.speaker
+    async def _store(
+        self, turn: Turn, messages: Sequence[dict[str, str]], conversation_id: str, *, is_known: bool
+    ) -> None:
+        """Append messages to a conversation, which is opened first if it is new or was erased."""
+        store = turn.store
+        if not is_known:
+            await _open(turn, conversation_id)
         try:
             await store.append_messages(conversation_id, messages, learn_after=self._learn_after)
-        except ConflictError:  # there is no such conversation yet, or it has some of the messages
-            await store.open_conversation(
-                speaker.agent_id,
-                speaker.user_id,
-                session_id=speaker.session_id,
-                conversation_id=conversation_id,
-            )
+        except ConflictError:  # it was erased, or has some of the messages since before a restart
+            await _open(turn, conversation_id)
             stored = {each async for each in _stored_ids(store, conversation_id)}
             new = _after_stored(messages, stored)
             if new:
                 await store.append_messages(conversation_id, new, learn_after=self._learn_after)
+
+
+async def _open(turn: Turn, conversation_id: str) -> None:
+    speaker = turn.speaker
+    await turn.store.open_conversation(
+        speaker.agent_id, speaker.user_id, session_id=speaker.session_id, conversation_id=conversation_id
+    )
 
 
 def _response_key(turn: Turn, response_id: str) -> bytes:

@@ -32,7 +32,7 @@ _HOP_BY_HOP = {
     *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
     *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
 }
-# Made anew for the provider, meant for us, or of our site. Credentials are added by the caller of `pass_on`.
+# Made anew for the provider, meant for us, or of our site. Keys are among the given credentials.
 _NOT_PASSED_ON = _HOP_BY_HOP | {
     *(b"host", b"content-length", b"content-encoding", b"expect", b"cookie"),
     *(b"authorization", b"x-api-key", b"api-key"),

@@ -1,8 +1,8 @@
 """Structured logs, for people on a terminal and as JSON elsewhere. Each line has the id of its request.
 
-None contains contents. Our own messages consist of ids, counts and fixed phrases. Messages of other packages may quote contents or
-secrets, so they are replaced by the name of the package and the place in its code. An exception is logged as
-its type and the place where it was raised.
+None contains contents. Our own messages consist of ids, counts and fixed phrases. Messages of other packages
+may quote contents or secrets, so they are replaced by the name of the package and the place in its code. An
+exception is logged as its type and the place where it was raised.
 """
 
 import logging

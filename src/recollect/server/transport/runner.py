@@ -25,6 +25,7 @@ from uvicorn import Config, Server
 from ...errors import RecollectError
 from ...migrations import check_revision
 from ..app import create_app
+from ..learner import LearningProcess
 from ..service import Service
 from ..settings import ServerSettings, Settings
 from ..telemetry.logs import configure_logging, describe_error
@@ -80,13 +81,17 @@ async def check_database(settings: Settings) -> None:
 
 
 async def build_server(
-    settings: Settings, *, is_quiet: bool = False, is_supervised: bool = False
+    settings: Settings,
+    *,
+    is_quiet: bool = False,
+    is_supervised: bool = False,
+    learning: LearningProcess | None = None,
 ) -> "GracefulServer":
     """Create the service and its server; a quiet one announces nothing.
 
     Raises a `ServeError` if the service would be open beyond this machine.
     """
-    app = create_app(settings)
+    app = create_app(settings, learning=learning)
     _prepare_routes(app)
     service: Service = app.state.service
     server = GracefulServer(_uvicorn_config(app, settings.server), service, is_quiet, is_supervised)
@@ -150,7 +155,7 @@ class GracefulServer(Server):
         self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
         with suppress(TimeoutError):
             async with asyncio.timeout(self.service.settings.server.grace_seconds):
-                while self.server_state.connections:
+                while self.server_state.connections:  # noqa: ASYNC110 - uvicorn has no event for it
                     await asyncio.sleep(_DRAIN_INTERVAL)
         self.should_exit = True
 

@@ -108,7 +108,7 @@ def _parse(where: str, record: object, exported: Mapping[str, Any]) -> ItemCopy:
         raise ImportFormatError(f"{where} is no item of a store: {error}") from error
     if created is None or updated is None:
         raise ImportFormatError(f"{where} must have created_at and updated_at")
-    owner = exported.get("user_id")
+    owner = record.get("user_id") or exported.get("user_id")
     return ItemCopy(op, Times(created, updated, expires), owner if isinstance(owner, str) else None)
 
 

@@ -1,6 +1,7 @@
 """The local sentence encoder: Google's multilingual Universal Sentence Encoder, computed with numpy."""
 
 from collections.abc import Sequence
+from importlib import import_module
 
 from .cache_file import load_arrays
 from .convolution import Floats
@@ -12,10 +13,8 @@ class SentenceEncoder:
     """Turns texts into vectors of length 1, on one core. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        from threadpoolctl import ThreadpoolController  # it searches the loaded libraries
-
         # More threads are slower for short texts, and take the cores from other work.
-        self._limit_threads = ThreadpoolController().limit
+        self._limit_threads = import_module("threadpoolctl").ThreadpoolController().limit
         arrays = load_arrays()
         self._tokenizer = Tokenizer(arrays)
         self._model = SentenceModel(arrays)

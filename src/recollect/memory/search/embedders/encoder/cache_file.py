@@ -1,8 +1,8 @@
 """The arrays of the encoder in a file of their own, which is mapped to memory.
 
-The package has its weights compressed. Unpacked once to the user's cache folder, they are there at once, and all
-processes share their memory. The name of the file says what it was made of. It is written completely or not at
-all. A file that cannot be trusted is made again, and where none can be written the arrays stay in memory.
+The package has its weights compressed. Unpacked once to the user's cache folder, they are there at once, and
+all processes share their memory. The name of the file says what it was made of. It is written completely or
+not at all. A file that cannot be trusted is made again. Where none can be written, the arrays stay in memory.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ def cache_path() -> Path:
 
 
 def _fingerprint() -> str:
-    """A digest of the format and of the source files: of the checksums that the archive has of its members."""
+    """A digest of the format and the source files, by the checksums that the archive has of its members."""
     weights, vocabulary = source_files()
     with zipfile.ZipFile(weights) as archive:
         members = [(each.filename, each.CRC) for each in archive.infolist()]

@@ -1,9 +1,9 @@
 """Convolutions along a sequence with fewer multiplications than taps: four outputs at a time.
 
-Two polynomials of degrees 3 and `taps - 1` are multiplied by evaluating them at `taps + 3` points, multiplying the
-values, and interpolating. Read backwards (transposed), the same matrices give four outputs of a convolution from
-`taps + 3` products in place of `4 * taps`: 8 in place of 20 for five taps. The points are small, so that the
-results differ from the direct sum by rounding only.
+Two polynomials of degrees 3 and `taps - 1` are multiplied by evaluating them at `taps + 3` points,
+multiplying the values, and interpolating. Transposed, the same matrices give four outputs of a convolution
+from `taps + 3` products in place of `4 * taps`: 8 in place of 20 for five taps. The points are small, so that
+the results differ from the direct sum by rounding only.
 """
 
 from typing import Any, TypeAlias
@@ -22,7 +22,8 @@ _POINTS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5)  # and infinity
 def transform_kernel(kernel: Floats) -> Floats:
     """A kernel of shape (taps, inputs, outputs), evaluated at the points: what `convolve` takes."""
     values = _evaluate(kernel.shape[0], kernel.shape[0] + OUTPUTS - 1)
-    return np.einsum("pt,tio->pio", values, kernel.astype(np.float64)).astype(np.float32)
+    transformed: Floats = np.einsum("pt,tio->pio", values, kernel.astype(np.float64)).astype(np.float32)
+    return transformed
 
 
 def convolve(rows: Floats, first: int, kernel: Floats, tiles: int) -> Floats:
@@ -37,7 +38,8 @@ def convolve(rows: Floats, first: int, kernel: Floats, tiles: int) -> Floats:
     values = _INTERPOLATE[points] @ windows.reshape(points, -1)
     products = np.matmul(values.reshape(shape), kernel)
     outputs = (_EVALUATE[points] @ products.reshape(points, -1)).reshape(OUTPUTS, tiles, -1)
-    return outputs.transpose(1, 0, 2).reshape(tiles * OUTPUTS, -1)
+    in_order: Floats = outputs.transpose(1, 0, 2).reshape(tiles * OUTPUTS, -1)
+    return in_order
 
 
 def _evaluate(coefficients: int, points: int) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """The forward pass of the Universal Sentence Encoder, arranged so that little is computed twice.
 
-A sentence is the mean over its tokens of an embedding and of three convolutions of two layers, over 2, 3 and 5
-tokens. The first layer is a sum of terms that each depend on a single token (`tokens`). The second layer is
-computed with few multiplications (`convolution`). The sentences of a group lie one behind another with empty rows
-between, so that each weight is read once for many sentences.
+A sentence is the mean over its tokens of an embedding and of three convolutions of two layers, over 2, 3 and
+5 tokens. The first layer is a sum of terms that each depend on a single token (`tokens`). The second layer is
+computed with few multiplications (`convolution`). The sentences of a group lie one behind another with empty
+rows between, so that each weight is read once for many sentences.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """What the model computes for a single token, whatever the tokens around it.
 
-The rows of the tokens that were used last are kept. A text has few tokens that the texts before it did not have.
+The rows of the tokens that were used last are kept: a text has few tokens that those before it did not have.
 """
 
 from collections.abc import Mapping
@@ -47,11 +47,11 @@ class TokenRows:
         self._now = 0
 
     def find(self, tokens: Integers) -> Integers:
-        """The row of each token. Rows that are missing are computed, in place of those that were used least lately.
+        """The row of each token. A missing row replaces the one that was not used for longest.
 
         There are at most `capacity` distinct tokens.
         """
-        distinct = np.unique(tokens)
+        distinct = np.array(sorted(set(tokens.tolist())), np.int64)  # np.unique imports a large module
         self._now += 1
         rows = self._row_of[distinct]
         self._used_at[rows[rows >= 0]] = self._now

@@ -1,7 +1,7 @@
 """The vocabulary of the encoder as arrays: a trie of its pieces, and the table that normalizes characters.
 
-The trie is a hash table of its edges. An edge leads from a node by a character to another node. Arrays need no
-parsing when they are opened, and processes share their memory.
+The trie is a hash table of its edges. An edge leads from a node by a character to another node. Arrays need
+no parsing when they are opened, and processes share their memory.
 """
 
 import struct
@@ -86,7 +86,7 @@ def _trie_arrays(pieces: list[str]) -> dict[str, Array]:
 
 
 def _hash_table(keys: NDArray[np.int64]) -> dict[str, Array]:
-    """The table of edges. Edge `n` leads to node `n + 1`; an edge whose slot is taken has the next free one."""
+    """Edges by their hash, or in the next free slot. Edge `n` leads to node `n + 1`."""
     table, targets = np.full(SLOTS, -1, np.int64), np.zeros(SLOTS, np.int32)
     nodes, characters = keys >> CHARACTER_BITS, keys & (1 << CHARACTER_BITS) - 1
     slots = (nodes * NODE_FACTOR + characters * CHARACTER_FACTOR) % SLOTS

@@ -140,7 +140,6 @@ function Steps({ id, namespace, branch }) {
 }
 
 function Step({ step, isFork }) {
-  const calls = callsOf(step.items);
   return html`<li class="step" id=${`step-${step.position}`}>
     <div class="message-head">
       <span class="role">${t("thread.step", { n: number(step.position) })}</span>
@@ -152,8 +151,7 @@ function Step({ step, isFork }) {
     ${!step.is_readable && html`<p class="hint">${t("thread.encrypted")}</p>`}
     ${step.removed > 0 && html`<p class="hint">${t("thread.removed", { n: number(step.removed) })}</p>`}
     <ol class="messages">
-      ${step.items.map((item, place) => html`<${Item} key=${place} item=${item} />`)}
-      ${calls.map((call) => html`<${Call} key=${call.id} call=${call} />`)}
+      ${withOutputs(step.items).map((item, place) => html`<${Item} key=${place} item=${item} />`)}
     </ol>
     ${step.changes.length > 0 && html`<${Fold} summary=${t("thread.changes")}>
       ${step.changes.map(({ channel, text }) => html`<p class="label"><${Name} value=${channel} most=${80} /></p><${Text} value=${text} most=${400} />`)}
@@ -164,6 +162,7 @@ function Step({ step, isFork }) {
 }
 
 function Item({ item }) {
+  if (item.type === "function_call") return html`<${Call} call=${{ name: item.name, input: item.arguments, output: item.output }} />`;
   const role = item.role ?? (item.type === "function_call_output" ? "tool" : null);
   const text = textOf(item.content ?? item.output);
   if (role === null || !text) return null;
@@ -174,6 +173,12 @@ function Item({ item }) {
   </li>`;
 }
 
-function callsOf(items) {
-  return items.filter((item) => item.type === "function_call").map((item) => ({ id: item.call_id, name: item.name, input: item.arguments }));
+// A call and its output in the same step are shown as one.
+function withOutputs(items) {
+  const outputs = new Map(items.filter((item) => item.type === "function_call_output").map((item) => [item.call_id, item]));
+  const shown = new Set();
+  for (const item of items) {
+    if (item.type === "function_call" && outputs.has(item.call_id)) shown.add(outputs.get(item.call_id));
+  }
+  return items.filter((item) => !shown.has(item)).map((item) => (item.type === "function_call" && outputs.has(item.call_id) ? { ...item, output: textOf(outputs.get(item.call_id).output) } : item));
 }

@@ -289,7 +289,7 @@ export default {
   "threads.name_user": "Enter a user, or use a key with the scope admin.",
   "thread.gone": "This thread no longer exists.",
   "thread.empty": "No steps",
-  "thread.from": "from step {step}, forked from",
+  "thread.from": "from step {step} of",
   "thread.show": "Show branch {name}",
   "thread.show_short": "Show",
   "thread.graphs": "Graphs",

@@ -289,7 +289,7 @@ export default {
   "threads.name_user": "请输入用户，或使用具有 admin 权限的密钥。",
   "thread.gone": "该线程已不存在。",
   "thread.empty": "没有步骤",
-  "thread.from": "从第 {step} 步起，分自",
+  "thread.from": "从第 {step} 步起，来自",
   "thread.show": "显示分支 {name}",
   "thread.show_short": "显示",
   "thread.graphs": "图",
