@@ -185,7 +185,7 @@ class AgentRuntime:
             instructions=context.instructions_for,
             model=self._options.model if offline is None else OfflineModel(offline),
         )
-        limit = {} if descriptor.max_turns is None else {"max_turns": descriptor.max_turns}
+        limit: dict[str, Any] = {} if descriptor.max_turns is None else {"max_turns": descriptor.max_turns}
         result = Runner.run_streamed(
             agent,
             [],
