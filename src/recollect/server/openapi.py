@@ -32,6 +32,7 @@ _TAGS = {
     "chat": "Talk to agents that remember.",
     "sessions": "Logs of items, for programs that keep their sessions in the service.",
     "threads": "Threads of LangGraph: list them, and read their branches and steps.",
+    "import": "Bring conversations and entries along from other systems.",
     "users": "List users, and export or erase their data.",
     "access": "The caller, the audit log, and model usage.",
     "operations": "Liveness, readiness and metrics.",

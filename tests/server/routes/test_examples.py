@@ -82,6 +82,11 @@ class Story:
                 path = path.replace(f"{{{parameter['name']}}}", self.now(parameter["example"]))
             elif parameter["in"] == "query" and "example" in parameter:
                 query[parameter["name"]] = self.now(parameter["example"])
+        contents = operation.get("requestBody", {}).get("content", {})
+        lines = contents.get("application/jsonl", {}).get("example")
+        if lines is not None:
+            headers["Content-Type"] = "application/jsonl"
+            return self.client.request(method.upper(), path, content=lines, params=query, headers=headers)
         body = self.now(self.body_of(operation))
         return self.client.request(method.upper(), path, json=body, params=query, headers=headers)
 

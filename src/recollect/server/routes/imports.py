@@ -20,7 +20,15 @@ from ..transport.bodies import LINES
 router = make_router("import")
 
 _KINDS = ("conversations", "messages", "entries", "memories")
-_BODY = {"required": True, "content": {name: {"schema": {"type": "string"}} for name in LINES}}
+_LINE = (
+    '{"kind": "conversations", "data": {"conversation_id": "import-1", "agent_id": "assistant",'
+    ' "user_id": "ada", "messages": [{"role": "user", "content": "I live in Lisbon.",'
+    ' "created_at": "2024-05-07T10:00:00Z"}]}}\n'
+)
+_BODY = {
+    "required": True,
+    "content": {name: {"schema": {"type": "string"}, "example": _LINE} for name in LINES},
+}
 
 
 @router.post(
