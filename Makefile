@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The clients of model providers for Node, with which the proxy is tested.
+NODE_CLIENTS := tests/server/proxy/node/node_modules/.package-lock.json
+
 .PHONY: install demo test proof sdk-suite faults audit secrets system lint bench docs lock
 
 install: $(READY)
@@ -31,11 +34,11 @@ demo: $(READY)
 	$(BIN)/recollect demo
 
 # Many tests wait for processes of their own, so there is one more at a time than most machines have cores.
-test: $(READY) $(MCP1)/.ready system
+test: $(READY) $(MCP1)/.ready system $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not proof" --ignore tests/faults --ignore tests/server/proof
 
 # The rest of the tests: short forms of the long campaigns, the whole service under attack, second drivers.
-proof: $(READY) $(MCP1)/.ready system
+proof: $(READY) $(MCP1)/.ready system $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m proof
 
 # The SDK's own session tests with our classes. It downloads the SDK's sources, so it is no part of the tests.
@@ -53,10 +56,15 @@ audit: $(READY)
 secrets: $(READY)
 	$(BIN)/python -m tests.security.secrets
 
-# What tests need of Debian: a browser (or RECOLLECT_TEST_CHROMIUM names another), and a compiler for a clock that jumps.
+# What tests need of Debian: Node with npm, a browser (or RECOLLECT_TEST_CHROMIUM names another), and a compiler for a clock that jumps.
 system:
+	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null; }
 	@{ command -v chromium >/dev/null || test -n "$$RECOLLECT_TEST_CHROMIUM"; } && command -v cc >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq chromium gcc libc6-dev >/dev/null; }
+
+$(NODE_CLIENTS): tests/server/proxy/node/package-lock.json | system
+	npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(dir $<)
+	touch $@
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -27,7 +27,10 @@ SUITES = {
     "memory": "benchmarks.memory.suite",
     "search": "benchmarks.search.suite",
     "langgraph": "benchmarks.langgraph.suite",
+    "moving": "benchmarks.moving.suite",
     "service": "benchmarks.service.suite",
+    "start": "benchmarks.start.suite",
+    "proxy": "benchmarks.proxy.suite",
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -18,16 +18,19 @@ LAYERS = (
     "extras",
     "private_files",
     "text_checks",
+    "cursors",
     "cancellation",
     "event_loops",
     "items",
     "sql",
     "models",
+    "service_client",
     "sessions",
     "strategies",
     "memory",
     "integrations",
     "extensions",
+    "moving",
     "providers",
     "migrations",
     "server",
@@ -115,6 +118,7 @@ def test_the_public_surface_is_this_list() -> None:
         AdvancedSQLAlchemySession AdvancedSQLiteSession AsyncSQLiteSession BranchDiff Note Noted PopsChecked
         OpenAIAgentProvider OpenAISQLAlchemySessionStore build_memory_strategy_config build_openai_provider
         prepare_run_context UserTurn HistoryCounts HistoryLostError ItemCount RemovedItems
+        RemoteMemoryStore RemoteSession
         ConversationNotCreatedError OpenAIConversationsSession PartialBatchError RedisSession
         SQLAlchemySession open_session start_openai_conversations_session
         AccessDeniedError AppendsOnce ConnectionLostError MissingTablesError UnreachableError

@@ -5,6 +5,7 @@ It reads what our servers send and nothing more: a length or chunks, and no answ
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -34,10 +35,11 @@ class ConnectionLostError(ConnectionError):
     """The server has closed the connection before it had answered."""
 
 
-def encode(method: str, path: str, value: Any = None) -> bytes:
+def encode(method: str, path: str, value: Any = None, headers: Mapping[str, str] | None = None) -> bytes:
     """A request as it goes over the wire."""
     body = b"" if value is None else json.dumps(value, separators=(",", ":")).encode()
     head = f"{method} {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+    head += "".join(f"{name}: {given}\r\n" for name, given in (headers or {}).items())
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 

@@ -24,7 +24,9 @@ from .provider_process import API_KEY
 OURS = "recollect"
 WITHOUT_WORKERS = "recollect, no workers"
 TWO = "recollect, two instances"
+TWO_PROCESSES = "recollect, two processes"
 BARE = "bare FastAPI"
+BARE_STORING = "bare FastAPI, storing"
 STORE = "store, no HTTP"
 
 _BARE_APP = ["-m", f"{__package__}.bare_app"]
@@ -68,12 +70,13 @@ def service(
     return open_target
 
 
-def bare_app(folder: Path) -> OpenTarget:
-    """FastAPI alone."""
+def bare_app(folder: Path, make: MakeDatabase | None = None) -> OpenTarget:
+    """FastAPI alone, or with the driver of a database in which it stores each conversation."""
 
     @asynccontextmanager
     async def open_target() -> AsyncIterator[Target]:
-        async with running(_BARE_APP, folder) as server:
+        place = [] if make is None else [await make()]
+        async with running([*_BARE_APP, *place], folder) as server:
             yield Target([server])
 
     return open_target

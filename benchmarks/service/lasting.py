@@ -58,7 +58,7 @@ def last(databases: Databases, kind: Kind, folder: Path, span: Span) -> Measure:
 
 async def _sample(open_target: OpenTarget, span: Span) -> Sample:
     async with open_target() as target:
-        watching = asyncio.create_task(_watch(target.servers[0], span))
+        watching = asyncio.create_task(watch_memory(target.servers[0], span.seconds, span.every))
         outcome = await target.load(mixed(), connections=_CONNECTIONS, seconds=span.seconds, rate=span.rate)
         held = [each for each in await watching if each.at >= span.start]
         return {
@@ -103,11 +103,12 @@ class Held:
     size: int
 
 
-async def _watch(server: Running, span: Span) -> list[Held]:
+async def watch_memory(server: Running, seconds: float, every: float) -> list[Held]:
+    """How much memory a process holds, looked at so often."""
     began, seen = perf_counter(), list[Held]()
-    while (at := perf_counter() - began) <= span.seconds:
+    while (at := perf_counter() - began) <= seconds:
         seen.append(Held(at, server.resident_bytes()))
-        await asyncio.sleep(span.every)
+        await asyncio.sleep(every)
     return seen
 
 

@@ -21,8 +21,8 @@ from .client import Connection, encode
 
 _ROOT = Path(__file__).resolve().parents[2]
 _LISTENS = re.compile(r"listens on http://127\.0\.0\.1:(\d+)")
-_LONGEST_BLOCK = re.compile(rb"^recollect_event_loop_longest_block_seconds (\S+)$", re.MULTILINE)
-_TO_START = _TO_END = 60.0  # seconds
+_LONGEST_BLOCK = re.compile(rb"^recollect_event_loop_longest_block_seconds(?:\{.*\})? (\S+)$", re.MULTILINE)
+_TO_START, _TO_END = 240.0, 60.0  # seconds
 _ENV = shutil.which("env") or "/usr/bin/env"
 _numbers = count(1)
 
@@ -50,10 +50,10 @@ class Running:
             answer = await connection.ask(encode("GET", "/metrics"))
         finally:
             connection.close()
-        found = _LONGEST_BLOCK.search(answer.body)
-        if found is None:
+        found = _LONGEST_BLOCK.findall(answer.body)
+        if not found:
             raise AssertionError("the metrics do not tell how late the event loop was")
-        return float(found[1])
+        return max(map(float, found))
 
 
 @asynccontextmanager

@@ -10,11 +10,11 @@ from typing import Any
 from ..harness import Measure, Metric, Sample, Sampler
 from ..memory.databases import Databases, Kind
 from .client import encode
-from .contenders import BARE, OURS, STORE, TWO, WITHOUT_WORKERS, bare_app, service, store_target
+from .contenders import BARE, BARE_STORING, OURS, STORE, TWO, WITHOUT_WORKERS, bare_app, service, store_target
 from .load import Outcome
 from .requests import bodies
 
-TARGETS = {"sqlite": 300.0, "postgres": 250.0}
+TARGETS = {"sqlite": 600.0, "postgres": 400.0}
 """Conversations a second that are to be reached."""
 
 _CONNECTIONS = 32
@@ -39,6 +39,7 @@ def record(databases: Databases, kind: Kind, folder: Path, seconds: float, repea
         async with databases.of_kind(kind) as make:
             opening: dict[str, Callable[[], AbstractAsyncContextManager[Any]]] = {
                 BARE: bare_app(folder),
+                BARE_STORING: bare_app(folder, make),
                 STORE: partial(store_target, make),
                 OURS: service(make, folder),
                 WITHOUT_WORKERS: service(make, folder, settings={"memory.workers": "0"}),
@@ -52,7 +53,7 @@ def record(databases: Databases, kind: Kind, folder: Path, seconds: float, repea
 
     half = TARGETS[kind] / 2
     what = f"save conversations of 10 messages, {_CONNECTIONS} at once, and at {half:.0f} a second"
-    return Measure(f"record-{kind}", what, _METRICS, repeats, open_all, (BARE, STORE), warm_up=False)
+    return Measure(f"record-{kind}", what, _METRICS, repeats, open_all, (BARE_STORING, STORE), warm_up=False)
 
 
 async def _sample(

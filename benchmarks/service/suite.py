@@ -5,8 +5,10 @@ from pathlib import Path
 
 from ..harness import Suite
 from ..memory.databases import KINDS, Databases
-from .contenders import BARE, OURS, STORE, TWO, WITHOUT_WORKERS
+from .capacity import take
+from .contenders import BARE, BARE_STORING, OURS, STORE, TWO, TWO_PROCESSES, WITHOUT_WORKERS
 from .dashboard import Volume, look
+from .footprint import weigh
 from .lasting import Span, last
 from .recording import record
 from .searching import find
@@ -23,6 +25,8 @@ class Scale:
     streams: int
     span: Span
     volume: Volume
+    weighed: int
+    """Conversations whose bytes are counted."""
 
 
 # An hour of five requests a second is 18,000 of them: sixty a second for five minutes.
@@ -33,6 +37,7 @@ FULL = Scale(
     streams=200,
     span=Span(300, 60, rate=60, every=5),
     volume=Volume(10_000, 1000, 20_000),
+    weighed=2000,
 )
 QUICK = Scale(
     seconds=3,
@@ -41,6 +46,7 @@ QUICK = Scale(
     streams=40,
     span=Span(40, 15, rate=20, every=1),
     volume=Volume(300, 100, 1000),
+    weighed=100,
 )
 
 
@@ -53,7 +59,9 @@ def build(directory: Path, quick: bool) -> Suite:
         *(find(databases, kind, directory, scale.entries, scale.seconds, scale.repeats) for kind in KINDS),
         *(stream(databases, kind, directory, scale.streams, scale.repeats) for kind in KINDS),
         *(last(databases, kind, directory, scale.span) for kind in KINDS),
+        *(take(databases, kind, directory, scale.seconds, scale.repeats) for kind in KINDS),
+        *(weigh(databases, kind, scale.weighed) for kind in KINDS),
         *(look(databases, kind, directory, scale.volume, scale.repeats) for kind in KINDS),
     ]
-    columns = (OURS, WITHOUT_WORKERS, TWO, STORE, BARE)
-    return Suite("service", OURS, columns, (BARE, STORE), measures)
+    columns = (OURS, WITHOUT_WORKERS, TWO, TWO_PROCESSES, STORE, BARE_STORING, BARE)
+    return Suite("service", OURS, columns, (BARE_STORING, STORE), measures)

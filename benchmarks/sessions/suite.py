@@ -23,7 +23,7 @@ class Scale:
     some: int
     few: int
     turns: int
-    processes: int
+    processes: tuple[int, ...]
     process_turns: int
     live: int
     tick_afterwards: float
@@ -35,7 +35,7 @@ FULL = Scale(
     some=20,
     few=5,
     turns=4,
-    processes=4,
+    processes=(2, 4, 8),
     process_turns=150,
     live=1000,
     tick_afterwards=1.0,
@@ -46,7 +46,7 @@ QUICK = Scale(
     some=4,
     few=2,
     turns=1,
-    processes=2,
+    processes=(2,),
     process_turns=20,
     live=50,
     tick_afterwards=0.2,
@@ -68,7 +68,7 @@ def build(directory: Path, quick: bool) -> Suite:
         calls.pop(scale.many),
         calls.clear(scale.many),
         *file_tasks(workspace, scale.turns, scale.few),
-        processes(workspace, scale.processes, scale.process_turns, scale.few),
+        *(processes(workspace, number, scale.process_turns, scale.few) for number in scale.processes),
         live_sessions(workspace, scale.live, scale.few),
         stall(workspace, scale.sizes[-1], scale.tick_afterwards, scale.few),
         *(runner(workspace, size, scale.some) for size in (50, 1000)),

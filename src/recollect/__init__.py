@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .memory.pipeline.runner import RunOptions as RunOptions
     from .memory.pipeline.stages import Extractor as Extractor
     from .memory.pipeline.token_meter import TokenMeter as TokenMeter
+    from .memory.remote.store import RemoteMemoryStore as RemoteMemoryStore
     from .memory.rights.receipt import Receipt as Receipt
     from .memory.rights.why import Why as Why
     from .memory.run import Coverage as Coverage
@@ -139,6 +140,7 @@ if TYPE_CHECKING:
     from .sessions.protocol import SessionPage as SessionPage
     from .sessions.protocol import TResponseInputItem as TResponseInputItem
     from .sessions.redis import RedisSession as RedisSession
+    from .sessions.remote import RemoteSession as RemoteSession
     from .sessions.run_lock import run_lock as run_lock
     from .sessions.sdk_import import ImportReport as ImportReport
     from .sessions.sdk_import import import_sdk_sessions as import_sdk_sessions
@@ -270,6 +272,7 @@ _PUBLIC = {
         "start_openai_conversations_session",
     ),
     "sessions.redis": ("RedisSession",),
+    "sessions.remote": ("RemoteSession",),
     "sessions.sqlalchemy": ("SQLAlchemySession",),
     "sessions.sqlite": ("AsyncSQLiteSession", "SQLiteSession"),
     "strategies.anchors": ("StoredSummary",),
@@ -337,6 +340,7 @@ _PUBLIC = {
         "TurnHit",
         "TurnSearch",
     ),
+    "memory.remote.store": ("RemoteMemoryStore",),
     "memory.rights.receipt": ("Receipt",),
     "memory.rights.why": ("Why",),
     "memory.search.embedders": (

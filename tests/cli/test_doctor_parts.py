@@ -279,11 +279,13 @@ def test_what_waits_too_long_for_a_worker_is_a_warning(run: Run, folder: Path) -
             await store.record_conversation("assistant", "ada", TALK)
 
     asyncio.run(record())
-    assert found(run)["learning"]["found"] == "0 conversations remembered, 1 pending, 0 failed"
+    assert found(run)["learning"]["found"].startswith("0 conversations remembered, 1 pending, 0 failed")
     with closing(sqlite3.connect(folder / "recollect.db")) as connection, connection:
         connection.execute("UPDATE memory_queue SET available_at = available_at - 3600")
     learning = found(run)["learning"]
     assert (learning["state"], "has waited 60 minutes" in learning["found"]) == ("warning", True)
+    assert learning_finding("1 pending", 0, 0.5).found == "1 pending"
+    assert learning_finding("1 pending", 0, 12.4).found == "1 pending, 12 s behind"
     assert learning_finding("", 1, 0).fix == "see why: recollect runs list --status failed"
 
 

@@ -28,7 +28,7 @@ def test_everything_works_on_postgresql(
     assert run("runs", "list", "--json").json["coverage"]["remembered"] == 1
     assert run("export", "--user", "ada", "--output", "ada.jsonl").code == 0
     assert run("erase", "--user", "ada", "--yes", "--json").json["counts"]["conversations"] == 1
-    assert run("import", "ada.jsonl", "--json").json["conversations"] == 1
+    assert run("import", "ada.jsonl", "--json").json["added"]["conversations"] == 1
     assert run("forget", entry_id).code == 0
 
 

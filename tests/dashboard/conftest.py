@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from recollect.testing.providers import ProviderServer
 from recollect.testing.servers.service import ServiceServer
 
-from . import story
+from . import graph, story
 from .places import Place, Watch
 
 _CHROMIUM = "RECOLLECT_TEST_CHROMIUM"
@@ -48,6 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             with httpx2.Client(base_url=server.url, timeout=60) as client:
                 ids = {**story.tell(client), "chat": story.chat(client, provider)}
                 ids["memory"] = story.memory_of(client, "ada")
+                ids["thread"] = graph.run_a_thread(database)
                 story.wait_until_learned(client)
             yield Place(server, database, ids)
 

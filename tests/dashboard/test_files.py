@@ -85,10 +85,25 @@ def test_no_file_of_ours_names_another_place() -> None:
     assert {name: found for name, found in named.items() if found} == {}
 
 
+def test_the_page_loads_all_its_modules_at_once() -> None:
+    def imported(path: Path) -> set[Path]:
+        found = re.findall(r'^(?:import|export)\b.*?from ?"(\..+?)"', path.read_text("utf-8"), re.MULTILINE)
+        return {(path.parent / name).resolve() for name in found}
+
+    needed, waiting = set[Path](), {(FILES / "app.js").resolve()}
+    while waiting:
+        needed |= waiting
+        waiting = set().union(*map(imported, waiting)) - needed
+    page = (FILES / "index.html").read_text("utf-8")
+    named = set(re.findall(r'href="/dashboard/(.+?\.js)"|src="/dashboard/(app\.js)"', page))
+    loaded = {(FILES / (one or other)).resolve() for one, other in named}
+    assert loaded == needed
+
+
 def test_every_vendored_file_has_its_licence_beside_it() -> None:
     vendored = (FILES / "vendor" / "README.md").read_text("utf-8")
     for path in (FILES / "vendor").glob("*.[jc]s*"):
-        package = re.search(rf"^\| {re.escape(path.name)} \| (\w+)", vendored, re.MULTILINE)
+        package = re.search(rf"^\| {re.escape(path.name)} \| ([\w-]+)", vendored, re.MULTILINE)
         assert package is not None, f"{path.name} is not in vendor/README.md"
         assert (FILES / "vendor" / f"LICENSE.{package[1]}").is_file()
 

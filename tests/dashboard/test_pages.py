@@ -1,6 +1,7 @@
 """Every page with real data: as wide as its window, sound for all who use it, and light enough."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -20,6 +21,8 @@ def routes(place: Place) -> dict[str, str]:
         "/memories": "李雷",
         f"/memories/{ids['memory']}": "The user is allergic to peanuts.",
         SEARCH: "The user started a pottery class",
+        "/threads": "a trip/to Porto",
+        f"/threads/{quote(ids['thread'], safe='')}": "Waits for a person:",
         "/runs": "Messages 1 to 6",
         "/usage": "Tokens used today",
     }

@@ -178,7 +178,7 @@ def test_the_same_answers_as_on_a_disk(disk: Path) -> None:
 @pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_the_same_answers_as_on_a_disk_for_thousands_of_sequences(disk: Path) -> None:
-    compare_trees(disk, range(10_000, 16_000))
+    compare_trees(disk, range(10_000, 13_000))
 
 
 def test_the_same_answers_from_a_database(disk: Path, adapter_url: str) -> None:
@@ -267,15 +267,15 @@ def test_a_model_uses_the_tool_over_http(tmp_path: Path, server: ProviderServer)
     tool = MemoryTool(tmp_path / "files.db", user_id="ada")
     made = {"command": "create", "path": "/memories/a", "file_text": "tea"}
     server.messages.reply(ToolCall("memory", made), ToolCall("memory", made), "Done.")
-    client = Anthropic(base_url=server.base_url.removesuffix("/v1"), api_key=server.api_key)
+    client = Anthropic(base_url=server.root_url, api_key=server.api_key)
     asked: Any = [{"role": "user", "content": "I like tea."}]
     runner = client.beta.messages.tool_runner(
-        model="claude-sonnet-5-5", max_tokens=100, messages=asked, tools=[tool]
+        model="claude-sonnet-5-5", max_tokens=100, messages=asked, tools=[tool], thread=False
     )
     last = runner.until_done()
     client.close()
     assert "Done." in str(last.content)
-    sent = str(server.requests[-1].body["messages"])
+    sent = str(server.requests()[-1].body["messages"])
     assert "File created successfully at: /memories/a" in sent
     assert "File /memories/a already exists" in sent
     assert tool.read_files() == {"/memories/a": "tea"}

@@ -102,7 +102,7 @@ def test_structured_output_is_parsed_by_the_client(server: ProviderServer) -> No
         ({"model": "m", "messages": "hi"}, "messages"),
         ({"model": "m", "messages": ["hi"]}, "messages[0]"),
         ({"model": "m", "messages": [{"role": "nobody"}]}, "messages[0].role"),
-        ({"model": "m", "messages": [USER], "n": 2}, "n"),
+        ({"model": "m", "messages": [USER], "n": 0}, "n"),
         ({"model": "m", "messages": [USER, CALLING]}, "messages"),
         ({"model": "m", "messages": [USER, CALLING, USER]}, "messages"),
         ({"model": "m", "messages": [USER, OUTPUT]}, "messages"),

@@ -87,7 +87,7 @@ async def test_a_missing_key_and_an_unknown_path_are_refused(server: ProviderSer
         with pytest.raises(openai.AuthenticationError):
             await client.conversations.create(extra_headers={"Authorization": "Basic dGVzdA=="})
         with pytest.raises(openai.NotFoundError, match="Invalid URL"):
-            await client.models.list()
+            await client.files.list()
         with pytest.raises(openai.BadRequestError, match="JSON"):
             await client.post(
                 "/conversations", cast_to=object, content=b"{no", options={"headers": {"Content-Type": "x/y"}}

@@ -106,7 +106,10 @@ def _sentence(words: str) -> str:
 
 def add_database_options(parser: argparse.ArgumentParser, *, tenant: bool = True) -> None:
     """Add `--url`, `--config` and `--tenant`."""
-    parser.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
+    parser.add_argument(
+        "--url",
+        help="a path, postgresql://user@host/name, or https://host of a service (default: as configured)",
+    )
     parser.add_argument("--config", type=path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)")
     if tenant:
         parser.add_argument("--tenant", default="default", help="the tenant (default: default)")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..extras import require_extra
+from ..sql.urls import hide_credentials as hide_credentials
 from .arguments import NotFoundError, raise_usage_error
 from .output import one_line
 
@@ -25,11 +26,6 @@ _DEFAULT_AGENT = "assistant"
 def resolve_url(options: argparse.Namespace) -> str:
     """Return the database URL: from the option, the configuration, or `recollect.db`."""
     return options.url or configured_url(options.config) or DEFAULT_FILE
-
-
-def hide_credentials(url: str) -> str:
-    """Return a URL without its credentials and its query, which may contain a password too."""
-    return re.sub(r"//[^/@]*@", "//", url).partition("?")[0] if "://" in url else url
 
 
 def resolve_existing_url(options: argparse.Namespace) -> str:
@@ -55,12 +51,18 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def open_store(options: argparse.Namespace, *, create: bool = False, embed: bool = False) -> "MemoryStore":
-    """Open the store of a tenant, without workers.
+    """Open the store of a tenant, without workers, or the store in a service.
 
-    With `create`, a missing file is created. Without `embed`, search uses words only.
+    With `create`, a missing file is created. Without `embed`, search uses words only. A service decides
+    about both, and about the tenant, by the API key in `RECOLLECT_KEY`.
     """
     from ..memory.store import MemoryStore
+    from ..service_client import is_service_url
 
+    if is_service_url(resolve_url(options)):
+        from ..memory.remote.store import RemoteMemoryStore
+
+        return RemoteMemoryStore(resolve_url(options), key=os.environ.get("RECOLLECT_KEY") or None)
     url = resolve_url(options) if create else resolve_existing_url(options)
     sqlite_file(url)
     place: dict[str, Any] = {}
@@ -101,12 +103,16 @@ def resolve_user(options: argparse.Namespace) -> str:
     return user
 
 
-def confirm(options: argparse.Namespace, question: str) -> bool:
-    """Ask for confirmation of an irreversible action. Without a terminal, `--yes` is required."""
+def confirm(
+    options: argparse.Namespace,
+    question: str,
+    without_terminal: str = "this cannot be undone: pass --yes to confirm",
+) -> bool:
+    """Ask for confirmation, as of an irreversible action. Without a terminal, `--yes` is required."""
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise_usage_error("this cannot be undone: pass --yes to confirm")
+        raise_usage_error(without_terminal)
     print(f"{one_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return True

@@ -5,7 +5,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..extras import require_extra
+from ..service_client import is_service_url
 from .arguments import Commands, add_command, count
 from .database import hide_credentials, is_configured, load_configuration
+from .mcp_clients.command import add_install_parser
 from .output import describe_partial, print_json
 
 if TYPE_CHECKING:
@@ -30,26 +32,47 @@ def add_serve_parser(commands: Commands) -> None:
         commands,
         "serve",
         "serve conversations, memories and chat over HTTP",
-        "  recollect serve\n  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
+        "  recollect serve\n  recollect serve --workers 4\n"
+        "  recollect serve --config recollect.toml --host 0.0.0.0 --port 8765\n",
         run_serve,
     )
     serve.add_argument("--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)")
     serve.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
     serve.add_argument("--host", help="address to listen on; a non-loopback address needs API keys")
     serve.add_argument("--port", help="port to listen on; 0 picks a free port")
+    serve.add_argument(
+        "--workers",
+        metavar="N",
+        help="number of server processes, kept running by a supervisor (default: one, without a supervisor)",
+    )
 
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serve until a signal arrives."""
     require_extra("server", "fastapi", "recollect serve")
-    from ..server.transport.runner import serve
-
     given = {
         "RECOLLECT_DATABASE__URL": options.url,
         "RECOLLECT_SERVER__HOST": options.host,
         "RECOLLECT_SERVER__PORT": options.port,
+        "RECOLLECT_SERVER__WORKERS": options.workers,
     }
-    return serve(load_configuration(options.config, given))
+    settings = load_configuration(options.config, given)
+    if settings.server.workers:
+        return _supervise(options.config, given)
+    from ..server.transport.runner import serve
+
+    return serve(settings)
+
+
+def _supervise(config: Path | None, given: Mapping[str, str | None]) -> int:
+    if sys.platform == "win32":
+        raise ValueError("several server processes need Linux or macOS: leave server.workers at 0")
+    from ..server.processes.configuration import ConfigurationSource
+    from ..server.processes.supervisor import supervise
+
+    return supervise(
+        ConfigurationSource(config, {name: value for name, value in given.items() if value is not None})
+    )
 
 
 _Print: TypeAlias = Callable[[str], None]
@@ -197,6 +220,7 @@ examples:
   recollect mcp --user ada                     for a client that starts it, over stdin and stdout
   recollect mcp --http                         for clients that connect to http://127.0.0.1:8766/mcp
   recollect mcp --http --user ada --port 9000  the same, for one user only
+  recollect mcp install claude-code            add it to the configuration of a coding agent
 """
 
 
@@ -215,7 +239,11 @@ def add_mcp_parser(commands: _Commands) -> None:
         "--agent", help="the agent (default: RECOLLECT_AGENT, over HTTP a header, else assistant)"
     )
     mcp.add_argument("--tenant", help="the tenant; over HTTP the API key decides (default: default)")
-    mcp.add_argument("--url", help="a path or postgresql://user@host/name (default: as configured)")
+    mcp.add_argument(
+        "--url",
+        help="a path, postgresql://user@host/name, or https://host of a service, whose API key is in"
+        " RECOLLECT_KEY (default: as configured)",
+    )
     mcp.add_argument("--config", type=Path, metavar="FILE", help="a TOML file (default: RECOLLECT_CONFIG)")
     mcp.add_argument("--http", action="store_true", help="serve streamable HTTP")
     mcp.add_argument(
@@ -224,6 +252,7 @@ def add_mcp_parser(commands: _Commands) -> None:
     )
     mcp.add_argument("--port", type=_port, help=f"port; 0 picks a free port (default: {_DEFAULT_PORT})")
     mcp.set_defaults(run=run_mcp)
+    add_install_parser(mcp.add_subparsers(title="actions", metavar="ACTION"))
 
 
 def run_mcp(options: argparse.Namespace) -> int:
@@ -238,6 +267,11 @@ async def _serve_stdio(options: argparse.Namespace) -> None:
     from ..mcp.access import PinnedOwner, local_access
 
     access = local_access(PinnedOwner(*_owner(options)), options.tenant or _DEFAULT_TENANT)
+    if is_service_url(options.url):
+        from ..mcp.runner import run_stdio_for_service
+
+        await run_stdio_for_service(options.url, os.environ.get("RECOLLECT_KEY") or None, access)
+        return
     settings = _settings(options)
     from ..mcp.runner import run_stdio  # slow to import; wrong options are reported without it
 
@@ -270,6 +304,8 @@ def _owner(options: argparse.Namespace) -> tuple[str | None, str | None]:
 def _check_options(options: argparse.Namespace) -> None:
     if options.http and options.tenant is not None:
         raise ValueError("--tenant cannot be used with --http: the API key decides the tenant")
+    if options.http and is_service_url(options.url):
+        raise ValueError("--http needs a database: start it beside the service, or leave out --http")
     if not options.http and (options.host is not None or options.port is not None):
         raise ValueError("--host and --port need --http")
 

@@ -3,8 +3,11 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..errors import RecollectError
+from ..service_client import is_service_url
 from .arguments import NotFoundError
-from .database import resolve_existing_url
+from .database import resolve_existing_url, resolve_url
+from .output import print_note
 
 if TYPE_CHECKING:
     from ..sessions.protocol import SessionInfo
@@ -35,10 +38,17 @@ async def list_threads(options: argparse.Namespace) -> "list[SessionInfo]":
 
 async def read_thread(options: argparse.Namespace) -> list[Any]:
     """The newest messages of a thread, as items. Raises `NotFoundError` if there is no such thread."""
-    items = await _read_messages(resolve_existing_url(options), options.session_id)
+    try:
+        items = await _read_messages(resolve_existing_url(options), options.session_id)
+    except UnreadableThreadError as error:
+        raise NotFoundError("the thread is encrypted: only a program with its key can read it") from error
     if items is None:
         raise NotFoundError("no thread with this id; `recollect sessions list --threads` shows all threads")
     return items if options.all else items[-options.limit :]
+
+
+class UnreadableThreadError(RecollectError):
+    """A thread was written with a serializer of its program, such as one that encrypts."""
 
 
 async def _read_messages(url: str, thread_id: str) -> list[Any] | None:
@@ -52,7 +62,10 @@ async def _read_messages(url: str, thread_id: str) -> list[Any] | None:
     from ..integrations.langgraph.checkpointer import Checkpointer
 
     async with Checkpointer(url) as checkpointer:
-        found = await checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
+        try:
+            found = await checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
+        except NotImplementedError as error:  # a kind that LangGraph's own serializer does not have
+            raise UnreadableThreadError("the thread needs the serializer that wrote it") from error
     if found is None:
         return None
     said = found.checkpoint["channel_values"].get(MESSAGES, [])
@@ -71,6 +84,8 @@ async def export_threads(options: argparse.Namespace, user_id: str) -> list[dict
     if options.agent is not None or (options.tenant or DEFAULT_TENANT) != DEFAULT_TENANT:
         return []
     url = resolve_existing_url(options)
+    if is_service_url(url):  # a service exports threads with the rest of a user's data, or not at all
+        return []
     async with ThreadList(url) as threads:
         found = await threads.list(user_id=user_id, limit=_MOST)
     return [
@@ -80,10 +95,32 @@ async def export_threads(options: argparse.Namespace, user_id: str) -> list[dict
             "created_at": format_time(thread.created_at),
             "updated_at": format_time(thread.updated_at),
             "checkpoints": thread.checkpoints,
-            "items": await _read_messages(url, thread.thread_id) or [],
+            **await _export_messages(url, thread.thread_id),
         }
         for thread in found
     ]
+
+
+async def _export_messages(url: str, thread_id: str) -> dict[str, Any]:
+    try:
+        return {"is_readable": True, "items": await _read_messages(url, thread_id) or []}
+    except UnreadableThreadError:
+        return {"is_readable": False, "items": []}
+
+
+async def import_store_items(options: argparse.Namespace, document: dict[str, Any]) -> dict[str, int]:
+    """Import the items of the store in a user's export. They belong to the default tenant."""
+    from ..memory.rights.personal_data import DEFAULT_TENANT
+
+    if not document.get("store_items"):
+        return {}
+    if (options.tenant or DEFAULT_TENANT) != DEFAULT_TENANT:
+        print_note("not imported: items of the store, which only the default tenant can have")
+        return {}
+    from ..integrations.langgraph import Store, import_items
+
+    async with Store(resolve_url(options)) as store:
+        return {"store_items": await import_items(document, store)}
 
 
 async def delete_thread(options: argparse.Namespace) -> None:

@@ -11,7 +11,14 @@ from typing import IO, Any, TextIO, cast
 
 from ..errors import ConflictError, ImportFormatError
 from ..private_files import replace_privately
-from .arguments import Commands, add_command, add_database_options, add_json_option, add_yes_option
+from .arguments import (
+    Commands,
+    add_command,
+    add_database_options,
+    add_json_option,
+    add_yes_option,
+    raise_usage_error,
+)
 from .database import (
     confirm,
     hide_credentials,
@@ -22,7 +29,7 @@ from .database import (
     sqlite_file,
 )
 from .output import Progress, one_line, plural, print_json, print_note, progress, table
-from .threads import export_threads
+from .threads import export_threads, import_store_items
 
 
 def add_export_parser(commands: Commands) -> None:
@@ -30,19 +37,26 @@ def add_export_parser(commands: Commands) -> None:
     export = add_command(
         commands,
         "export",
-        "export all data about a user",
-        "  recollect export --user ada --output ada.jsonl\n  recollect export --user ada --json > ada.json\n",
+        "export the data of a user, an agent or a tenant",
+        "  recollect export --user ada --output ada.jsonl\n"
+        "  recollect export --user ada --json > ada.json\n"
+        "  recollect export --user ada --markdown --output ada.md   for people to read\n"
+        "  recollect export --all --output tenant.jsonl             all users of the tenant\n"
+        "  recollect export --all --agent support                   what one agent has of them\n",
         _export,
     )
     _add_subject_options(export)
+    export.add_argument("--all", action="store_true", help="all users of the tenant")
     export.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
-        help="a file, created with mode 0600 (default: standard output)",
+        help="a file, created with mode 0600 (default: standard output); with --all --markdown, a folder",
     )
     add_database_options(export)
-    export.add_argument("--json", action="store_true", help="write one JSON document instead of JSON Lines")
+    forms = export.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="write one JSON document instead of JSON Lines")
+    forms.add_argument("--markdown", action="store_true", help="write text for people: entries and evidence")
 
 
 def add_erase_parser(commands: Commands) -> None:
@@ -74,6 +88,17 @@ def _add_subject_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from .exporting import export_markdown, export_tenant
+
+    if options.all and options.user:
+        raise_usage_error("give --user or --all, not both")
+    if options.all and options.json:
+        raise_usage_error("--all writes JSON Lines or Markdown: leave out --json")
+    if options.markdown:
+        return export_markdown(options)
+    if options.all:
+        with _open_output(options.output) as file:
+            return export_tenant(options, file)
     user_id = resolve_user(options)
     with _open_output(options.output) as file, progress("exporting") as shown:
         lines = asyncio.run(_write_export(options, user_id, file, shown))
@@ -153,6 +178,7 @@ async def _erase_user(options: argparse.Namespace, user_id: str) -> dict[str, An
 
 
 _SQLITE = b"SQLite format 3\0"
+_LONGEST_FIRST_LINE = 1_000_000  # bytes
 _SKIPPED = ("sessions", "events", "summaries", "threads")  # parts of an export that are not imported
 
 
@@ -161,20 +187,65 @@ def add_import_parser(commands: Commands) -> None:
     importing = add_command(
         commands,
         "import",
-        "import the export of a user, or sessions of the Agents SDK",
-        "  recollect import ada.jsonl\n"
-        "  recollect import conversations.db --url recollect.db   a session database of the SDK\n"
-        "  recollect import demo.json                             one session, written by export_session\n",
+        "import from other systems, or the export of a user",
+        "  recollect import chatgpt export.zip --user ada         conversations, with their times\n"
+        "  recollect import mem0 ~/.mem0 --user ada --dry-run     what would be imported\n"
+        "  recollect import jsonl ada.jsonl                       an export, or lines of your own\n"
+        "  recollect import ada.jsonl                             the same\n"
+        "  recollect import demo.json                             one session, written by export_session\n"
+        f"\nkinds:\n{_kinds_listed()}"
+        "\nAn import can be repeated: what is there is skipped. The exit code is 1 if anything was lost.\n",
         _import,
     )
+    importing.add_argument("kind", metavar="KIND", help="the kind of the source (listed below), or a file")
+    importing.add_argument("source", metavar="SOURCE", nargs="?", help="a file, a folder, a URL or an id")
     importing.add_argument(
-        "file", type=Path, metavar="FILE", help="an export (JSON or JSON Lines) or a SQLite file of the SDK"
+        "--user", help="the user of conversations that name none (default: RECOLLECT_USER)"
+    )
+    importing.add_argument("--agent", help="their agent (default: RECOLLECT_AGENT, else assistant)")
+    importing.add_argument("--dry-run", action="store_true", help="count and show a sample; write nothing")
+    importing.add_argument(
+        "--learn",
+        action=argparse.BooleanOptionalAction,
+        help="learn from the conversations (default: of chatgpt, claude and jsonl)",
     )
     add_database_options(importing)
     add_json_option(importing)
 
 
+def _kinds_listed() -> str:
+    from ..moving.kinds import KINDS
+
+    return "".join(f"  {kind.name:<21}{kind.words}\n" for kind in KINDS.values())
+
+
 def _import(options: argparse.Namespace) -> int:
+    from ..moving.kinds import kind_named
+    from .moving import import_kind, import_source
+
+    if options.source is not None:
+        return import_kind(options)
+    options.file = Path(options.kind)
+    if _is_lines_file(options.file):
+        _import_items_of_lines(options)
+        return import_source(options, kind_named("jsonl"), options.kind)
+    return _import_file(options)
+
+
+def _import_items_of_lines(options: argparse.Namespace) -> None:
+    """Import the items of LangGraph's store in a file of lines, as the importer of lines skips them."""
+    with options.file.open(encoding="utf-8-sig", errors="replace") as file:
+        listed = [line for line in file if line.startswith('{"kind": "store_items"')]
+    try:
+        found = [json.loads(line).get("data") for line in listed]
+    except (ValueError, RecursionError) as error:
+        raise ImportFormatError("an item of the store is not a line of JSON") from error
+    counts = asyncio.run(import_store_items(options, {"store_items": found}))
+    if counts:
+        print_note(f"imported {plural(counts['store_items'], 'item')} of the store")
+
+
+def _import_file(options: argparse.Namespace) -> int:
     with options.file.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
     if is_database:
@@ -219,8 +290,10 @@ async def _import_document(options: argparse.Namespace, document: dict[str, Any]
     if skipped := _skipped_kinds(document):
         print_note(f"not imported (exported for reading only): {', '.join(skipped)}")
     with progress("importing"):
+        # Items first: they are skipped if the import is repeated, and the rest is not.
+        items = await import_store_items(options, document)
         async with open_store(options, create=True) as store:
-            return await store.import_user(document)
+            return await store.import_user(document) | items
 
 
 def _skipped_kinds(document: dict[str, Any]) -> list[str]:
@@ -244,10 +317,10 @@ async def _import_session(options: argparse.Namespace, document: dict[str, Any])
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    """Read an export: one JSON document, or JSON Lines."""
+    """Read an export as one JSON document."""
     try:
         text = path.read_text("utf-8-sig")
-        read = _read_lines(text) if _is_lines(text) else json.loads(text)
+        read = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ImportFormatError(f"{path} is not JSON, JSON Lines or a SQLite file of the SDK") from error
     if not isinstance(read, dict):
@@ -257,23 +330,13 @@ def _read_document(path: Path) -> dict[str, Any]:
     return read
 
 
-def _is_lines(text: str) -> bool:
-    """Whether the first line is a complete JSON document and more lines follow."""
-    first, _, rest = text.partition("\n")
+def _is_lines_file(path: Path) -> bool:
+    """Whether the first line is a complete JSON object, of an export or of the line format."""
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_FIRST_LINE).removeprefix(b"\xef\xbb\xbf")
+        has_more = bool(file.read(1))
     try:
-        json.loads(first)
-    except ValueError:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
         return False
-    return bool(rest.strip()) or '"kind"' in first
-
-
-def _read_lines(text: str) -> dict[str, Any]:
-    header, *records = [json.loads(line) for line in text.split("\n") if line.strip()]
-    if not isinstance(header, dict):
-        raise ValueError("the first line is not a header")
-    lists: dict[str, list[Any]] = {}
-    for record in records:
-        if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or "data" not in record:
-            raise ValueError("a line is not a record")
-        lists.setdefault(record["kind"], []).append(record["data"])
-    return {**header, **lists}
+    return isinstance(first, dict) and "items" not in first and (has_more or "kind" in first)

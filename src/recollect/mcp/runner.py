@@ -17,7 +17,7 @@ from ..server.transport.listener import NO_KEYS, ListenError, address_of, is_loo
 from .access import Access, PinnedOwner
 from .http_app import PATH, mcp_app
 from .server import build_server
-from .stores import MemoryStores
+from .stores import MemoryStores, RemoteStores, Stores
 
 _GRACE = 10  # seconds for running requests at shutdown
 
@@ -30,6 +30,14 @@ async def run_stdio(settings: Settings, access: Access) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     await _check_schema(settings)
     await serve_stdio(settings, access)
+
+
+async def run_stdio_for_service(url: str, key: str | None, access: Access) -> None:
+    """As `run_stdio`, with the memory in a service."""
+    _log_to_stderr("warning")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    async with RemoteStores(url, key) as stores:
+        await _serve_stdio(stores, access)
 
 
 async def run_http(settings: Settings, pinned: PinnedOwner, host: str, port: int) -> None:
@@ -116,10 +124,14 @@ _log = logging.getLogger(__name__)
 async def serve_stdio(settings: Settings, access: Access) -> None:
     """Serve the client on standard input and output. Standard output carries only the protocol."""
     async with MemoryStores(settings, access.caller.tenant) as stores:
-        await stores.for_tenant(access.caller.tenant).coverage()  # fails now if the database is unusable
-        server = build_server(stores, lambda _: access)
-        try:
-            async with stdio_server() as (received, sent):
-                await server.run(received, sent, server.create_initialization_options())
-        except* (BrokenPipeError, ConnectionError):
-            _log.info("client disconnected")
+        await _serve_stdio(stores, access)
+
+
+async def _serve_stdio(stores: Stores, access: Access) -> None:
+    await stores.for_tenant(access.caller.tenant).coverage()  # fails now if the store is unusable
+    server = build_server(stores, lambda _: access)
+    try:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    except* (BrokenPipeError, ConnectionError):
+        _log.info("client disconnected")

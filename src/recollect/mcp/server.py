@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from .access import Access
 from .arguments import describe_errors
-from .stores import MemoryStores
+from .stores import Stores
 from .tools import TOOLS, RefusedError, ToolResult
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ _INSTRUCTIONS = (
 )
 
 
-def build_server(stores: MemoryStores, get_access: GetAccess) -> Server[Any]:
+def build_server(stores: Stores, get_access: GetAccess) -> Server[Any]:
     """A server with the five tools. `get_access` returns the caller and memory of each request."""
 
     async def list_tools(context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
@@ -60,7 +60,7 @@ def build_server(stores: MemoryStores, get_access: GetAccess) -> Server[Any]:
     )
 
 
-async def _call(stores: MemoryStores, access: Access, params: CallToolRequestParams) -> CallToolResult:
+async def _call(stores: Stores, access: Access, params: CallToolRequestParams) -> CallToolResult:
     try:
         async with asyncio.timeout(_TIMEOUT):
             result = await _run_tool(stores, access, params)
@@ -77,7 +77,7 @@ async def _call(stores: MemoryStores, access: Access, params: CallToolRequestPar
     return CallToolResult(content=[TextContent(text=result.text)], structured_content=values)
 
 
-async def _run_tool(stores: MemoryStores, access: Access, params: CallToolRequestParams) -> ToolResult:
+async def _run_tool(stores: Stores, access: Access, params: CallToolRequestParams) -> ToolResult:
     tool = TOOLS.get(params.name)
     if tool is None:
         raise RefusedError(f"there is no tool with this name; the tools are {', '.join(TOOLS)}")
@@ -87,13 +87,13 @@ async def _run_tool(stores: MemoryStores, access: Access, params: CallToolReques
     return await tool.run(stores.for_tenant(access.caller.tenant), access, given)
 
 
-async def _record_change(stores: MemoryStores, access: Access, tool: str, target: str) -> None:
+async def _record_change(stores: Stores, access: Access, tool: str, target: str) -> None:
     """Write the audit log entry of a change, and embed new entries in the background."""
     stores.embed_soon()
     caller = access.caller
     try:
         async with asyncio.timeout(_TIMEOUT):
-            await stores.audit.record(caller.tenant, caller.key_id, f"mcp.{tool}", f"entry:{target}", 200)
+            await stores.record_change(caller.tenant, caller.key_id, f"mcp.{tool}", f"entry:{target}")
     except Exception as error:  # noqa: BLE001 - the change is committed, and the caller must learn that
         _log.error("audit log entry missing: mcp.%s of entry %s (%s)", tool, target, type(error).__name__)
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from typing import Self
+from typing import Protocol, Self
 
+from ..memory.remote.store import RemoteMemoryStore
 from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
 from ..server.access.audit import AuditLog
@@ -11,6 +12,22 @@ from ..server.access.authentication import OPEN_TENANT
 from ..server.settings import Settings
 
 _log = logging.getLogger(__name__)
+
+
+class Stores(Protocol):
+    """What the MCP server needs: the store of a tenant, and what follows a change."""
+
+    def for_tenant(self, tenant: str) -> MemoryStore:
+        """The store of a tenant."""
+        ...
+
+    def embed_soon(self) -> None:
+        """Embed new entries in the background."""
+        ...
+
+    async def record_change(self, tenant: str, key_id: str | None, action: str, target: str) -> None:
+        """Write the audit log entry of a change."""
+        ...
 
 
 class MemoryStores:
@@ -41,6 +58,10 @@ class MemoryStores:
             raise ValueError("this server was started for another tenant")
         return self._store
 
+    async def record_change(self, tenant: str, key_id: str | None, action: str, target: str) -> None:
+        """Write the audit log entry of a change."""
+        await self.audit.record(tenant, key_id, action, target, 200)
+
     def embed_soon(self) -> None:
         """Embed new entries in the background, after any embedding that is already running."""
         self._embedding = asyncio.create_task(self._embed(self._embedding))
@@ -67,3 +88,26 @@ class MemoryStores:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
+
+
+class RemoteStores:
+    """The store in a service, which embeds new entries and writes the audit log by itself."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        self._store = RemoteMemoryStore(url, key=key)
+
+    def for_tenant(self, tenant: str) -> MemoryStore:  # noqa: ARG002 - the API key decides
+        """The store in the service."""
+        return self._store
+
+    def embed_soon(self) -> None:
+        """Do nothing: the service embeds."""
+
+    async def record_change(self, tenant: str, key_id: str | None, action: str, target: str) -> None:
+        """Do nothing: the service has audited the request."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._store.aclose()

@@ -21,7 +21,7 @@ def build_chat_provider(
     Without `agents`, they are read from the file that the settings name in `agents_file`. `database` holds
     `create_tables` and `engine_kwargs`.
     """
-    from .openai.exports import build_openai_provider
+    from .openai.provider import build_openai_provider
 
     if agents is None and settings.agents_file is not None:
         agents = AgentRegistry.from_toml(settings.agents_file)

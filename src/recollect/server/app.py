@@ -10,8 +10,10 @@ from starlette.middleware.cors import CORSMiddleware
 
 from ..providers.factory import AgentRegistry
 from .error_handlers import install_error_handlers
+from .learner import LearningProcess
 from .maintenance import Maintenance
 from .openapi import describe_api
+from .proxy import routes as proxy_routes
 from .routes import ROUTERS
 from .service import Service, open_service
 from .settings import Settings
@@ -27,13 +29,21 @@ _NO_FRAMEWORK_TELEMETRY: TelemetryConfig = {
     "auto_configure": False,
 }
 # Response headers that a page of an allowed origin may read, besides the safelisted ones.
-_EXPOSED = ("ETag", "Location", "Retry-After", "Idempotency-Replayed", "X-Request-Id")
+_EXPOSED = (
+    *("ETag", "Location", "Retry-After", "Idempotency-Replayed", "X-Request-Id"),
+    *("X-Recollect-Memory", "X-Recollect-Request-Id"),
+)
 
 
-def create_app(settings: Settings | None = None, registry: AgentRegistry | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    registry: AgentRegistry | None = None,
+    learning: LearningProcess | None = None,
+) -> FastAPI:
     """Create the service as an ASGI application. Its lifespan starts and closes the parts.
 
-    Agents come from `registry`, or from the file that `chat.agents_file` names.
+    Agents come from `registry`, or from the file that `chat.agents_file` names. Without `learning`, the
+    service has a learning process of its own.
     """
     settings = settings or Settings()
     app = FastAPI(
@@ -42,16 +52,19 @@ def create_app(settings: Settings | None = None, registry: AgentRegistry | None 
         lifespan=_lifespan,
         docs_url=None,  # its pages load scripts from other hosts
         redoc_url=None,
+        openapi_url=None,  # `describe_api` serves the document
         redirect_slashes=False,
         telemetry=_NO_FRAMEWORK_TELEMETRY,
     )
     app.state.settings = settings
-    app.state.service = service = open_service(settings, registry)
+    app.state.service = service = open_service(settings, registry, learning)
     install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
+    if settings.proxy.enabled:
+        app.include_router(proxy_routes.router)
     describe_api(app)
-    app.add_middleware(Gate, limits=settings.server)
+    app.add_middleware(Gate, limits=settings.server, proxy=settings.proxy)
     if settings.server.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -69,7 +82,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     maintenance = Maintenance(service)
     try:
-        await service.warm_up()
         service.start()
         maintenance.start()
         yield

@@ -1,25 +1,15 @@
-"""Cursors: opaque positions in a list, validated when a caller sends one back."""
+"""Validates the cursors that callers send back."""
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from typing import Any
 
+from ..cursors import decode_cursor
 from .problems import Problem
-
-_MAX_LENGTH = 2048  # characters
-
-
-def make_cursor(kind: str, *place: str | int) -> str:
-    """A cursor for a position in a kind of list."""
-    text = json.dumps([kind, *place], separators=(",", ":"), ensure_ascii=False)
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(kind: str, cursor: str, *types: type) -> Sequence[Any]:
     """The position in a cursor of this kind. Raises a `Problem` that names the field for any other text."""
-    place = _decode(cursor)
+    place = decode_cursor(cursor)
     fits = (
         isinstance(place, list)
         and len(place) == len(types) + 1
@@ -34,13 +24,3 @@ def read_cursor(kind: str, cursor: str, *types: type) -> Sequence[Any]:
             errors=[error],
         )
     return list(place[1:])
-
-
-def _decode(cursor: str) -> Any:
-    if len(cursor) > _MAX_LENGTH:
-        return None
-    try:
-        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        return json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (UnicodeError, binascii.Error, ValueError, RecursionError):
-        return None

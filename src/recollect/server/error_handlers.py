@@ -1,5 +1,6 @@
 """Exception handlers: every error of a request becomes a problem document."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -124,14 +125,15 @@ async def _on_library_error(_: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = _BY_STATUS.get(error.status_code, "internal_error" if error.status_code >= 500 else "conflict")
-    headers = _allowed(request) if code == "method_not_allowed" else error.headers
+    headers = await _allowed(request) if code == "method_not_allowed" else error.headers
     return problem_response(Problem(code, f"{CODES[code].title}.", headers=headers))
 
 
-def _allowed(request: Request) -> dict[str, str]:
+async def _allowed(request: Request) -> dict[str, str]:
     """The `Allow` header of a path. The router itself names only the methods of the first matching route."""
     path = getattr(request.scope.get("route"), "path_format", None)
-    documented = request.app.openapi()["paths"].get(path, {})
+    document = await asyncio.to_thread(request.app.openapi)  # the first call builds it
+    documented = document["paths"].get(path, {})
     return {"Allow": ", ".join(sorted(method.upper() for method in documented))}
 
 

@@ -1,8 +1,9 @@
 """The learning process: workers in a process of their own, so that they take no CPU time from requests.
 
-The parent sends the settings on standard input. The process works until its input ends, which also happens
-when the parent dies, and reports its state on standard output every few seconds. It runs at low priority. If
-it dies, the parent starts it again, and unfinished runs resume at the stage they had reached.
+The parent starts it when there is something to learn. It sends the settings on standard input, and a byte
+when there is work. The process works until its input ends, which also happens when the parent dies, and
+reports its state on standard output every few seconds. It runs at low priority. If it dies, the parent starts
+it again, and unfinished runs resume at the stage they had reached.
 """
 
 import asyncio
@@ -13,12 +14,12 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..memory.extraction import build_extractor
+from ..errors import RecollectError
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
@@ -33,6 +34,8 @@ _log = logging.getLogger("recollect.learning")
 _FIRST_PAUSE = 1.0  # seconds until a dead process is started again; doubled each time
 _LONGEST_PAUSE = 60.0
 _REPORT_INTERVAL = 5.0
+_POLL_INTERVAL = 1.0  # as the workers poll: other processes add work without a notification
+_WAKE_DELAY = 0.02  # seconds: conversations that are recorded meanwhile wake the process once
 _NICE = 10
 _LARGEST_SETTINGS = 2**24  # bytes: each tenant may have its own limits
 
@@ -51,6 +54,8 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
     """Open a learner as the settings say, for one tenant or for all. It is closed after the block."""
     place, url = settings.database.options(), settings.database.url
     whose: dict[str, Any] = {"all_tenants": True} if tenant is None else {"tenant": tenant}
+    from ..memory.extraction import build_extractor  # the parent does not need it
+
     extractor = build_extractor(settings.memory.extractor)
     try:
         async with TokenLedger(url, **place) as ledger:
@@ -71,13 +76,14 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
 
 
 class LearningProcess:
-    """Keeps a learning process running from `start` until `stop`, and holds its last report."""
+    """Keeps a learning process running from the first work until `stop`, and holds its last report."""
 
     def __init__(self, settings: Settings) -> None:
-        # The chat settings may hold an API key; the process takes keys of models from the environment.
-        self._settings_line = settings.model_dump_json(exclude={"chat"}).encode() + b"\n"
+        # These settings may hold API keys; the process takes keys of models from the environment.
+        self._settings_line = settings.model_dump_json(exclude={"chat", "proxy"}).encode() + b"\n"
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
+        self._waking: asyncio.TimerHandle | None = None
         self.embedder_failures = 0
         self.unusable_texts = 0
         self.is_embedder_failing = False
@@ -85,13 +91,33 @@ class LearningProcess:
         """As in the last report of the process."""
         self.is_alive = False
         """True from the first report of the process until it ends."""
+        self._is_resting = True
+        self._news = asyncio.Event()
         self.count_tokens: Callable[[int], object] = lambda _: None
         """Called with the model tokens used since the previous report."""
 
-    def start(self) -> None:
-        """Start the process. A second call does nothing."""
+    @property
+    def is_able(self) -> bool:
+        """Whether the process is alive, or there was no work for it yet."""
+        return self.is_alive or self._is_resting
+
+    def start(self, has_work: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Start the process as soon as there is work, or now without `has_work`. Twice is harmless."""
         if self._task is None:
-            self._task = asyncio.create_task(self._keep_running())
+            self._task = asyncio.create_task(self._run_when_needed(has_work))
+
+    def wake(self) -> None:
+        """Make the process look for work now; otherwise it looks every second. Never waits."""
+        self._news.set()
+        if self._waking is None and self.is_alive:
+            self._waking = asyncio.get_running_loop().call_later(_WAKE_DELAY, self._send_wake)
+
+    def _send_wake(self) -> None:
+        self._waking = None
+        stdin = self._process.stdin if self._process is not None else None
+        # If it has not read the last one yet, it will look soon.
+        if stdin is not None and not stdin.is_closing() and not stdin.transport.get_write_buffer_size():
+            stdin.write(b"\n")
 
     async def stop(self) -> None:
         """Let the process hand back its runs, and wait until it has ended. A second call does nothing."""
@@ -102,6 +128,15 @@ class LearningProcess:
             await asyncio.wait([task])
         if process is not None:
             await _end(process)
+
+    async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]] | None) -> None:
+        while has_work is not None and not await _ask(has_work):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_INTERVAL):
+                    await self._news.wait()
+            self._news.clear()
+        self._is_resting = False
+        await self._keep_running()
 
     async def _keep_running(self) -> None:
         pause = _FIRST_PAUSE
@@ -141,6 +176,14 @@ class LearningProcess:
         return has_reported
 
 
+async def _ask(has_work: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether there is work. If the database does not answer, the process waits for it as well as we do."""
+    try:
+        return await has_work()
+    except (RecollectError, OSError):
+        return True
+
+
 async def _end(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
@@ -164,13 +207,19 @@ async def _learn() -> None:
     stdin = await _open_stdin()
     settings = Settings.model_validate_json(await stdin.readline())
     configure_logging(settings.logging)
-    watching = asyncio.create_task(_set_at_eof(stdin, ended))
-    try:
-        async with open_learner(settings) as learner:
-            learner.store.start()
+    async with open_learner(settings) as learner:
+        _lower_priority()  # not before: work is waiting while the process loads
+        learner.store.start()
+        watching = asyncio.create_task(_obey(stdin, learner.store, ended))
+        try:
             await _report_until(ended, learner)
-    finally:
-        watching.cancel()
+        finally:
+            watching.cancel()
+
+
+def _lower_priority() -> None:
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
 
 
 async def _open_stdin() -> asyncio.StreamReader:
@@ -180,8 +229,10 @@ async def _open_stdin() -> asyncio.StreamReader:
     return stdin
 
 
-async def _set_at_eof(stdin: asyncio.StreamReader, ended: asyncio.Event) -> None:
-    await stdin.read()
+async def _obey(stdin: asyncio.StreamReader, store: MemoryStore, ended: asyncio.Event) -> None:
+    """Look for work at each sign of the parent, until the input ends."""
+    while await stdin.read(_LARGEST_SETTINGS):
+        store.start()
     ended.set()
 
 
@@ -208,6 +259,4 @@ def _report(learner: Learner) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(_NICE)
     asyncio.run(_learn())

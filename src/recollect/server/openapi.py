@@ -1,5 +1,6 @@
 """The OpenAPI document, completed with security, problem responses, limits and examples."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from .problems import MEDIA_TYPE
 from .schemas.base import HIT_LIMIT, MAX_ITEMS, PAGE_SIZE
@@ -14,6 +17,7 @@ from .schemas.chat import EVENTS
 from .schemas.problems import ProblemDocument, add_problem, problems
 from .settings import ServerSettings
 
+PATH = "/openapi.json"
 _DESCRIPTION = """A memory layer for AI agents. It records conversations, learns from them, answers what it
 knows about a user and why, runs agents that remember, and exports or erases the data of a user.
 
@@ -26,6 +30,9 @@ _TAGS = {
     "entries": "Single remembered facts, with their evidence and history.",
     "runs": "The progress of learning, and its failures.",
     "chat": "Talk to agents that remember.",
+    "sessions": "Logs of items, for programs that keep their sessions in the service.",
+    "threads": "Threads of LangGraph: list them, and read their branches and steps.",
+    "import": "Bring conversations and entries along from other systems.",
     "users": "List users, and export or erase their data.",
     "access": "The caller, the audit log, and model usage.",
     "operations": "Liveness, readiness and metrics.",
@@ -51,14 +58,21 @@ _HEADERS = {
 
 
 def describe_api(app: FastAPI) -> None:
-    """Make the application return the completed document. It is built at the first request for it."""
+    """Make the application return and serve the completed document.
+
+    It is built at the first request for it, in a thread: that takes some tenths of a second.
+    """
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _document(app)
         return app.openapi_schema
 
+    async def serve(_: Request) -> JSONResponse:
+        return JSONResponse(await asyncio.to_thread(document))
+
     app.openapi = document  # type: ignore[method-assign]
+    app.add_route(PATH, serve, include_in_schema=False)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
@@ -195,3 +209,17 @@ def _set_maximum(schema: dict[str, Any], limits: ServerSettings, default: int) -
     number = next((choice for choice in schema.get("anyOf", []) if choice["type"] == "integer"), schema)
     number["maximum"] = limits.max_page_size
     schema["default"] = min(default, limits.max_page_size)
+
+
+def main() -> None:
+    """Print the document: `python -m recollect.server.openapi`. Clients are generated from it."""
+    import json
+
+    from .app import create_app
+    from .settings import Settings
+
+    print(json.dumps(create_app(Settings()).openapi(), indent=1))
+
+
+if __name__ == "__main__":
+    main()

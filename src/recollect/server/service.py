@@ -4,12 +4,10 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass, field
-from importlib import import_module
 
-from ..memory.extraction import build_extractor
+from ..integrations.langgraph.threads import ThreadList
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
-from ..memory.search.embedders.local import local_embedder
 from ..memory.store import MemoryStore
 from ..providers.factory import AgentRegistry, build_chat_provider
 from ..providers.protocol import ChatProvider
@@ -20,18 +18,10 @@ from .access.limits import RateLimiter
 from .idempotency import Idempotency
 from .learner import LearningProcess
 from .problems import Problem
+from .proxy.proxy import Proxy
 from .settings import Settings
 from .telemetry.metrics import Metrics
-
-# Their packages load these modules lazily, which would block the event loop at their first use.
-_SLOW_TO_LOAD = (
-    "agents",
-    "anyio._backends._asyncio",
-    "openai.lib.streaming.responses",
-    "openai.resources.chat.completions",
-    "openai.resources.conversations",
-    "openai.resources.responses.responses",
-)
+from .telemetry.processes import Siblings
 
 _TURN_END_SECONDS = 60.0  # after its timeout, to record a turn and settle its tokens
 
@@ -50,10 +40,17 @@ class Service:
     budget: Budget
     provider: ChatProvider
     metrics: Metrics
-    extractor: Extractor
+    extractor: Extractor | None
+    """The extractor of the workers of this process; `None` if there are none."""
     learning: LearningProcess | None
     """The learning process; `None` if workers run in this process, or not at all."""
+    threads: ThreadList
+    """The threads of LangGraph in the same database. They belong to the default tenant."""
+    proxy: Proxy | None = None
+    """`None` if it is off."""
     rates: RateLimiter = field(default_factory=RateLimiter)
+    siblings: Siblings | None = None
+    """The other processes of the service; `None` if it has only one."""
     stops_at: float | None = None
     """When running turns are interrupted, by `time.monotonic`; `None` while the service is not stopping."""
 
@@ -64,8 +61,8 @@ class Service:
 
     @property
     def is_learning(self) -> bool:
-        """Whether the learning process is alive, or the workers of this process run."""
-        return self.learning.is_alive if self.learning is not None else self.memory.is_learning
+        """Whether the learning process is alive or not needed yet, or the workers of this process run."""
+        return self.learning.is_able if self.learning is not None else self.memory.is_learning
 
     def begin_to_stop(self) -> None:
         """Start the grace period for running requests and turns. A second call does nothing."""
@@ -85,15 +82,9 @@ class Service:
     def start(self) -> None:
         """Start learning, in this process or in the learning process."""
         if self.learning is not None:
-            self.learning.start()
+            self.learning.start(self.memory.monitor.has_work)
         else:
             self.memory.start()
-
-    async def warm_up(self) -> None:
-        """Load slow modules and the embedder before the first request, which would wait for them."""
-        await asyncio.to_thread(lambda: [import_module(name) for name in _SLOW_TO_LOAD])
-        if self.settings.memory.embedder == "local":
-            await local_embedder().embed(["hello"])
 
     async def interrupt_turns(self) -> None:
         """Wait until the grace period ends, then interrupt the running turns. They end as failed."""
@@ -107,26 +98,34 @@ class Service:
         """Wait for running turns within the grace period, hand back runs, and close the database."""
         self.begin_to_stop()
         await self.provider.aclose(self._grace_left())
+        if self.proxy is not None:
+            await self.proxy.aclose(self._grace_left())
         if self.learning is not None:
             await self.learning.stop()
         await self.memory.aclose()
-        await self.extractor.aclose()
-        for part in (self.audit, self.idempotency, self.ledger, self.keys):
+        if self.extractor is not None:
+            await self.extractor.aclose()
+        for part in (self.audit, self.idempotency, self.ledger, self.keys, self.threads):
             await part.aclose()
 
 
-def open_service(settings: Settings, registry: AgentRegistry | None = None) -> Service:
+def open_service(
+    settings: Settings,
+    registry: AgentRegistry | None = None,
+    learning: LearningProcess | None = None,
+) -> Service:
     """Create the parts as the settings say. No connection is opened yet."""
     url, place, metrics = settings.database.url, settings.database.options(), Metrics()
     ledger = TokenLedger(url, **place)
     rules = _reservation_rules(settings)
     budget = Budget(ledger, lambda tenant: settings.limits_for(tenant).tokens_per_day, rules=rules)
     budget.on_spent = metrics.count_tokens
-    learning = _learning_of(settings, metrics)
-    extractor = build_extractor(settings.memory.extractor)
+    learning = learning or _learning_of(settings, metrics)
+    workers = 0 if learning is not None else settings.memory.workers
+    extractor = _extractor_of(settings) if workers else None
     return Service(
         settings,
-        _memory_of(settings, extractor, budget, 0 if learning is not None else settings.memory.workers),
+        _memory_of(settings, extractor, budget, learning),
         KeyStore(url, **place),
         AuditLog(url, **place),
         Idempotency(url, **place),
@@ -136,6 +135,8 @@ def open_service(settings: Settings, registry: AgentRegistry | None = None) -> S
         metrics,
         extractor,
         learning,
+        ThreadList(url, **place),
+        Proxy(settings, metrics) if settings.proxy.enabled else None,
     )
 
 
@@ -154,15 +155,24 @@ def _learning_of(settings: Settings, metrics: Metrics) -> LearningProcess | None
     return learning
 
 
-def _memory_of(settings: Settings, extractor: Extractor, meter: Budget, workers: int) -> MemoryStore:
+def _extractor_of(settings: Settings) -> Extractor:
+    from ..memory.extraction import build_extractor  # slow to import
+
+    return build_extractor(settings.memory.extractor)
+
+
+def _memory_of(
+    settings: Settings, extractor: Extractor | None, meter: Budget, learning: LearningProcess | None
+) -> MemoryStore:
     return MemoryStore(
         settings.database.url,
         extractor=extractor,
         embedder=build_embedder(settings.memory.embedder),
-        workers=workers,
+        workers=settings.memory.workers if learning is None else 0,
         all_tenants=True,
         meter=meter,
         mask_secrets_in_messages=settings.memory.mask_secrets_in_messages,
+        on_work=None if learning is None else learning.wake,
         **settings.database.options(),
     )
 

@@ -23,7 +23,7 @@ PREFIX = "RECOLLECT_"
 SEPARATOR = "__"
 FILE_VARIABLE = "RECOLLECT_CONFIG"
 ALIASES = {"RECOLLECT_URL": ("database", "url")}
-OTHERS = ("RECOLLECT_AGENT", "RECOLLECT_USER", "RECOLLECT_LOCOMO")
+OTHERS = ("RECOLLECT_AGENT", "RECOLLECT_KEY", "RECOLLECT_LOCOMO", "RECOLLECT_USER")
 """Variables of commands, not settings of the service."""
 OTHER_PREFIXES = ("RECOLLECT_TEST_", "RECOLLECT_BENCH_")
 _MAX_DEPTH = 2  # nesting of tables; `tenants` has the most
@@ -51,6 +51,7 @@ _Count: TypeAlias = Annotated[int, Field(ge=1)]
 _Share: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 _Limit: TypeAlias = Annotated[int | None, Field(ge=1), _Optional]
 _Text: TypeAlias = Annotated[str | None, _Optional]
+_HttpUrl: TypeAlias = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+[^\s?#]*$")]
 
 
 class _Section(BaseModel):
@@ -67,6 +68,12 @@ class ServerSettings(_Section):
         description="Address to listen on. Any address other than loopback requires keys.",
     )
     port: int = Field(default=8765, ge=0, le=65535, description="Port to listen on; 0 takes a free port.")
+    workers: int = Field(
+        default=0,
+        ge=0,
+        le=64,
+        description="Server processes on the port, with a supervisor; 0 is one process without a supervisor.",
+    )
     grace_seconds: float = Field(
         default=20,
         ge=0,
@@ -86,7 +93,7 @@ class ServerSettings(_Section):
     )
     max_concurrency: _Count = Field(
         default=1000,
-        description="Most concurrent requests, and most bodies arriving at once; more get 503.",
+        description="Most concurrent requests of a server process, and most arriving bodies; more get 503.",
     )
     key_share: _Share = Field(
         default=0.5, description="Share of `max_concurrency` that one key may use; more gets 429."
@@ -118,7 +125,10 @@ class DatabaseSettings(_Section):
         default=False,
         description="Create missing tables on PostgreSQL, for development; else run `recollect migrate`.",
     )
-    pool_size: _Count = Field(default=10, description="Connections to PostgreSQL per instance.")
+    pool_size: _Count = Field(
+        default=10,
+        description="Most connections to PostgreSQL of each process: server processes, and the learner.",
+    )
 
     def options(self) -> dict[str, Any]:
         """The options with which all parts open the database. Parts with equal options share connections."""
@@ -185,6 +195,44 @@ class ChatSettings(_Section):
     )
 
 
+class ProxySettings(_Section):
+    """Calls to model providers that pass through the service and get memories."""
+
+    enabled: bool = Field(default=False, description="Serve /proxy/openai and /proxy/anthropic.")
+    openai_url: _HttpUrl = Field(
+        default="https://api.openai.com/v1",
+        description="URL of OpenAI, or of a server with its API; calls go to /chat/completions under it.",
+    )
+    openai_key: Annotated[SecretStr | None, _Optional] = Field(
+        default=None,
+        description="Key for that URL, used for all callers; without it, each call has its own key.",
+    )
+    anthropic_url: _HttpUrl = Field(
+        default="https://api.anthropic.com",
+        description="URL of Anthropic, or of a server with its API; calls go to /v1/messages under it.",
+    )
+    anthropic_key: Annotated[SecretStr | None, _Optional] = Field(
+        default=None,
+        description="Key for that URL, used for all callers; without it, each call has its own key.",
+    )
+    default_agent: _Name = Field(default="assistant", description="Agent of a call that names none.")
+    recall_milliseconds: float = Field(
+        default=50,
+        gt=0,
+        le=60_000,
+        description="Most milliseconds that a call waits for memories; then it goes on without them.",
+    )
+    memory_tokens: _Count = Field(default=1000, description="Most tokens of memories in a call.")
+    memory_place: Literal["late", "system"] = Field(
+        default="late",
+        description="late puts memories after earlier turns, which stay cached; system into the system text.",
+    )
+    timeout_seconds: float = Field(
+        default=600, gt=0, description="Most seconds without a byte from the provider."
+    )
+    max_body_bytes: _Count = Field(default=32 * 1024 * 1024, description="Largest body of a call, in bytes.")
+
+
 class Limits(_Section):
     """Limits and retention of a tenant; `none` means no limit."""
 
@@ -212,7 +260,10 @@ class LoggingSettings(_Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Lowest level to log."
     )
-    format: Literal["json", "text"] = Field(default="json", description="json (one object per line) or text.")
+    format: Literal["auto", "json", "text"] = Field(
+        default="auto",
+        description="text, json (one object per line), or auto: text on a terminal and json elsewhere.",
+    )
 
 
 class TelemetrySettings(_Section):
@@ -233,6 +284,7 @@ class Settings(_Section):
     database: DatabaseSettings = DatabaseSettings()
     memory: MemorySettings = MemorySettings()
     chat: ChatSettings = ChatSettings()
+    proxy: ProxySettings = ProxySettings()
     limits: Limits = Limits()
     tenants: dict[_Name, Limits] = Field(default_factory=dict)
     logging: LoggingSettings = LoggingSettings()

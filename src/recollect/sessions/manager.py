@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..service_client import is_service_url
 from ..sql.urls import is_in_memory, sqlite_path
 from .in_memory import InMemorySession
 from .protocol import Session, SessionMetadata, SessionPage
@@ -13,7 +14,7 @@ from .settings import check_limit
 from .sql.tables import Tables
 from .sqlite import SQLiteSession
 
-_NOT_SQL = ("memory", "openai", "redis", "unix")
+_NOT_SQL = ("http", "memory", "openai", "redis", "unix")
 
 
 def open_session(url: str, session_id: str, *, advanced: bool = False, **options: Any) -> Session:
@@ -27,6 +28,7 @@ def open_session(url: str, session_id: str, *, advanced: bool = False, **options
     | `postgresql://user@host/name`, `sqlite+aiosqlite:///path`, … | `SQLAlchemySession` |
     | `redis://host`, `rediss://host`, `redis+cluster://host` | `RedisSession` |
     | `openai://` | `OpenAIConversationsSession`, whose conversation is `session_id` |
+    | `https://host`, `http://host` | `RemoteSession`, in a Recollect service; `key=` is its API key |
     | `memory://` | `InMemorySession` |
     """
     path = sqlite_path(url)
@@ -35,6 +37,10 @@ def open_session(url: str, session_id: str, *, advanced: bool = False, **options
     scheme = url.split("://", 1)[0]
     if advanced and scheme.startswith(_NOT_SQL):
         raise ValueError(f"advanced sessions need SQLite or PostgreSQL, not {scheme}://")
+    if is_service_url(url):
+        from .remote import RemoteSession
+
+        return RemoteSession(session_id, url, **options)
     if scheme == "memory":
         return InMemorySession(session_id, **options)
     if scheme == "openai":
@@ -243,7 +249,7 @@ def _open_catalog(url: str, options: dict[str, Any]) -> Catalog:
         options.get("sessions_table", "agent_sessions"), options.get("messages_table", "agent_messages")
     )
     path = sqlite_path(url)
-    if path == "" or is_in_memory(url) or url.startswith(("memory:", "openai:")):
+    if path == "" or is_in_memory(url) or url.startswith(("memory:", "openai:")) or is_service_url(url):
         raise ValueError("a session manager needs a file or a server whose sessions can be listed")
     if path is not None:
         from .sql.catalog import open_file_catalog

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_MANY_OBJECTS = 20_000  # a young collection of fewer takes a millisecond or two
 _lock = threading.Lock()
 _pauses = 0  # that are active, over all threads
 
@@ -55,8 +56,9 @@ def _age_new_objects() -> None:
 
     Otherwise the next young collection would walk over all of them at once. Freezing and unfreezing moves
     objects between lists in constant time. It would also unfreeze objects that the application has frozen,
-    so it is skipped if there are any.
+    so it is skipped if there are any. To count those takes longer the more there are (a service freezes its
+    heap), so it is not done after a short read.
     """
-    if gc.get_freeze_count() == 0:
+    if gc.get_count()[0] > _MANY_OBJECTS and gc.get_freeze_count() == 0:
         gc.freeze()
         gc.unfreeze()

@@ -1,5 +1,7 @@
 """Database URLs."""
 
+import re
+
 _SQLITE = "sqlite:///"
 _DIALECTS = ("postgresql", "sqlite", "mysql", "mariadb")
 
@@ -16,6 +18,13 @@ def is_in_memory(url: str) -> bool:
     scheme, _, rest = url.partition("://")
     by_driver = scheme.startswith("sqlite+") and rest.partition("?")[0] in ("", "/", "/:memory:")
     return by_driver or sqlite_path(url) == ":memory:"
+
+
+def hide_credentials(url: str) -> str:
+    """A URL without its credentials and its query, which may contain a password, too. A path stays."""
+    if sqlite_path(url) is not None:
+        return url
+    return re.sub(r"//.*@", "//", url, flags=re.DOTALL).partition("?")[0]
 
 
 def check_supported(dialect: str) -> None:

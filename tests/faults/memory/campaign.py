@@ -91,7 +91,7 @@ class Episode:
             provider = stack.enter_context(new_provider()) if self.seed % 2 else None
             with self._crew(provider) as crew:
                 harm = Harm(self.place, crew, provider, Random(f"{self.seed}/faults"))
-                findings = self._harm(crew, harm) or crew.end()
+                findings = harm_while(crew, harm, self.operations, self.faults) or crew.end()
             account.faults += harm.done
             _add(account, "seconds of clients", time.monotonic() - begun)
             findings += self._check(crew, provider, account)
@@ -123,22 +123,6 @@ class Episode:
         worker = Order(self.place.url_for(0), str(folder / "worker"), is_worker=True, **model)
         return Crew(self.launcher, clients, worker)
 
-    def _harm(self, crew: Crew, harm: Harm) -> list[str]:
-        """Do the faults, each when its share of the operations is done; then nothing more is in the way.
-
-        Returns why the operations do not come to their end, if they do not.
-        """
-        due = sorted(harm.random.uniform(0.02, 0.95) * self.operations for _ in range(self.faults))
-        try:
-            for at, kind in zip(due, harm.choose(self.faults), strict=True):
-                if wrong := crew.wait_for(at):
-                    return wrong
-                if not crew.is_done():
-                    harm.do(kind)
-        finally:
-            harm.undo()
-        return []
-
     def _check(self, crew: Crew, provider: ProviderServer | None, account: Account) -> list[str]:
         begun = time.monotonic()
         findings = asyncio.run(self._settle(provider))
@@ -165,6 +149,23 @@ class Episode:
             return ["what is pending is never learned"]
         finally:
             await close(extractor, embedder)
+
+
+def harm_while(crew: Crew, harm: Harm, operations: int, faults: int) -> list[str]:
+    """Do the faults, each when its share of the operations is done; then nothing more is in the way.
+
+    Returns why the operations do not come to their end, if they do not.
+    """
+    due = sorted(harm.random.uniform(0.02, 0.95) * operations for _ in range(faults))
+    try:
+        for at, kind in zip(due, harm.choose(faults), strict=True):
+            if wrong := crew.wait_for(at):
+                return wrong
+            if not crew.is_done():
+                harm.do(kind)
+    finally:
+        harm.undo()
+    return []
 
 
 def _add(account: Account, measure: str, seconds: float) -> None:

@@ -70,10 +70,10 @@ class Launcher:
 
 
 @contextmanager
-def launcher_at(place: Place) -> Iterator[Launcher]:
+def launcher_at(place: Place, module: str = "tests.faults.memory.processes") -> Iterator[Launcher]:
     """A launcher, which takes what it started along when it ends."""
     environment = {**os.environ, **(place.clock.environment() if place.clock else {})}
-    command = [sys.executable, "-m", "tests.faults.memory.processes"]
+    command = [sys.executable, "-m", module]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=_ROOT, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
         yield Launcher(process)

@@ -23,7 +23,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
-    def intend(self, task: int, operation: Operation) -> None:
+    def intend(self, task: int, operation: msgspec.Struct) -> None:
         """Say what is about to be done."""
         self._write("intend", task, msgspec.to_builtins(operation))
 
@@ -78,7 +78,7 @@ class Life:
 def read_journal(path: Path) -> Life:
     """What a life came to."""
     life = Life()
-    for what, task, told in _lines(path):
+    for what, task, told in read_lines(path):
         done = life.tasks.setdefault(task, Done())
         if what == "intend":
             done.in_doubt = msgspec.convert(told, Operation)
@@ -98,7 +98,8 @@ def read_journal(path: Path) -> Life:
     return life
 
 
-def _lines(path: Path) -> Iterator[tuple[str, int, Any]]:
+def read_lines(path: Path) -> Iterator[tuple[str, int, Any]]:
+    """What a journal tells, line by line."""
     for line in path.read_text().splitlines():
         what, task, told = json.loads(line)
         yield what, task, told

@@ -13,8 +13,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeAlias
 
 import asyncpg  # noqa: F401 - so that no fork has to load it
 import psycopg  # noqa: F401
@@ -30,6 +30,7 @@ from recollect.memory.times import now
 from .client import carry_out
 from .orders import Order, read_order
 
+CarryOut: TypeAlias = Callable[[Order], Coroutine[Any, Any, None]]
 _NOBODY = "http://127.0.0.1:9/v1"
 
 
@@ -44,10 +45,9 @@ async def warm_up() -> None:
             return
 
 
-def main() -> None:
+def serve_orders(carry_out: CarryOut) -> None:
     """Carry out orders until there are no more, and take all that was started along."""
     logging.disable()  # faults are meant
-    asyncio.run(warm_up())
     faulthandler.register(signal.SIGUSR1)
     children: list[int] = []
     for line in sys.stdin:
@@ -55,7 +55,7 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            asyncio.run(_carry_out(read_order(line)))
+            asyncio.run(_listen_and_do(carry_out, read_order(line)))
             os._exit(0)
         children.append(child)
         print(child, flush=True)
@@ -64,7 +64,7 @@ def main() -> None:
         os.waitpid(child, 0)
 
 
-async def _carry_out(order: Order) -> None:
+async def _listen_and_do(carry_out: CarryOut, order: Order) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, _tell_tasks)
     await carry_out(order)
 
@@ -82,4 +82,5 @@ def _waits(awaited: Any) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(warm_up())
+    serve_orders(carry_out)

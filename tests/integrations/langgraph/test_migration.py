@@ -11,11 +11,13 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from langgraph.types import Command
 
 from recollect import ConflictError
 from recollect.integrations.langgraph import Checkpointer, Store, copy_items, copy_threads
+from recollect.integrations.langgraph.store.copies import _in_utc
 from recollect.testing.contract import in_event_loop
 
 from .graphs import approval_graph, ask, config_of
@@ -89,19 +91,39 @@ async def test_a_copy_that_was_interrupted_goes_on(tmp_path: Path) -> None:
         assert await copy_threads(source, target) == (3 * first.found, 2 * first.found)
 
 
+@asynccontextmanager
+async def opened_store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """One of LangGraph's own stores."""
+    if kind == "memory":
+        yield InMemoryStore()
+        return
+    if kind == "sqlite":
+        opened: Any = AsyncSqliteStore.from_conn_string(str(tmp_path / "official.db"))
+    else:
+        opened = AsyncPostgresStore.from_conn_string(request.getfixturevalue("postgres_url"))
+    async with opened as store:
+        await store.setup()
+        yield store
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
 @in_event_loop
-async def test_items_of_a_store_are_copied(tmp_path: Path) -> None:
-    async with AsyncSqliteStore.from_conn_string(str(tmp_path / "official.db")) as official:
-        await official.setup()
-        for source in (official, InMemoryStore()):
-            for number in range(5):
-                await source.aput(("a",), f"{number}", {"n": number})
-                await source.aput(("a", "b"), f"{number}", {"text": f"inner {number}"})
-            async with Store(":memory:", embedder=None) as target:
-                assert await copy_items(source, target) == (10, 10)
-                assert await copy_items(source, target) == (10, 0)
-                found = {
-                    (item.namespace, item.key): item.value for item in await target.asearch((), limit=50)
-                }
-                assert found[("a", "b"), "3"] == {"text": "inner 3"}
-                assert len(found) == 10
+async def test_items_of_a_store_are_copied(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    own = uuid4().hex
+    async with (
+        opened_store(kind, tmp_path, request) as source,
+        Store(":memory:", embedder=None, owners=[("{user_id}",)]) as target,
+    ):
+        for number in range(5):
+            await source.aput((own,), f"{number}", {"n": number})
+            await source.aput((own, "b"), f"{number}", {"text": f"inner {number}"})
+        first = await copy_items(source, target)
+        assert first.copied == first.found >= 10
+        assert await copy_items(source, target) == (first.found, 0)
+        found = {(item.namespace, item.key): item for item in await target.asearch((own,), limit=50)}
+        assert found[(own, "b"), "3"].value == {"text": "inner 3"}
+        assert len(found) == 10
+        there = await source.aget((own,), "3")
+        assert found[(own,), "3"].updated_at == _in_utc(there.updated_at)
+        await source.aput((own,), "3", {"n": "changed"})
+        assert await copy_items(source, target) == (first.found, 1)

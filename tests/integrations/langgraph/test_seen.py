@@ -19,6 +19,8 @@ from recollect.testing.contract import in_event_loop
 
 from .graphs import ask, chat_graph, config_of
 
+OWNERS = [("notes", "{user_id}"), ("{user_id}", "inner")]
+
 
 def run_turns(url: str, thread_id: str, user_id: str, *texts: str) -> None:
     """Run a graph, one turn for each text."""
@@ -84,7 +86,7 @@ async def test_erasing_a_user_erases_their_threads_and_items(shared_url: str) ->
     for name in (user, other):
         await asyncio.to_thread(run_turns, shared_url, f"thread of {name}", name, "I live in Oslo.")
     async with (
-        Store(shared_url, embedder=None, create_tables=True) as items,
+        Store(shared_url, embedder=None, create_tables=True, owners=OWNERS) as items,
         MemoryStore(shared_url, workers=0, embedder=None, create_tables=True) as store,
         Checkpointer(shared_url) as checkpointer,
     ):
@@ -102,6 +104,62 @@ async def test_erasing_a_user_erases_their_threads_and_items(shared_url: str) ->
             left = f"SELECT count(*) FROM {table} WHERE thread NOT IN (SELECT id FROM langgraph_threads)"
             assert await checkpointer._tables.fetch(left, (), lambda rows: rows[0][0]) == 0
         assert "threads" not in (await store.erase_user(user)).counts
+
+
+@in_event_loop
+async def test_a_checkpointer_learns_as_it_stores(shared_url: str) -> None:
+    user, thread = f"ada {uuid4().hex}", uuid4().hex
+    async with Checkpointer(shared_url, create_tables=True, learn=True) as checkpointer:
+        memory = checkpointer.memory
+        assert memory is not None
+        await chat_graph(checkpointer).ainvoke(ask("I live in Oslo."), config_of(thread, user_id=user))
+        await chat_graph(checkpointer).ainvoke(ask("I like tea."), config_of("nobody's " + thread))
+        await memory.drain(timeout=60)
+        assert any("Oslo" in entry.text for entry in await memory.list_entries("assistant", user))
+        assert await learn_from_thread(checkpointer, memory, "assistant", thread, user_id=user) == []
+    async with Checkpointer(shared_url, learn=True) as checkpointer:  # as in another process
+        memory = checkpointer.memory
+        assert memory is not None
+        await chat_graph(checkpointer).ainvoke(ask("I am a vegetarian."), config_of(thread, user_id=user))
+        (outline,) = await memory.list_conversations("assistant", user)
+        conversation = await memory.get_conversation(outline["conversation_id"])
+        assert conversation is not None
+        assert [message.content for message in conversation.messages] == [
+            "I live in Oslo.",
+            "re: I live in Oslo.",
+            "I am a vegetarian.",
+            "re: I am a vegetarian.",
+        ]
+
+
+def test_a_checkpointer_learns_in_synchronous_runs_and_in_a_memory_of_yours(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path / "a.db", learn=True) as checkpointer:
+        chat_graph(checkpointer).invoke(ask("I live in Oslo."), config_of("t", user_id="ada"))
+
+    async def learned() -> list[str]:
+        async with MemoryStore(tmp_path / "own.db", workers=1, embedder=None) as memory:
+            own = Checkpointer(tmp_path / "b.db", learn=True, memory=memory, agent_id="cook")
+            async with own:
+                await chat_graph(own).ainvoke(ask("I live in Oslo."), config_of("t", user_id="ada"))
+            await memory.drain(timeout=60)
+            return [entry.text for entry in await memory.list_entries("cook", "ada")]
+
+    assert any("Oslo" in text for text in asyncio.run(learned()))
+
+
+@in_event_loop
+async def test_a_run_goes_on_if_its_messages_cannot_be_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nowhere = "postgresql://postgres@127.0.0.1:1/none"
+    async with (
+        MemoryStore(nowhere, workers=0, embedder=None) as memory,
+        Checkpointer(tmp_path / "a.db", learn=True, memory=memory) as checkpointer,
+    ):
+        done = await chat_graph(checkpointer).ainvoke(ask("a secret"), config_of("t", user_id="ada"))
+        assert len(done["messages"]) == 2
+    assert "messages of a thread were not recorded" in caplog.text
+    assert "a secret" not in caplog.text
 
 
 @in_event_loop

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -283,3 +284,54 @@ async def test_reads_during_pruning_are_whole(shared_url: str, thread_id: str) -
             config = await put(one, config, messages, step=step)
             assert await messages_at(other, config_of(thread_id)) == messages
         await pruning
+
+
+@in_event_loop
+async def test_what_another_process_did_meanwhile_is_noticed(shared_url: str, thread_id: str) -> None:
+    """It added items, pruned, or deleted the thread: what this one knows of positions is outdated."""
+    async with (
+        Checkpointer(shared_url, create_tables=True) as here,
+        Checkpointer(shared_url, create_tables=True) as there,
+    ):
+        mine = await put(here, config_of(thread_id), talk(3))
+        mine = await put(here, mine, talk(5), step=1)
+        theirs = await put(there, mine, [*talk(5), *talk(2, 100)], step=2)
+        mine = await put(here, mine, [*talk(5), *talk(4, 200)], step=3)
+        assert await messages_at(there, mine) == [*talk(5), *talk(4, 200)]
+        assert await messages_at(here, theirs) == [*talk(5), *talk(2, 100)]
+
+        await there.aprune([thread_id])
+        mine = await put(here, mine, [*talk(5), *talk(6, 200)], step=4)
+        assert await messages_at(there, mine) == [*talk(5), *talk(6, 200)]
+
+        await there.adelete_thread(thread_id)
+        await here.aput_writes(mine, [("log", "late")], "task")
+        mine = await put(here, mine, [*talk(5), *talk(7, 200)], step=5)
+        await here.aput_writes(mine, [("log", "in time"), ("__error__", "x")], "task")
+        found = await there.aget_tuple(mine)
+        assert found is not None
+        assert found.checkpoint["channel_values"]["messages"] == [*talk(5), *talk(7, 200)]
+        assert {write[1:] for write in found.pending_writes or ()} == {("log", "in time"), ("__error__", "x")}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda message: setattr(message, "content", "changed"),
+        lambda message: message.additional_kwargs.update(a=1),
+        lambda message: message.additional_kwargs["nested"].append(True),
+        lambda message: setattr(message, "extra", "field"),
+        lambda message: message.response_metadata.update(at=datetime(2026, 1, 1, tzinfo=UTC)),
+    ],
+)
+@in_event_loop
+async def test_a_newest_message_that_was_changed_in_place_is_stored_anew(change: Any) -> None:
+    async with Checkpointer(":memory:") as checkpointer:
+        messages = talk(3)
+        messages[-1].additional_kwargs["nested"] = [1]
+        config = await put(checkpointer, config_of("t"), messages)
+        change(messages[-1])
+        changed = await put(checkpointer, config, [*messages, *talk(1, 300)], step=1)
+        assert await messages_at(checkpointer, changed) == [*messages, *talk(1, 300)]
+        before = await messages_at(checkpointer, config)
+        assert before[-1].additional_kwargs == {"nested": [1]}

@@ -315,7 +315,7 @@ async def test_the_lines_of_an_export_are_what_is_written_to_a_file(place: Place
     async with place.open() as store:
         await store.add_entry("agent", "user", "profile", PARIS)
         lines = [line async for line in store.export_user_lines("user", agent_id="agent")]
-        assert lines[0] == {"format": "recollect.user/1", "user_id": "user", "agent_id": "agent"}
+        assert lines[0] == {"format": "recollect.user/2", "user_id": "user", "agent_id": "agent"}
         assert [line["kind"] for line in lines[1:]] == ["memories", "entries"]
         file = io.StringIO()
         assert await store.export_user_to(file, "user", agent_id="agent") == len(lines)

@@ -39,9 +39,10 @@ def remembered(served: Process) -> int:
 
 def test_a_service_learns_in_a_process_of_its_own_that_outlives_nothing(tmp_path: Path) -> None:
     with started(tmp_path, environment={}) as served:
-        learner = until(lambda: learner_of(served))
+        assert learner_of(served) is None  # there is nothing to learn yet
         httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
         until(lambda: remembered(served) == 1)
+        learner = until(lambda: learner_of(served))
         learner.send_signal(signal.SIGINT)  # as a terminal sends it to all: it is for the parent
         learner.kill()
         another = until(lambda: (found := learner_of(served)) and found.pid != learner.pid and found)
@@ -54,6 +55,7 @@ def test_a_service_learns_in_a_process_of_its_own_that_outlives_nothing(tmp_path
 
 def test_at_the_end_of_a_service_its_learning_process_ends_too(tmp_path: Path) -> None:
     with started(tmp_path, environment={}) as served:
+        httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
         learner = until(lambda: learner_of(served))
         served.process.send_signal(signal.SIGTERM)
         assert served.process.wait(LONGEST) == 0

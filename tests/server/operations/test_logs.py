@@ -2,7 +2,13 @@
 
 import json
 import logging
-from collections.abc import Iterator
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO
 
 import pytest
 
@@ -60,8 +66,47 @@ def test_a_line_is_an_object_with_what_was_given_besides(capsys: pytest.CaptureF
 def test_lines_of_text_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(LoggingSettings(format="text"))
     logging.getLogger("recollect.access").info("request", extra={"status": 200})
+    logging.getLogger("recollect.server").warning("something", extra={"status": 200})
+    request, other = _lines(capsys)
+    assert request.endswith("INFO recollect.access request 200")
+    assert other.endswith("WARNING recollect.server something status=200")
+
+
+def test_a_request_is_easy_to_read(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LoggingSettings(format="text"))
+    fields = {"method": "GET", "route": "/v1/runs", "status": 200, "duration_ms": 3.25, "tenant": "acme"}
+    logging.getLogger("recollect.access").info("request", extra=fields)
     [line] = _lines(capsys)
-    assert line.endswith("INFO recollect.access request status=200")
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d INFO recollect.access request GET /v1/runs 200 3.25 ms tenant=acme", line
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "is_terminal", "is_json"),
+    [("auto", True, False), ("auto", False, True), ("json", True, True), ("text", False, False)],
+)
+def test_lines_are_text_on_a_terminal_and_json_elsewhere_unless_one_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, chosen: str, is_terminal: bool, is_json: bool
+) -> None:
+    with _pseudo_terminal() as (terminal, shown), tempfile.TemporaryFile("w+") as file:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setattr(sys, "stderr", terminal if is_terminal else file)
+        configure_logging(LoggingSettings.model_validate({"format": chosen}))
+        logging.getLogger("recollect.server").warning("something", extra={"count": 3})
+        file.seek(0)
+        line = shown() if is_terminal else file.readline()
+    assert line.startswith("{") is is_json
+    assert ("\x1b[33m" in line) is (is_terminal and not is_json)
+
+
+@contextmanager
+def _pseudo_terminal() -> Iterator[tuple[IO[str], Callable[[], str]]]:
+    """A terminal to write to, and what it shows."""
+    shown, written = os.openpty()
+    with os.fdopen(written, "w", buffering=1) as terminal:
+        yield terminal, lambda: os.read(shown, 10_000).decode()
+    os.close(shown)
 
 
 @pytest.mark.parametrize("form", ["json", "text"])

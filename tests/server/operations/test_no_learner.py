@@ -1,4 +1,4 @@
-"""`/readyz` says at once when no process learns: before the first report, and from the end of the process."""
+"""`/readyz` says at once when work waits and no process learns: before its first report and after its end."""
 
 import asyncio
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from recollect.testing.contract import in_event_loop
 
-from .kit import Served, serving
+from .kit import TALK, Served, serving
 
 LEARNS = {"memory": {"workers": 1, "embedder": "none", "own_process": True}}
 NO_LEARNER = {"state": "degraded", "why": "no learner"}
@@ -33,6 +33,15 @@ async def test_a_service_is_degraded_while_nothing_learns(tmp_path: Path) -> Non
     async with serving(url, {**LEARNS, "database": {"url": url}}) as served:
         learning = served.service.learning
         assert learning is not None
+        # Without work no process is started, and none is missing.
+        assert await _look(served) == ("ready", {"state": "ready"})
+        assert learning._process is None
+        record = {"agent_id": "assistant", "user_id": "ada", "messages": TALK}
+        host = {"Host": "127.0.0.1"}
+        assert (await served.client.post("/v1/conversations", json=record, headers=host)).is_success
+        async with asyncio.timeout(60):
+            while learning._process is None:  # noqa: ASYNC110 - until the work has been seen
+                await asyncio.sleep(0.01)
         before = await _until_ready(served)
         assert before
         assert all(part == NO_LEARNER for part in before)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -62,7 +63,9 @@ class Process:
             if "listens on" in line:
                 break
         assert self.said, log.read_text("utf-8")
-        self.port = int(self.said[-1].rpartition(":")[2])
+        listens = re.search(r"listens on \S+:(\d+) ", self.said[-1])
+        assert listens is not None, self.said
+        self.port = int(listens[1])
         self.url = f"http://127.0.0.1:{self.port}"
 
     def log(self) -> list[dict[str, object]]:
@@ -91,7 +94,10 @@ def test_with_a_key_it_serves_elsewhere_and_a_signal_lets_requests_finish(tmp_pa
 
     key = asyncio.run(make_key())
     with started(tmp_path, "--host", "0.0.0.0", environment={}) as service:
-        assert service.said == [f"Recollect listens on http://0.0.0.0:{service.port}"]
+        assert service.said == [
+            f"Recollect listens on http://0.0.0.0:{service.port} (dashboard http://localhost:{service.port}/;"
+            f" database {tmp_path / 'recollect.db'}; extractor offline; embedder none)"
+        ]
         assert httpx2.get(f"{service.url}/v1/conversations?q={PLANTED}").status_code == 401
         said = {"agent_id": "a", "user_id": PLANTED, "messages": [{**TALK[0], "content": PLANTED}]}
         body = json.dumps(said).encode()

@@ -17,6 +17,7 @@ import pytest
 
 from .conftest import settings_for
 from .running import Running, running
+from .test_threads import run_thread
 
 Operation = dict[str, Any]
 
@@ -38,7 +39,9 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 @pytest.fixture(scope="module")
 def told_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service in which nothing but the story has happened."""
-    with running(settings_for(str(tmp_path_factory.mktemp("examples") / "recollect.db"))) as service:
+    path = tmp_path_factory.mktemp("examples") / "recollect.db"
+    with running(settings_for(str(path))) as service:
+        run_thread(path, "trip-to-lisbon", "ada", "Which train?")
         yield service
 
 
@@ -79,6 +82,11 @@ class Story:
                 path = path.replace(f"{{{parameter['name']}}}", self.now(parameter["example"]))
             elif parameter["in"] == "query" and "example" in parameter:
                 query[parameter["name"]] = self.now(parameter["example"])
+        contents = operation.get("requestBody", {}).get("content", {})
+        lines = contents.get("application/jsonl", {}).get("example")
+        if lines is not None:
+            headers["Content-Type"] = "application/jsonl"
+            return self.client.request(method.upper(), path, content=lines, params=query, headers=headers)
         body = self.now(self.body_of(operation))
         return self.client.request(method.upper(), path, json=body, params=query, headers=headers)
 

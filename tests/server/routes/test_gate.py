@@ -203,4 +203,5 @@ async def test_a_page_that_may_call_may_read_the_headers_that_it_needs(tmp_path:
         answer = await client.get("/v1/whoami", headers=origin)
     exposed = answer.headers["Access-Control-Expose-Headers"].lower().split(", ")
     needed = {"etag", "location", "retry-after", "idempotency-replayed", "x-request-id"}
+    needed |= {"x-recollect-memory", "x-recollect-request-id"}
     assert set(exposed) == needed

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import jsonschema_rs
 import pytest
 
+from recollect.moving.schema import LINE_SCHEMA
 from recollect.server.problems import CODES
 from recollect.server.schemas.chat import EVENTS, FailedCode
 
@@ -73,5 +74,9 @@ def test_a_command_does_what_its_section_says(service_on_sqlite: Running, method
     assert ("Authorization: Bearer $KEY" in headers) == path.startswith("/v1/")
     assert (body is not None) == ("requestBody" in operation)
     if body is not None:
-        schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        jsonschema_rs.validate({**schema, "components": document["components"]}, body)
+        content = operation["requestBody"]["content"]
+        if "application/json" in content:
+            schema = {**content["application/json"]["schema"], "components": document["components"]}
+        else:  # lines
+            schema = LINE_SCHEMA
+        jsonschema_rs.validate(schema, body)

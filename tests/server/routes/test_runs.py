@@ -46,7 +46,14 @@ def test_coverage_counts_conversations(keyed_service: Running, tenant: str) -> N
         save(client, "ben")
         keyed_service.learn()
         told = client.get("/v1/coverage").json()
-    assert told == {"remembered": 2, "pending": 0, "failed": 0, "partial": 0, "share": 1.0}
+    assert told == {
+        "remembered": 2,
+        "pending": 0,
+        "failed": 0,
+        "partial": 0,
+        "share": 1.0,
+        "behind_seconds": 0.0,
+    }
 
 
 def test_the_newest_runs_come_first_if_that_is_asked_for(

@@ -17,7 +17,7 @@ def test_an_export_holds_what_was_said_and_learned(
     save(client, user)
     service.learn()
     exported = client.get("/v1/users/export", params={"user_id": user}).json()
-    assert (exported["format"], exported["user_id"]) == ("recollect.user/1", user)
+    assert (exported["format"], exported["user_id"]) == ("recollect.user/2", user)
     said = exported["conversations"][0]["conversation_data"]["messages"]
     assert [message["content"] for message in said] == [message["content"] for message in LISBON]
     assert any("Lisbon" in entry["content_text"] for entry in exported["entries"])

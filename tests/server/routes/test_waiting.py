@@ -73,7 +73,14 @@ def test_coverage_is_told_of_one_user(client: httpx2.Client, user: str, service:
     save(client, f"{user} junior")
     service.learn()
     told = client.get("/v1/coverage", params={"user_id": user}).json()
-    assert told == {"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0}
+    assert told == {
+        "remembered": 1,
+        "pending": 0,
+        "failed": 0,
+        "partial": 0,
+        "share": 1.0,
+        "behind_seconds": 0.0,
+    }
     both = client.get("/v1/coverage", params={"user_id": user, "agent_id": "another"}).json()
     assert both["remembered"] == 0
     of_agent = client.get("/v1/coverage", params={"agent_id": "assistant"}).json()

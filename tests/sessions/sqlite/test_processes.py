@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -94,6 +95,57 @@ def test_what_was_acknowledged_survives_kill_9(path: Path, round_number: int) ->
         assert len(stored) <= len(acknowledged) + 1, "at most one batch was under way"
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def start_talking(path: Path, workers: int, batches: int) -> list[tuple[subprocess.Popen[str], Path]]:
+    """Workers with a session each, and the files they write their acknowledged batches to."""
+    started = []
+    for n in range(workers):
+        said = path.with_name(f"said-{n}")
+        with said.open("w") as stdout:
+            started.append((start_worker(path, f"session-{n}", batches, stdout), said))
+    return started
+
+
+def test_processes_take_turns(path: Path) -> None:
+    """While all write, a commit is nearly always followed by that of another process."""
+    for worker, _ in start_talking(path, 4, 300):
+        _, errors = worker.communicate(timeout=120)
+        assert worker.returncode == 0, errors
+    with sqlite3.connect(path) as connection:
+        ids = connection.execute("SELECT session_id FROM agent_messages ORDER BY id").fetchall()
+    order = ids[::SIZE]
+    together = order[max(order.index(each) for each in set(order)) :]
+    together = together[: -max(together[::-1].index(each) for each in set(order))]
+    changes = sum(one != next_one for one, next_one in pairwise(together))
+    assert changes > 0.65 * len(together), f"{changes} of {len(together)}"
+
+
+def test_those_left_go_on_when_others_are_killed_or_stopped_in_the_queue(path: Path) -> None:
+    """With a writer beside them that does not know of the queue."""
+    chance = random.Random(7)
+    talking = start_talking(path, 5, 400)
+    assert wait_until(lambda: all(said.stat().st_size for _, said in talking), 60)
+    (stopped, _), *killed = talking[:3]
+    foreign = sqlite3.connect(path, timeout=60, isolation_level=None)
+    foreign.execute("CREATE TABLE foreign_rows (n INTEGER)")
+    stopped.send_signal(signal.SIGSTOP)
+    for victim, _ in killed:
+        foreign.execute("INSERT INTO foreign_rows VALUES (1)")
+        time.sleep(chance.uniform(0, 0.05))
+        victim.kill()
+    time.sleep(0.05)
+    stopped.send_signal(signal.SIGCONT)
+    for n, (worker, said) in enumerate(talking):
+        _, errors = worker.communicate(timeout=120)
+        acknowledged = [int(line) for line in said.read_text().split()]
+        stored = asyncio.run(stored_batches(path, f"session-{n}"))
+        assert stored[: len(acknowledged)] == acknowledged, "nothing acknowledged is lost"
+        if n not in (1, 2):
+            assert (worker.returncode, errors, stored) == (0, "", list(range(400)))
+    assert foreign.execute("SELECT count(*) FROM foreign_rows").fetchone() == (2,)
+    assert foreign.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    foreign.close()
 
 
 # --- fork ---

@@ -6,10 +6,12 @@ from the history in the request, so everything it knows comes from the session.
 
 import asyncio
 import getpass
+import multiprocessing
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from agents.testing import ModelCall
 
 _SESSION = "demo"
+_LONG = "long"  # the part with the longer conversation
 _CONVERSATIONS = (
     ("Hello! My name is Ada and I live in Lisbon.", "What should I wear today?"),
     ("Do you still know who I am?", "I started a pottery class yesterday, and I love it.", "Thank you!"),
@@ -51,13 +54,36 @@ def run_demo() -> int:
     """Run both conversations, each in its own process, and show what was stored."""
     require_extra("agents", "agents.testing", "the demo")
     path = _fresh_file()
-    show_long_conversation()
-    for number in range(len(_CONVERSATIONS)):
-        subprocess.run([sys.executable, "-m", __name__, str(number), str(path)], check=True)
+    for part in (_LONG, *map(str, range(len(_CONVERSATIONS)))):
+        _run_apart(part, path)
     asyncio.run(_show_stored(path))
     command = Path(sys.executable).with_name("recollect")
     print(_NEXT.format(command=command if command.exists() else "recollect", path=path), end="")
     return 0
+
+
+def _run_apart(part: str, path: Path) -> None:
+    """Run a part of the demo in a process of its own.
+
+    On Linux, that is a fork of this one, which has imported the SDK already: an import takes seconds.
+    """
+    if sys.platform != "linux" or threading.active_count() > 1:  # a fork has none of the threads
+        subprocess.run([sys.executable, "-m", __name__, part, str(path)], check=True)
+        return
+    sys.stdout.flush()
+    process = multiprocessing.get_context("fork").Process(target=_run_part, args=(part, path))
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise subprocess.CalledProcessError(process.exitcode, f"part {part} of the demo")
+
+
+def _run_part(part: str, path: Path) -> None:
+    if part == _LONG:
+        show_long_conversation()
+    else:
+        asyncio.run(_converse(int(part), path))
+    sys.stdout.flush()
 
 
 def _fresh_file() -> Path:
@@ -143,4 +169,4 @@ def _find_first(pattern: str, items: list[Any]) -> str | None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_converse(int(sys.argv[1]), Path(sys.argv[2])))
+    _run_part(sys.argv[1], Path(sys.argv[2]))

@@ -94,6 +94,8 @@ async def _learning(url: str) -> Finding:
 
 def learning_finding(text: str, failed: int, waited: float) -> Finding:
     """Judge learning by the failed runs and the seconds that the oldest pending run has waited."""
+    if 1 <= waited <= _LONG_WAIT:
+        text += f", {waited:,.0f} s behind"
     if waited > _LONG_WAIT:
         text += f"; the oldest has waited {waited / 60:,.0f} minutes"
         return Finding(

@@ -1,8 +1,8 @@
 """A chat history and a retriever for LangChain, over sessions and long-term memory."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...extras import require_extra
+from ..lazy import import_on_use
 
 if TYPE_CHECKING:
     from .history import ChatHistory as ChatHistory
@@ -17,13 +17,4 @@ _MODULES = {
     "messages_to_items": "messages",
 }
 __all__ = sorted(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is used first."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require_extra("langchain", "langchain_core.messages", f"recollect.integrations.langchain.{name}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = import_on_use(__name__, _MODULES, extra="langchain", needs="langchain_core.messages")

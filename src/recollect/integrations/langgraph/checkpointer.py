@@ -21,14 +21,16 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from ...errors import InvalidValueError
+from ...memory.store import MemoryStore
 from ...sql.database import Database
 from ..blocking import run_blocking
 from .delta import read_history
 from .known import KnownCheckpoints
 from .loading import Loader
-from .place import Place, check_thread_id, checkpoint_id_of, configurable_of, place_of
+from .place import Place, check_thread_id, checkpoint_id_of, configurable_of, place_of, user_of
 from .pruning import copy_thread, delete_runs, delete_threads, keep_newest
 from .reading import Search
+from .recording import MESSAGES, ThreadRecorder
 from .saving import Saver
 from .tables import CheckpointTables
 
@@ -44,6 +46,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
     `allow` names classes of the state that may be created when a checkpoint is read: LangGraph's own types
     and messages always may. A `serde` of your own replaces this rule. All methods have an asynchronous form;
     one object may be used from several threads and event loops.
+
+    With `learn=True`, what people and answers say in threads that name a `user_id` is recorded as it is
+    stored, and learned as the memory of `agent_id`: in `memory`, or else in the same database.
     """
 
     def __init__(
@@ -52,6 +57,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
         *,
         serde: SerializerProtocol | None = None,
         allow: Collection[type | tuple[str, ...]] = (),
+        learn: bool = False,
+        memory: MemoryStore | None = None,
+        agent_id: str = "assistant",
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -60,6 +68,15 @@ class Checkpointer(BaseCheckpointSaver[str]):
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=list(allow) or None))
         self._tables = CheckpointTables(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
         self._known = KnownCheckpoints()
+        self._own_memory: MemoryStore | None = None
+        if memory is None and learn:
+            self._own_memory = memory = _open_memory(url_or_path, create_tables, engine_kwargs)
+        self._recorder = ThreadRecorder(memory, agent_id) if learn and memory is not None else None
+
+    @property
+    def memory(self) -> MemoryStore | None:
+        """The memory that learns from the threads; `None` without `learn`."""
+        return None if self._recorder is None else self._recorder.store
 
     # --- asynchronous ---
 
@@ -74,7 +91,18 @@ class Checkpointer(BaseCheckpointSaver[str]):
         complete = get_checkpoint_metadata(config, metadata)
         await Saver(self._tables, self.serde, self._known).put(config, checkpoint, complete, new_versions)
         place = place_of(config)
+        await self._learn(config, place, checkpoint, new_versions)
         return place.config(checkpoint["id"])
+
+    async def _learn(
+        self, config: RunnableConfig, place: Place, checkpoint: Checkpoint, new_versions: ChannelVersions
+    ) -> None:
+        """Record the messages of the graph itself. Subgraphs have their own, which nobody reads."""
+        if self._recorder is None or place.namespace != "" or MESSAGES not in new_versions:
+            return
+        user_id, messages = user_of(config), checkpoint["channel_values"].get(MESSAGES)
+        if user_id is not None and isinstance(messages, list):
+            await self._recorder.record_quietly(place.thread_id, user_id, messages)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -141,6 +169,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     async def aclose(self) -> None:
         """Release the database. May be called more than once."""
+        if self._own_memory is not None:
+            await self._own_memory.aclose()
         await self._tables.aclose()
 
     async def __aenter__(self) -> Self:
@@ -208,7 +238,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
         return run_blocking(self.aget_delta_channel_history(config=config, channels=channels))
 
     def close(self) -> None:
-        """Release the database without waiting. May be called more than once."""
+        """Release the database. May be called more than once."""
+        if self._own_memory is not None:
+            run_blocking(self._own_memory.aclose())
         self._tables.close()
 
     def __enter__(self) -> Self:
@@ -223,6 +255,14 @@ class Checkpointer(BaseCheckpointSaver[str]):
         """The version after this one. Its random end keeps the versions of two branches apart."""
         number = 0 if current is None else int(str(current).split(".")[0])
         return f"{number + 1:032}.{random.random():016}"
+
+
+def _open_memory(
+    url_or_path: str | Path | Database, create_tables: bool, engine_kwargs: Mapping[str, Any] | None
+) -> MemoryStore:
+    if isinstance(url_or_path, Database):
+        raise InvalidValueError("learn needs a memory if the checkpointer is given an open database")
+    return MemoryStore(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
 
 
 async def _next(found: AsyncIterator[T]) -> T:

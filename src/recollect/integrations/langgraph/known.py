@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias
 
+from .frozen import freeze
 from .place import Place
 from .ranges import Range, Ranges, first, of_positions, positions, without_first
 from .values import Encoded
@@ -40,6 +41,8 @@ class KnownList:
     ranges: Ranges
     newest: list[Encoded]
     """The bytes of the last items."""
+    frozen: list[bytes | None]
+    """What these consist of, as `freeze` returns it, which is quicker to compare."""
 
 
 class Reuse(NamedTuple):
@@ -59,17 +62,31 @@ class Reuse(NamedTuple):
 def know(items: Sequence[Any], ranges: Ranges, print_: Print) -> KnownList:
     """Remember a list as it is now."""
     items = list(items)
-    return KnownList(items, _contents(items), ranges, [print_(item) for item in items[-_NEWEST:]])
+    newest = items[-_NEWEST:]
+    return KnownList(
+        items, _contents(items), ranges, [print_(item) for item in newest], [freeze(item) for item in newest]
+    )
 
 
-def know_longer(known: KnownList, items: Sequence[Any], ranges: Ranges, print_: Print) -> KnownList:
-    """Remember a list that begins with the items of a known one: only the new ones are looked at."""
+def know_longer(
+    known: KnownList, items: Sequence[Any], ranges: Ranges, print_: Print, prints: Sequence[Encoded] = ()
+) -> KnownList:
+    """Remember a list that begins with the items of a known one: only the new ones are looked at.
+
+    `prints` are the bytes of the new items, if they are at hand.
+    """
     items = list(items)
     added = items[len(known.items) :]
+    newest = added[-_NEWEST:]
     contents = None if known.contents is None else _contents(added)
-    newest = known.newest + [print_(item) for item in added[-_NEWEST:]]
+    if len(prints) != len(added):
+        prints = [print_(item) for item in newest]
     return KnownList(
-        items, None if contents is None else (known.contents or []) + contents, ranges, newest[-_NEWEST:]
+        items,
+        None if contents is None else (known.contents or []) + contents,
+        ranges,
+        [*known.newest, *prints][-_NEWEST:],
+        [*known.frozen, *(freeze(item) for item in newest)][-_NEWEST:],
     )
 
 
@@ -178,7 +195,10 @@ def _is_same(known: KnownList, number: int, print_: Print) -> bool:
     if known.contents is not None and getattr(item, "content", None) is not known.contents[number]:
         return False
     newest = number - (len(known.items) - len(known.newest))
-    return newest < 0 or print_(item) == known.newest[newest]
+    if newest < 0:
+        return True
+    frozen = known.frozen[newest]
+    return freeze(item) == frozen if frozen is not None else print_(item) == known.newest[newest]
 
 
 def _common(old: list[Any], new: list[Any]) -> int:
@@ -205,6 +225,8 @@ class KnownCheckpoint:
     checkpoint_id: str
     basis: Basis
     lists: dict[str, KnownList] = field(default_factory=dict)
+    ends: Mapping[str, int] = field(default_factory=dict)
+    """Where the logs of channels end, unless another process has added to them."""
 
 
 class KnownCheckpoints:

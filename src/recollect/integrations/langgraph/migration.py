@@ -1,7 +1,7 @@
-"""Copies threads and items from other savers and stores of LangGraph. A copy can be repeated and goes on.
+"""Copies threads from other savers of LangGraph. A copy can be repeated and goes on.
 
-Only methods of LangGraph's base classes are used, so the source may be any saver or store with asynchronous
-methods, such as `AsyncSqliteSaver` and `AsyncPostgresSaver`.
+Only methods of LangGraph's base class are used, so the source may be any saver with asynchronous methods,
+such as `AsyncSqliteSaver` and `AsyncPostgresSaver`.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,14 +11,10 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.store.base import BaseStore
 
 from ...errors import ConflictError
 from .checkpointer import Checkpointer
 from .place import Place, place_of
-from .store.store import Store
-
-_PAGE = 100
 
 
 class CopyReport(NamedTuple):
@@ -104,26 +100,3 @@ def _has_values(found: Mapping[str, Any], copied: Mapping[str, Any]) -> bool:
     return all(isinstance(value, _DeltaSnapshot) for value in extra) and all(
         name in copied and copied[name] == value for name, value in found.items()
     )
-
-
-async def copy_items(source: BaseStore, target: Store) -> CopyReport:
-    """Copy the items of a store. Their times are those of the copy. Items that are equal are skipped."""
-    found = copied = offset = 0
-    while namespaces := await source.alist_namespaces(limit=_PAGE, offset=offset):
-        for namespace in namespaces:
-            for item in await _items_in(source, namespace):
-                found += 1
-                there = await target.aget(namespace, item.key)
-                if there is None or there.value != item.value:
-                    await target.aput(namespace, item.key, item.value)
-                    copied += 1
-        offset += len(namespaces)
-    return CopyReport(found, copied)
-
-
-async def _items_in(source: BaseStore, namespace: tuple[str, ...]) -> list[Any]:
-    """The items of one namespace, without those of namespaces inside it."""
-    found: list[Any] = []
-    while page := await source.asearch(namespace, limit=_PAGE, offset=len(found)):
-        found += page
-    return [item for item in found if tuple(item.namespace) == namespace]

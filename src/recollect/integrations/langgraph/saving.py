@@ -9,16 +9,18 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, ChannelVersions, Checkpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from ...errors import InvalidValueError
+from ...errors import InvalidValueError, StorageError
 from ...sql.columns import check_id
 from ...text_checks import check_text
 from . import ranges as ranges_
 from .known import Basis, KnownCheckpoint, KnownCheckpoints, Reuse, know, know_longer, store_all
 from .place import Place, key_of_version, place_of, user_of
+from .quick import MOST_ITEMS, put_quickly
 from .sources import Source, find_known, find_stored, read_stored
 from .tables import CheckpointTables
-from .values import NO_VALUE, Encoded, ItemList, as_item_list, encode, is_heavy, print_item
+from .values import Encoded, ItemList, as_item_list, encode, is_heavy, print_item
 from .writing import (
     NewCheckpoint,
     NewList,
@@ -28,6 +30,7 @@ from .writing import (
     Stored,
     put_checkpoint,
     put_writes,
+    put_writes_of,
 )
 
 T = TypeVar("T")
@@ -80,11 +83,26 @@ class Saver:
             basis, reuses = found
             new = await self._encode(request, basis, reuses)
             try:
-                stored = await self.tables.write(partial(put_checkpoint, new))
+                stored = await self._store(request, new)
             except PositionsLostError:
                 continue
-            return self._remember(request, reuses, stored)
+            return self._remember(request, reuses, stored, new)
         raise AssertionError("a checkpoint that reuses no items cannot lose any")
+
+    async def _store(self, request: _Request, new: NewCheckpoint) -> Stored:
+        """Store a checkpoint: on PostgreSQL by one statement, if enough is known of the thread."""
+        parent = request.parent
+        known = self.known.get(parent.thread_id, parent.namespace, parent.checkpoint_id)
+        if known is not None and self.tables.is_postgresql and _is_small(new, known):
+            try:
+                stored = await self.tables.write(partial(put_quickly, new, known.basis, known.ends))
+            except StorageError as error:
+                if type(error) is not StorageError:
+                    raise
+                stored = None  # refused: another process has added items
+            if stored is not None:
+                return stored
+        return await self.tables.write(partial(put_checkpoint, new))
 
     async def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
@@ -94,12 +112,20 @@ class Saver:
         if place.checkpoint_id is None:
             raise InvalidValueError("config['configurable'] must have a 'checkpoint_id' to store writes")
         if not writes:
-            return
+            return None
         self.known.note_returned(place, [value for _, value in writes])
         task = check_id("task_id", task_id), check_text("task_path", task_path)
         is_large = is_heavy([value for _, value in writes], _HEAVY)
         encoded = await _run(is_large, partial(_encode_writes, self.serde, writes, *task))
+        known = self.known.get(*place)
+        if known is not None:
+            try:
+                return await self.tables.write(partial(put_writes_of, known.basis.thread, place, encoded))
+            except StorageError as error:
+                if type(error) is not StorageError:
+                    raise  # else it was refused: the thread was deleted, and its row with it
         await self.tables.write(partial(put_writes, place, encoded))
+        return None
 
     async def _find_known(self, request: _Request) -> tuple[Basis, Reuses] | None:
         parent = request.parent
@@ -128,20 +154,33 @@ class Saver:
         )
         return await _run(is_large, partial(_encode_checkpoint, self.serde, request, basis, reuses))
 
-    def _remember(self, request: _Request, reuses: Reuses, stored: Stored) -> None:
+    def _remember(self, request: _Request, reuses: Reuses, stored: Stored, new: NewCheckpoint) -> None:
         place, parent = request.place, request.parent
         last = self.known.get(parent.thread_id, parent.namespace, parent.checkpoint_id)
-        before = last.lists if last is not None and last.basis == stored.basis else {}
+        is_same = last is not None and last.basis == stored.basis
+        before = last.lists if last is not None and is_same else {}
+        ends = {**(last.ends if last is not None and is_same else {}), **stored.ends}
+        prints = {
+            each.channel: each.new for each in new.lists if not isinstance(self.serde, EncryptedSerializer)
+        }
         print_ = partial(print_item, self.serde)
         lists = {name: each for name, each in before.items() if name not in request.versions}
         for channel, each in request.lists.items():
             ranges, old = stored.ranges[channel], before.get(channel)
             if old is not None and reuses[channel].prefix == old.ranges:
-                lists[channel] = know_longer(old, each.items, ranges, print_)
+                lists[channel] = know_longer(old, each.items, ranges, print_, prints.get(channel, ()))
             else:
                 lists[channel] = know(each.items, ranges, print_)
-        known = KnownCheckpoint(place.checkpoint_id or "", stored.basis, lists)
+        known = KnownCheckpoint(place.checkpoint_id or "", stored.basis, lists, ends)
         self.known.put(place.thread_id, place.namespace, known)
+
+
+def _is_small(new: NewCheckpoint, known: KnownCheckpoint) -> bool:
+    """Whether a checkpoint fits into one statement, and all positions of its items are known."""
+    if new.basis not in (None, known.basis) or len(new.values) > MOST_ITEMS:
+        return False
+    count = sum(len(each.new) for each in new.lists)
+    return count <= MOST_ITEMS and all(each.channel in known.ends for each in new.lists if each.new)
 
 
 async def _find_none(request: _Request) -> tuple[None, Reuses]:
@@ -178,13 +217,9 @@ def _encode_checkpoint(
         checkpoint=encode(serde, rest),
         metadata=encode(serde, dict(request.metadata)),
         values=[
-            NewValue(
-                channel,
-                key_of_version(version),
-                encode(serde, values[channel]) if channel in values else NO_VALUE,
-            )
+            NewValue(channel, key_of_version(version), encode(serde, values[channel]))
             for channel, version in request.versions.items()
-            if channel not in request.lists
+            if channel not in request.lists and channel in values
         ],
         lists=[
             NewList(

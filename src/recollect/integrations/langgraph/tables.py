@@ -15,6 +15,11 @@ class CheckpointTables(SQLStore):
 
     schema = CheckpointSchema()
 
+    @property
+    def is_postgresql(self) -> bool:
+        """Whether it is a PostgreSQL server, where each statement costs a round trip."""
+        return self._database.dialect == "postgresql"
+
     async def write(self, make_script: MakeScript[T]) -> T:
         """Run a script in a transaction of its own and return its result."""
         return await self._write(make_script)

@@ -10,13 +10,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 EMPTY = "recollect:empty"
-"""A version of a channel that has no value."""
+"""A version of a channel that has no value, in databases of before: no row is stored for it now."""
 LIST = "recollect:list"
 """A list whose items are in the log of its channel. The bytes are the ranges of their positions."""
 SNAPSHOT = "recollect:snapshot"
 """The same for the snapshot of a `DeltaChannel`."""
 
 _LIGHT = (int, float, bool, type(None))  # a list of numbers is one value, not a row for each number
+_MESSAGE = 20  # parts of a message
 _MSGPACK = "msgpack"
 _ARRAY = 0xDD  # the first byte of a msgpack array, before its length in four bytes
 
@@ -26,9 +27,6 @@ class Encoded(NamedTuple):
 
     kind: str
     data: bytes
-
-
-NO_VALUE = Encoded(EMPTY, b"")
 
 
 class ItemList(NamedTuple):
@@ -95,6 +93,9 @@ def is_heavy(value: object, budget: int) -> bool:
 def _remaining(value: object, budget: int) -> int:
     if isinstance(value, str | bytes | bytearray):
         return budget - 1 - len(value) // 100
+    content = getattr(value, "content", None)
+    if type(content) is str and not getattr(value, "additional_kwargs", None):  # a message without more
+        return budget - _MESSAGE - len(content) // 100
     parts: Any = ()
     if isinstance(value, dict):
         parts = value.values()

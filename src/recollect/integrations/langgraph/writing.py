@@ -71,6 +71,17 @@ class Stored(NamedTuple):
 
     basis: Basis
     ranges: Mapping[str, Ranges]
+    ends: Mapping[str, int]
+    """Where the logs of channels end, as far as that was read or written."""
+
+
+class PlacedRows(NamedTuple):
+    """The rows of the lists and values of a checkpoint."""
+
+    items: Sequence[tuple[Any, ...]]
+    values: Sequence[tuple[Any, ...]]
+    ranges: Mapping[str, Ranges]
+    ends: Mapping[str, int]
 
 
 def put_checkpoint(new: NewCheckpoint) -> Script[Stored]:
@@ -79,18 +90,28 @@ def put_checkpoint(new: NewCheckpoint) -> Script[Stored]:
     basis = yield from touch(new.place, new.user_id)
     if new.basis is not None and new.basis != basis:
         raise PositionsLostError("items of the thread were removed meanwhile")
-    starts = yield from _read_ends(basis.thread, growing)
-    rows = [(each.channel, each.version, each.value) for each in new.values]
+    rows = place_lists(new, basis.thread, (yield from _read_ends(basis.thread, growing)))
+    yield from run_all(_insert(ITEMS, rows.items, ""))
+    yield from run_all(_upsert(VALUES, rows.values))
+    yield from run_all(_upsert(CHECKPOINTS, [checkpoint_row(new, basis.thread)]))
+    return Stored(basis, rows.ranges, rows.ends)
+
+
+def place_lists(new: NewCheckpoint, thread: int, ends: Mapping[str, int]) -> PlacedRows:
+    """The rows to store, if the logs of channels end there."""
+    items: list[tuple[Any, ...]] = []
+    values = [(each.channel, each.version, each.value) for each in new.values]
     ranges: dict[str, Ranges] = {}
+    after = dict(ends)
     for each in new.lists:
-        start = starts.get(each.channel, 0)
+        start = ends.get(each.channel, 0)
         ranges[each.channel] = resolve(each.reuse, start)
-        yield from run_all(_insert(ITEMS, _item_rows(basis.thread, each, start), ""))
-        rows.append((each.channel, each.version, Encoded(each.kind, to_bytes(ranges[each.channel]))))
-    columns = [(basis.thread, *_texts(channel, version), *value) for channel, version, value in rows]
-    yield from run_all(_upsert(VALUES, columns))
-    yield from run_all(_upsert(CHECKPOINTS, [_checkpoint_row(new, basis.thread)]))
-    return Stored(basis, ranges)
+        items += _item_rows(thread, each, start)
+        if each.new:
+            after[each.channel] = start + len(each.new)
+        values.append((each.channel, each.version, Encoded(each.kind, to_bytes(ranges[each.channel]))))
+    columns = [(thread, *_texts(channel, version), *value) for channel, version, value in values]
+    return PlacedRows(items, columns, ranges, after)
 
 
 def touch(place: Place, user_id: str | None = None) -> Script[Basis]:
@@ -121,7 +142,8 @@ def _item_rows(thread: int, new: NewList, start: int) -> list[tuple[Any, ...]]:
     return [(thread, channel, position, *item) for position, item in enumerate(new.new, start)]
 
 
-def _checkpoint_row(new: NewCheckpoint, thread: int) -> tuple[Any, ...]:
+def checkpoint_row(new: NewCheckpoint, thread: int) -> tuple[Any, ...]:
+    """The row of a checkpoint."""
     return (thread, new.place.checkpoint_id, new.parent_id, new.run_id, *new.checkpoint, *new.metadata)
 
 
@@ -139,6 +161,19 @@ def put_writes(place: Place, writes: Sequence[NewWrite]) -> Script[None]:
     """Store pending writes. A write that was stored before stays, except on special channels."""
     found = yield Statement(_FIND, place[:2])
     thread = found[0][0] if found else (yield from touch(place)).thread
+    yield from run_all(_write_statements(thread, place, writes))
+
+
+def put_writes_of(thread: int, place: Place, writes: Sequence[NewWrite]) -> Script[None]:
+    """Store pending writes in a thread whose row is known. The database refuses them if it was deleted."""
+    statements = list(_write_statements(thread, place, writes))
+    if len(statements) == 1:
+        yield statements[0]._replace(alone=True)
+    else:
+        yield from run_all(statements)
+
+
+def _write_statements(thread: int, place: Place, writes: Sequence[NewWrite]) -> Iterator[Statement]:
     rows = {
         write.number: (
             *(thread, place.checkpoint_id, write.task_id, write.number),
@@ -148,8 +183,8 @@ def put_writes(place: Place, writes: Sequence[NewWrite]) -> Script[None]:
         for write in writes
     }
     plain = [row for number, row in rows.items() if number >= 0]
-    yield from run_all(_insert(WRITES, plain, " ON CONFLICT DO NOTHING"))
-    yield from run_all(_upsert(WRITES, [row for number, row in rows.items() if number < 0]))
+    yield from _insert(WRITES, plain, " ON CONFLICT DO NOTHING")
+    yield from _upsert(WRITES, [row for number, row in rows.items() if number < 0])
 
 
 # --- statements ---

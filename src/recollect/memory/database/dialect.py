@@ -29,8 +29,12 @@ class Dialect:
     """The element {1} of a JSON array {0}, as text."""
     time: str
     """The text {} as a value of a time column."""
+    json: str
+    """The text {} as a value of a JSON column."""
     day: str
     """The day in UTC of the time column {}, as text."""
+    changes_in_with: bool
+    """Whether a `WITH` clause may change rows, so that one statement makes several changes."""
     holds: str
     """Whether the text {0} matches the pattern {1}, which is in lower case; ASCII case is ignored."""
 
@@ -47,7 +51,9 @@ SQLITE = Dialect(
     field="json_extract({}, '$.{}')",
     element="json_extract({}, '$[{}]')",
     time="{}",
+    json="{}",
     day="substr({}, 1, 10)",
+    changes_in_with=False,
     holds="{} LIKE {} ESCAPE '!'",
 )
 POSTGRESQL = Dialect(
@@ -63,7 +69,9 @@ POSTGRESQL = Dialect(
     field="(CAST({} AS JSON) ->> '{}')",
     element="(CAST({} AS JSON) ->> {})",
     time="CAST({} AS TIMESTAMPTZ)",
+    json="CAST({} AS JSONB)",
     day="to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+    changes_in_with=True,
     holds="lower({} COLLATE \"C\") LIKE {} ESCAPE '!'",
 )
 

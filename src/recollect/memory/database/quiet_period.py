@@ -6,6 +6,9 @@ Lock order: a transaction that creates runs locks the queue row, then the conver
 appends messages which are to wait locks the memory, then the conversation. So no two transactions wait for
 each other, and each message gets exactly one run.
 
+Imported messages wait in the backlog: their `learn_at` is `BACKLOG` plus their own time. They are due when
+nothing else is, the oldest first, one conversation of a memory at a time.
+
 Clocks: no quiet period is longer than a day. A later `learn_at` was written by a clock that ran fast: the
 conversation is due at once.
 """
@@ -20,10 +23,13 @@ from ...sql.scripts import Row, Script, Statement
 from ..conversation import Message
 from . import conversations, memories
 from .dialect import Dialect
-from .schema import CONVERSATIONS
+from .schema import CONVERSATIONS, QUEUE
 
 _LONGEST = 86_400.0  # seconds of quiet
 _IMPOSSIBLE = _LONGEST + 60  # seconds from now: no right clock has set a later time
+
+BACKLOG = 1e12
+"""In seconds since 1970, more than any clock shows."""
 
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
 OWNER = f"SELECT conversation_id, tenant, memory_id FROM {CONVERSATIONS.name} WHERE {_OWNED}"
@@ -48,9 +54,20 @@ class QuietQueries:
     def __init__(self, dialect: Dialect) -> None:
         name, now = CONVERSATIONS.name, dialect.now
         due, impossible = _times(now)
+        impossible += f" AND learn_at < {BACKLOG}"
         self.due = tuple(_due(when, "tenant = ?1") for when in (due, impossible))
         any_tenant = "CAST(?1 AS VARCHAR) IS NULL"
         self.due_anywhere = tuple(_due(when, any_tenant) for when in (due, impossible))
+        # One conversation of a memory at a time: what is said meanwhile need not wait for all the others.
+        queued = f"SELECT 1 FROM {QUEUE.name} AS queued WHERE queued.memory_id = {name}.memory_id"
+        in_backlog = f"learn_at >= {BACKLOG} AND NOT EXISTS ({queued})"
+        self.backlog = _due(in_backlog, "tenant = ?1")
+        self.backlog_anywhere = _due(in_backlog, any_tenant)
+        self.any_backlog = _due(f"learn_at >= {BACKLOG}", "tenant = ?1")
+        self.any_backlog_anywhere = _due(f"learn_at >= {BACKLOG}", any_tenant)
+        live = f"SELECT 1 FROM {QUEUE.name} WHERE {{}} AND available_at <= {now} LIMIT 1"
+        self.live = live.format("tenant = ?1")
+        self.live_anywhere = live.format(any_tenant)
         waiting = f"SELECT waiting_from FROM {name} WHERE {_OWNED}"
         self.lock = f"{waiting}{dialect.lock}"
         self.lock_if_due = f"{waiting} AND {due_at(now)}{dialect.lock}"

@@ -32,9 +32,10 @@ from .corruption import (
     stored_time,
 )
 from .dialect import Dialect
-from .schema import CONTENTS, FAILURES, MEMORIES, QUEUE, RUNS, STAGES
+from .schema import CONTENTS, FAILURES, MEMORIES, MESSAGES, QUEUE, RUNS, STAGES
 
 _RUNS_PER_STATEMENT = 500
+_STAGES_AT_ONCE = (1, 2, 3)
 _CONTEXT = 6  # messages before those of a run, which these may refer to
 LONGEST = 3600.0
 """The longest lease or delay, in seconds."""
@@ -53,13 +54,20 @@ _OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id 
 _START_OLDEST = (
     f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, ?2)"
     f" WHERE run_id = (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
-    f" ORDER BY sequence LIMIT 1) RETURNING {COLUMNS},"
+    # The last condition is checked again if another worker has just finished the run.
+    f" ORDER BY sequence LIMIT 1) AND is_open = 1 RETURNING {COLUMNS},"
     f" {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')}"
 )
-_ADD_STAGE = (
-    f"INSERT INTO {STAGES.name} (run_id, tenant, stage, model, finished_at, result, raw_response,"
-    " prompt_tokens, completion_tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-    " ON CONFLICT DO NOTHING RETURNING 1"
+_STAGE_ROW = (
+    "run_id",
+    "tenant",
+    "stage",
+    "model",
+    "finished_at",
+    "result",
+    "raw_response",
+    "prompt_tokens",
+    "completion_tokens",
 )
 _CLOSE = (
     f"UPDATE {RUNS.name} SET status = 'done', is_open = 0, finished_at = ?2, model = ?3, error = ?4"
@@ -174,6 +182,15 @@ class QueueQueries:
             f" WHERE content_id IN {dialect.each.format('?1')}"
         )
         self.make_runs = _make_runs(dialect)
+        self.claims_at_once = _claims_at_once(dialect, self.claim), _claims_at_once(dialect, self.claim_any)
+        """The same for one tenant and for any, which also start the run and read its messages."""
+        # By the number of stages.
+        self.add_stages = {count: _add_stages(dialect, count, 1) for count in _STAGES_AT_ONCE}
+        self.extend_and_add_stages = {
+            count: _extend_and_add_stages(dialect, self.extend, count)
+            for count in _STAGES_AT_ONCE
+            if dialect.changes_in_with
+        }
         self.lock_conversation = f"{conversations.READ}{dialect.lock}"
 
     def _claims(self, dialect: Dialect, whose: str) -> tuple[str, str]:
@@ -192,6 +209,46 @@ def _claim(dialect: Dialect, which: str) -> str:
     return (
         f"UPDATE {QUEUE.name} SET lease = ?1, available_at = {dialect.now} + ?2"
         f" WHERE memory_id = ({found}) RETURNING memory_id"
+    )
+
+
+def _claims_at_once(dialect: Dialect, claims: Sequence[str]) -> tuple[str, ...]:
+    """Statements that claim a memory, start its oldest run and read the messages; none without `WITH`."""
+    if not dialect.changes_in_with:
+        return ()
+    start = _START_OLDEST.replace("?1", "(SELECT memory_id FROM claimed)").replace("?2", "?4")
+    first = f"greatest(0, started.first_index - {_CONTEXT})"
+    said = ", ".join(f"said.{column}" for column in conversations.MESSAGE_COLUMNS.split(", "))
+    return tuple(
+        f"WITH claimed AS ({claim}), started AS ({start}) SELECT claimed.memory_id, started.*, {said}"
+        " FROM claimed LEFT JOIN started ON true"
+        f" LEFT JOIN {MESSAGES.name} AS said ON said.conversation_id = started.conversation_id"
+        f" AND said.message_index BETWEEN {first} AND started.last_index ORDER BY said.message_index"
+        for claim in claims
+    )
+
+
+def _add_stages(dialect: Dialect, count: int, first: int, held: str = "") -> str:
+    """Adds so many finished stages, unless they are stored already; `first` is the first parameter."""
+    types = {"finished_at": dialect.time, "result": dialect.json}
+    types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), "CAST({} AS BIGINT)")
+    casts = [types.get(name, "CAST({} AS VARCHAR)") for name in _STAGE_ROW]
+    rows = (
+        f"SELECT {', '.join(cast.format(f'?{number}') for number, cast in enumerate(casts, start))}{held}"
+        for start in range(first, first + count * len(casts), len(casts))
+    )
+    return (
+        f"INSERT INTO {STAGES.name} ({', '.join(_STAGE_ROW)}) SELECT * FROM ({' UNION ALL '.join(rows)})"
+        " AS stages WHERE true ON CONFLICT DO NOTHING RETURNING 1"
+    )
+
+
+def _extend_and_add_stages(dialect: Dialect, extend: str, count: int) -> str:
+    """Both in one statement. Without the lease, no stage is added."""
+    added = _add_stages(dialect, count, 4, " FROM held")
+    return (
+        f"WITH held AS ({extend}), added AS ({added})"
+        " SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM added)"
     )
 
 
@@ -263,13 +320,48 @@ def claim(
     due, impossible = queries.claim_any if tenant is None else queries.claim
     values = (lease, min(seconds, LONGEST), tenant)
     while rows := (yield Statement(due, values)) or (yield Statement(impossible, values)):
-        memory_id = rows[0][0]
-        while found := (yield Statement(_START_OLDEST, (memory_id, now))):
-            *run, agent_id, user_id = found[0]
-            if _has_span(row := RunRow(*run)):
-                return (yield from _task(row, lease, agent_id, user_id, now))
-            yield Statement(_FAIL_CORRUPT, (row.run_id, now, _CORRUPT))
-        yield Statement(_DELETE_QUEUED, (memory_id,))
+        if (task := (yield from _start(rows[0][0], lease, now))) is not None:
+            return task
+    return None
+
+
+def claim_at_once(
+    statement: str, tenant: str | None, lease: str, seconds: float, now: str
+) -> Script[tuple[str, Task | None] | None]:
+    """The same as `claim` in one statement: the claimed memory and its task; `None` if nothing is due.
+
+    Without a task, no run can be started in the snapshot of the statement: `start_claimed` decides. The
+    stages of a run that was started before are not read.
+    """
+    rows = yield Statement(statement, (lease, min(seconds, LONGEST), tenant, now), alone=True)
+    if not rows:
+        return None
+    memory_id, *found = rows[0]
+    *run, agent_id, user_id = found[: len(RunRow._fields) + 2]
+    if run[0] is None or not _has_span(row := RunRow(*run)):
+        return memory_id, None
+    said = [each[len(RunRow._fields) + 3 :] for each in rows]
+    return memory_id, _task_of(
+        row, lease, (agent_id, user_id), [each for each in said if each[0] is not None]
+    )
+
+
+def start_claimed(
+    queries: QueueQueries, memory_id: str, lease: str, seconds: float, now: str
+) -> Script[Task | None]:
+    """Start the oldest run of a claimed memory. Without one, the memory is removed from the queue."""
+    if not (yield Statement(queries.extend, (memory_id, lease, min(seconds, LONGEST)))):
+        return None
+    return (yield from _start(memory_id, lease, now))
+
+
+def _start(memory_id: str, lease: str, now: str) -> Script[Task | None]:
+    while found := (yield Statement(_START_OLDEST, (memory_id, now))):
+        *run, agent_id, user_id = found[0]
+        if _has_span(row := RunRow(*run)):
+            return (yield from _task(row, lease, agent_id, user_id, now))
+        yield Statement(_FAIL_CORRUPT, (row.run_id, now, _CORRUPT))
+    yield Statement(_DELETE_QUEUED, (memory_id,))
     return None
 
 
@@ -286,32 +378,60 @@ def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Scr
     said = yield Statement(
         conversations.READ_MESSAGES, (run.conversation_id, max(0, run.first_index - _CONTEXT), run.last_index)
     )
-    messages = conversations.messages_from(said)
     stages: list[Row] = []
-    assert run.started_at is not None
-    if time_as_text(run.started_at) != now:  # a run that starts now has no finished stage
+    if was_started_before(run, now):
         stages = yield Statement(READ_STAGES, (run.run_id,))
+    return _task_of(run, lease, (agent_id, user_id), said, stages_from(run.run_id, stages))
+
+
+def _task_of(
+    run: RunRow, lease: str, owner: tuple[str, str], said: list[Row], finished: Iterable[StageRecord] = ()
+) -> Task:
+    messages = conversations.messages_from(said)
     return Task(
         run,
         lease,
-        agent_id,
-        user_id,
+        *owner,
         tuple(message for message in messages if message.message_index >= run.first_index),
         tuple(message for message in messages if message.message_index < run.first_index),
-        tuple(stages_from(run.run_id, stages)),
+        tuple(finished),
     )
+
+
+def was_started_before(run: RunRow, now: str) -> bool:
+    """Whether a run may have finished stages: one that starts now has none."""
+    assert run.started_at is not None
+    return time_as_text(run.started_at) != now
 
 
 def extend(queries: QueueQueries, task: Task, seconds: float, alone: bool = False) -> Script[None]:
     """Extend the lease. Raises `LeaseLostError` if another worker has it: then nothing is written."""
     rows = yield Statement(queries.extend, (task.run.memory_id, task.lease, min(seconds, LONGEST)), alone)
     if not rows:
-        raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
+        raise _lease_lost(task)
 
 
-def store_stage(task: Task, stage: StageRecord) -> Script[bool]:
-    """Store a finished stage; `False` if it is stored already, and its changes with it."""
-    values = (
+def store_stages(
+    queries: QueueQueries, task: Task, stages: Sequence[StageRecord], seconds: float, *, alone: bool = False
+) -> Script[bool]:
+    """Extend the lease and store finished stages; `False` if they are stored already, with their changes.
+
+    Raises `LeaseLostError` if another worker has the lease: then nothing is written. `alone` is for a
+    transaction that does nothing else.
+    """
+    values = [value for stage in stages for value in _stage_row(task, stage)]
+    if not queries.extend_and_add_stages:
+        yield from extend(queries, task, seconds)
+        return bool((yield Statement(queries.add_stages[len(stages)], values)))
+    lease = (task.run.memory_id, task.lease, min(seconds, LONGEST))
+    ((held, added),) = yield Statement(queries.extend_and_add_stages[len(stages)], (*lease, *values), alone)
+    if not held:
+        raise _lease_lost(task)
+    return bool(added)
+
+
+def _stage_row(task: Task, stage: StageRecord) -> list[Any]:
+    return [
         task.run.run_id,
         task.run.tenant,
         stage.stage,
@@ -321,8 +441,11 @@ def store_stage(task: Task, stage: StageRecord) -> Script[bool]:
         text_to_column(stage.raw_response),
         stage.prompt_tokens,
         stage.completion_tokens,
-    )
-    return bool((yield Statement(_ADD_STAGE, values)))
+    ]
+
+
+def _lease_lost(task: Task) -> LeaseLostError:
+    return LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 
 
 def existing_entries(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[dict[str, bool]]:
@@ -385,7 +508,7 @@ def release(queries: QueueQueries, task: Task, seconds: float) -> Script[None]:
     """Release the lease. The oldest open run of the memory is due in so many seconds."""
     rows = yield Statement(queries.release, (task.run.memory_id, task.lease, min(seconds, LONGEST)))
     if not rows:
-        raise LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
+        raise _lease_lost(task)
 
 
 # --- rows ---

@@ -20,7 +20,6 @@ from ...sql.columns import check_id
 from ...sql.scripts import Row, Script, Statement, run_all
 from ..search.passages import split
 from ..search.records import VERSION, Place, Record, make_record
-from ..texts.similarity import gist_of
 from .access import MemoryDatabase, column_now
 from .corruption import UNREADABLE, report_corrupt, row_id_of, stored_text, value_or
 from .records import Key, RecordQueries, StoredRecord, place_from
@@ -61,6 +60,8 @@ class Pending:
     @property
     def text(self) -> str:
         """The text to embed."""
+        from ..texts.similarity import gist_of
+
         text = stored_text(self.stored)
         return gist_of(text) if self.kind == "entry" else text
 

@@ -6,8 +6,10 @@ children, languages, allergies.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..texts.remembered import remember
 from ..texts.similarity import gist_of
 from ..texts.synonyms import LIGHT, SAME
 from ..texts.terms import terms
@@ -43,10 +45,20 @@ class _Rule:
     """What an earlier statement says if it can be ended so."""
     enough: float = 0.5
     """The least share of the words of `what` that the earlier statement has, too."""
+    sign: re.Pattern[str] | None = None
+    """What stands after `what` where a rule begins with it. To look for this first is much faster."""
+
+    def find_ending(self, text: str) -> re.Match[str] | None:
+        """Where a statement says that something has ended; `None` if it does not."""
+        if self.sign is not None and not self.sign.search(text):
+            return None
+        return self.ending.search(text)
 
 
 def _rule(ending: str, ended: str, enough: float = 0.5) -> _Rule:
-    return _Rule(re.compile(ending, _ANY_CASE), re.compile(ended, _ANY_CASE), enough)
+    after = ending.removeprefix(_WHAT)
+    sign = None if after == ending else re.compile(after, _ANY_CASE)
+    return _Rule(re.compile(ending, _ANY_CASE), re.compile(ended, _ANY_CASE), enough, sign)
 
 
 _WHAT = r"(?P<what>[^.,;!?()]{2,60})"
@@ -222,6 +234,10 @@ _STOP = (
     | LIGHT
 )
 _SYNONYMS = {"wed": "marri", "marriag": "marri", "smoke": "smoke", "cigarett": "smoke", "climb": "climb"}
+_SIGNS_OF_END: tuple[Callable[[str], re.Match[str] | None], ...] = (
+    *(pattern.search for pattern in (_ENDS_JOB, _ENDS_PARTNER, _VERSION, _AGE, _BY_NOW, _NOW_OTHER)),
+    *(rule.find_ending for rule in _RULES),
+)
 
 
 def ends(new: str, known: str) -> bool:
@@ -235,10 +251,10 @@ def ends(new: str, known: str) -> bool:
     )
 
 
+@remember
 def can_end(text: str) -> bool:
     """Whether a statement can end anything, so that it has to be compared with what is known."""
-    signs = (_ENDS_JOB, _ENDS_PARTNER, _VERSION, _AGE, _BY_NOW, _NOW_OTHER, *(rule.ending for rule in _RULES))
-    return any(sign.search(text) for sign in signs) or takes_back(text) or any(map(slot_in, facts_of(text)))
+    return any(find(text) for find in _SIGNS_OF_END) or takes_back(text) or any(map(slot_in, facts_of(text)))
 
 
 def tells_of_the_past(text: str) -> bool:
@@ -315,7 +331,7 @@ def _names_another(new: str, known: str) -> bool:
 def _ends_by_rule(new: str, known: str) -> bool:
     said = _words(known)
     for rule in _RULES:
-        match = rule.ending.search(new)
+        match = rule.find_ending(new)
         if match is None or not rule.ended.search(known):
             continue
         text = _AFTERWARDS.split(next(filter(None, match.groups()), ""))[0]

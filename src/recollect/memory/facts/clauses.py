@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ..texts.remembered import remember_list
 from .chinese_clauses import chinese_clauses_of, lacks_subject
 from .health import concerns_health
 from .slots import OCCUPATION, Rewrite, Slot, slot_of
@@ -248,6 +249,7 @@ def _ended(part: str) -> str:
     return part[:1].upper() + part[1:]
 
 
+@remember_list
 def clauses_of(sentence: str, rewrite: Rewrite) -> list[str]:
     """The clauses of a sentence about the user if one of them states a fact by itself.
 
@@ -354,6 +356,7 @@ _USER = re.compile(r"^user\b", re.IGNORECASE)
 _VERB = re.compile(r"^(?:lives|works|is|has|moved|named|allergic|resides|goes by|was)\b", re.IGNORECASE)
 
 
+@remember_list
 def facts_of(text: str) -> list[str]:
     """The facts that a text in the third person states, in their order; the text itself if it is one fact."""
     facts = [fact for sentence in _SENTENCE.split(text) for fact in _of_sentence(sentence.strip()) if fact]

@@ -6,6 +6,8 @@ in the third person.
 
 import re
 
+from ..texts.remembered import remember
+
 _TOLD = re.compile(
     r"^the user (?:always |never |only |also )*(?:wants|asks|expects|prefers|would like"
     r"|needs) (?:the assistant|(?:the )?(?:answers?|replies|responses|code|text|explanations?)"
@@ -118,6 +120,7 @@ _TAIL = re.compile(r"(?:,? (?:please|pls|plz|thanks|thank you|ok|okay|haha|lol))
 _LONGEST = 160
 
 
+@remember
 def instruction_in(sentence: str) -> str | None:
     """What the user wants from now on, in the third person; `None` if it is no standing instruction."""
     if len(sentence) > _LONGEST or sentence.rstrip().endswith(("?", "？")):

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..texts.remembered import remember
+
 Rewrite = Callable[[str], str | None]
 """Rewrites a clause in the third person; `None` if it cannot."""
 
@@ -173,22 +175,31 @@ _OVER = re.compile(
 )
 
 
+_ENGLISH_USER = re.compile("the user", re.IGNORECASE)
 _LEADING_DATE = re.compile(
     r"^(?:In|On|Since|At) [^,.;]{3,40}?,? (?=the user\b)"
     r"|(?<=^用户)(?:(?:19|20)\d\d年(?:\d{1,2}月)?(?:\d{1,2}日)?)"
 )
 
 
+@remember
 def slot_of(text: str) -> Slot | None:
     """The slot that a text in the third person fills; `None` if it fills none, or ends one."""
     text = _LEADING_DATE.sub("", text, count=1)
-    for name, pattern in (*_PATTERNS, *_PATTERNS_CHINESE):
+    for name, pattern in _patterns_for(text):
         match = pattern.search(text)
         is_over = match and name != "answer language" and _OVER.search(match.group())
         if match and not is_over and _fits(name, match["value"]):
             kind = f" {match['what'].lower().strip()}" if "what" in pattern.groupindex else ""
             return Slot(name + kind, match["value"].strip().lower())
     return None
+
+
+def _patterns_for(text: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The patterns that a text can match: each begins with the user, in English or in Chinese."""
+    if _ENGLISH_USER.match(text):
+        return _PATTERNS
+    return _PATTERNS_CHINESE if text.startswith("用户") else ()
 
 
 def _fits(name: str, value: str) -> bool:

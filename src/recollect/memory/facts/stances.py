@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from ..texts.remembered import remember
 from ..texts.similarity import gist_of, meaning_of
 
 _DISLIKES = re.compile(
@@ -34,6 +35,7 @@ class Stance:
     """Whether it is about several things."""
 
 
+@remember
 def stance_of(text: str) -> Stance:
     """The stance of a text."""
     said = gist_of(text)

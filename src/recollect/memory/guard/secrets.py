@@ -37,6 +37,8 @@ def mask_secrets(text: str) -> Masked:
 
     A masked text has no secrets: masking it again changes nothing.
     """
+    if not text:
+        return Masked(text)
     found: Counter[str] = Counter()
     lowered = text.lower()
     for condition, patterns in _GROUPS:

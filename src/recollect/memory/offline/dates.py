@@ -311,6 +311,11 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     ),
     (re.compile(rf"^(?P<number>{NUMBER}) (?P<unit>month|year)s now\b", _FLAGS), _lasting),
 )
+# Each pattern needs one of these. Most sentences have none.
+_MAY_BE_DATED = re.compile(
+    rf"\d|{_MONTH}|(?i:\b{_WEEKDAY}|day|week|month|year|night|morning|afternoon|evening|tomorrow|christmas"
+    rf"|{_SEASON})"
+)
 _MOST = 3  # dates of a sentence
 _UNTIL = re.compile(r" (?:to|until|till|through|[-–]) (?:the )?", _FLAGS)
 # These words tell of the past, unless the sentence looks ahead.
@@ -369,6 +374,8 @@ def _tense_of(sentence: str) -> Tense:
 
 def moments_in(sentence: str, said_on: date) -> list[Moment]:
     """The first dates in an English sentence, in their order."""
+    if not _MAY_BE_DATED.search(sentence):
+        return []
     tense = _tense_of(sentence)
     found: list[Moment] = []
     for pattern, resolver in _PATTERNS:

@@ -2,6 +2,7 @@
 
 import re
 
+from ..texts.remembered import remember
 from .sentences import around_speech, mask_numerals, unmask_numerals
 
 _IRREGULAR_PAST = (
@@ -84,6 +85,8 @@ _CONTRACTED = (
     (re.compile(r"\bI gotta\b|^gotta\b", re.IGNORECASE), "I have to"),
     (re.compile(r"\bi\b(?!\.)"), "I"),
 )
+# Any text that one of these patterns finds contains this.
+_MAY_CONTRACT = re.compile(r"['’]|\bI(?:m|ve)\b|\bi\b|(?i:gonna|wanna|gotta)")
 _TOKENS = re.compile(r"\s+|[^\W_]+(?:['’-][^\W\d_]+)*|[^\w\s]|_")
 _FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
 _SPEAKING_TO = re.compile(r"\b(?:you|your|yours|yourself|you['’]\w+|u|ur|let['’]s|lets)\b", re.IGNORECASE)
@@ -123,6 +126,7 @@ def speaks_to_somebody(sentence: str) -> bool:
     return bool(_SPEAKING_TO.search(sentence))
 
 
+@remember
 def to_third_person(sentence: str) -> str | None:
     """The sentence in the third person; `None` if it cannot be rewritten cleanly."""
     told = around_speech(mask_numerals(sentence), _rewrite)
@@ -137,6 +141,7 @@ def _rewrite(sentence: str) -> str | None:
     return rewritten[0].upper() + rewritten[1:]
 
 
+@remember
 def with_subject(sentence: str) -> str:
     """The sentence with the subject `I` if the speaker left it out, and without contractions of it."""
     return _with_subject(_expanded(sentence))
@@ -149,6 +154,8 @@ def quote(sentence: str) -> str:
 
 
 def _expanded(sentence: str) -> str:
+    if not _MAY_CONTRACT.search(sentence):
+        return _AND_I.sub(r"I and my \1", sentence).replace("  ", " ")
     for pattern, whole in _CONTRACTED:
         sentence = pattern.sub(whole, sentence)
     return _AND_I.sub(r"I and my \1", sentence).replace("  ", " ")

@@ -27,6 +27,7 @@ class OfflineExtractor:
     """Finds candidates and decides about them without a model."""
 
     model = "offline"
+    asks_no_model = True
 
     def __init__(self) -> None:
         # Two stages read the same messages. Their candidates are cached for the lifetime of the excerpt.

@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..texts.remembered import remember
+
 _MOST = 200_000  # characters of a message that are read
 _LINE = 400  # characters of a line that are looked at
 _FENCE = re.compile(r"(?:```|~~~)[^\n]*\n.*?(?:\n(?:```|~~~)|\Z)|```[^`\n]{0,2000}```", re.DOTALL)
@@ -42,6 +44,7 @@ _MOST_SIGNS = 0.12  # share of such signs in a line that is no code
 _LEAST_SIGNS = 4
 
 
+@remember
 def own_words(text: str) -> str:
     """The text without what is not said by the user: it is code, quoted, or pasted."""
     if whole := _ALL_QUOTED.match(text):
@@ -50,6 +53,7 @@ def own_words(text: str) -> str:
     return "\n".join(_spoken(list(_before_forwarded(lines))))
 
 
+@remember
 def looks_like_code(text: str) -> bool:
     """Whether a line or a sentence is code, a command, or the output of a program."""
     text = text[:_LINE]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..facts.health import concerns_health
+from ..texts.remembered import remember, remember_list
 
 _LOOKED_AT = 20_000  # characters of a message in which a caption stands
 _MOST = 1000  # sentences of a message that are read: this bounds the time that a message takes
@@ -81,6 +82,7 @@ class Sentences:
     """The number of sentences that are not read."""
 
 
+@remember
 def split_sentences(text: str) -> Sentences:
     """The sentences of a message. If there are too many, those about health are read first."""
     plain = _EMOJI.sub(" ", _CONTROL.sub(" ", _CAPTION.sub("\n", text)))
@@ -105,7 +107,7 @@ def _contracted(match: re.Match[str]) -> str:
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a message that are read."""
-    return split_sentences(text).read
+    return split_sentences(text).read.copy()
 
 
 def _parts(sentence: str) -> Iterator[str]:
@@ -134,9 +136,10 @@ def caption_of(text: str) -> str | None:
 
 def is_chinese(sentence: str) -> bool:
     """Whether a sentence is Chinese. A Chinese character counts as much as three letters."""
-    return 3 * len(_CJK.findall(sentence)) > len(_LETTER.findall(sentence))
+    return not sentence.isascii() and 3 * len(_CJK.findall(sentence)) > len(_LETTER.findall(sentence))
 
 
+@remember
 def without_opening(sentence: str) -> str:
     """A sentence without greetings, thanks and names at its start, and remarks at its end."""
     opening = _OPENING_CHINESE if is_chinese(sentence) else _OPENING
@@ -198,6 +201,7 @@ _QUOTED = re.compile(
 _SPEAKS = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|we|us|our|you|your)\b|[我咱你您]", re.IGNORECASE)
 
 
+@remember_list
 def speech_in(text: str) -> list[tuple[int, int]]:
     """The spans of a text in which somebody is quoted who speaks of themselves or to somebody."""
     spans = [match.span(match.lastgroup or 0) for match in _QUOTED.finditer(text)]

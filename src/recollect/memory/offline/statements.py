@@ -13,6 +13,7 @@ from ..facts.chinese_clauses import with_subject as with_chinese_subject
 from ..facts.clauses import clauses_of, parts_of
 from ..facts.instructions import chinese_instruction_in, instruction_in
 from ..facts.slots import Slot, slot_of
+from ..texts.remembered import remember, remember_list
 from .chinese_worth import is_worth_keeping_in_chinese
 from .english_rewriter import with_subject
 from .grammar import CHINESE, ENGLISH, Grammar, grammar_of
@@ -115,7 +116,7 @@ class Statement:
         """Whether it says when, and only the question before it says what."""
         return self.place == 0 and self.plain is None and self.is_dated and self.reads_alone
 
-    @property
+    @cached_property
     def is_dated(self) -> bool:
         """Whether it names a day or a period other than today, or tells of an activity of today."""
         is_other_day = any(
@@ -130,7 +131,7 @@ class Statement:
             return False
         return self.grammar.is_chinese or tells_something(self.heard)
 
-    @property
+    @cached_property
     def reads_alone(self) -> bool:
         """Whether it is understood without the sentences before it."""
         if self.plain is None and (
@@ -149,7 +150,7 @@ class Statement:
         """Its score as an entry by itself."""
         return sum(self.signs) + self.length + (DATED if self.moments else 0.0)
 
-    @property
+    @cached_property
     def is_end(self) -> bool:
         """Whether it says that the user left a job, which is both an event and a change of the profile."""
         return bool(self.grammar.left.search(self.heard))
@@ -159,7 +160,7 @@ class Statement:
         """Whether it is a happening, whose date matters."""
         return self.content_type == "event" or self.is_end
 
-    @property
+    @cached_property
     def content_type(self) -> ContentType:
         """The type of its entry: who the user is, what happened, or what they think, feel and want."""
         if self.told:
@@ -176,6 +177,7 @@ class Statement:
         return "event" if done and not self.moments else "profile"
 
 
+@remember_list
 def statements_of(text: str, said_on: date, referent: Referent | None = None) -> list[Statement]:
     """The statements of a message, in their order.
 
@@ -281,6 +283,7 @@ def _own_sentences(sentences: list[str]) -> list[str]:
     return sentences
 
 
+@remember
 def states_something(sentence: str) -> bool:
     """Whether a sentence without its opening is more than a question, a courtesy or a reaction."""
     grammar = grammar_of(sentence)

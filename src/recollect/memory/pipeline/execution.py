@@ -113,6 +113,9 @@ class Execution:
         self._found: Modification | None = None
         self._may_merge = True  # not known if the stages before were executed in an earlier attempt
         self._is_done = False
+        # Stages that cost no model call are stored together: a crash repeats them, which costs little.
+        self._stores_together = getattr(extractor, "asks_no_model", False)
+        self._unstored: list[tuple[StageRecord, Changes]] = []
         self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
         self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
@@ -194,6 +197,8 @@ class Execution:
             answer = _with_dropped(grounded, dropped)
         answer = guard_mind(answer, self._excerpt, await self._find_rejected())
         candidates = answer.value.candidates
+        if candidates:
+            await self._store_finished()  # what the stage before has learned is known now
         known = await self._known(candidates)
         changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
         if changes.added and not self._may_merge:
@@ -262,7 +267,10 @@ class Execution:
     async def _store(
         self, answer: Answer[Any], result: Any, changes: Changes | None = None, is_last: bool = False
     ) -> None:
-        """Store the stage and its changes in one transaction, and the end of the run with the last stage."""
+        """Store the stage and its changes in one transaction, and the end of the run with the last stage.
+
+        Stages that are stored together wait for the last one.
+        """
         kept = StageRecord(
             self.stage,
             self._extractor.model,
@@ -273,26 +281,41 @@ class Execution:
             answer.usage.completion_tokens,
         )
         self._finished[self.stage] = kept
-        store = partial(self._stage_script, kept, changes or Changes(), is_last)
+        self._unstored.append((kept, changes or Changes()))
+        if self.stage == "mind" or not self._stores_together:
+            await self._store_finished(is_last=is_last)
+
+    async def _store_finished(self, is_last: bool = False) -> None:
+        """Store the stages that are finished and not stored yet."""
+        unstored, self._unstored = self._unstored, []
+        if not unstored:
+            return
+        store = partial(self._stages_script, unstored, is_last)
         try:
             await retry_until_available(self._task, partial(self._database.write, store))
         finally:
-            await self._meter.spent(self._task.run.tenant, kept.prompt_tokens + kept.completion_tokens)
+            tokens = sum(kept.prompt_tokens + kept.completion_tokens for kept, _ in unstored)
+            await self._meter.spent(self._task.run.tenant, tokens)
 
     def _shared_response(self) -> str:
         """The response of the model to the first stage, if that one answers for all stages."""
         first = self._finished.get("modification")
         return first.raw_response if first and self._first_result().mind is not None else ""
 
-    def _stage_script(self, kept: StageRecord, changes: Changes, is_last: bool) -> Script[None]:
-        task, run, queue, now = self._task, self._task.run, self._database.queue, kept.finished_at
-        yield from runs.extend(queue, task, self._lease_seconds)
-        if not (yield from runs.store_stage(task, kept)):
+    def _stages_script(self, unstored: Sequence[tuple[StageRecord, Changes]], is_last: bool) -> Script[None]:
+        run, stages = self._task.run, [kept for kept, _ in unstored]
+        alone = not is_last and not any(changes for _, changes in unstored)
+        if not (yield from self._stages_stored(stages, alone=alone)):
             return  # an earlier try has committed, and its connection was lost before the confirmation
-        changes = yield from self._still_possible(changes)
-        yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
+        for kept, changes in unstored:
+            possible = yield from self._still_possible(changes)
+            yield from entries.change(run.tenant, run.memory_id, run.run_id, possible, kept.finished_at)
         if is_last:
-            yield from self._finish_script(kept.model, now)
+            yield from self._finish_script(stages[-1].model, stages[-1].finished_at)
+
+    def _stages_stored(self, stages: Sequence[StageRecord], *, alone: bool = False) -> Script[bool]:
+        queue = self._database.queue
+        return (yield from runs.store_stages(queue, self._task, stages, self._lease_seconds, alone=alone))
 
     def _merge_script(self, now: str) -> Script[None]:
         """Merge the entries that this run has learned with the others, and finish the run.
@@ -308,7 +331,7 @@ class Execution:
         if changes:
             result = {"merged": len(changes.superseded), "added": len(changes.added)}
             model = self._finished["mind"].model
-            yield from runs.store_stage(task, StageRecord(CONSOLIDATION, model, now, result, ""))
+            yield from self._stages_stored([StageRecord(CONSOLIDATION, model, now, result, "")])
             yield from entries.change(run.tenant, run.memory_id, run.run_id, changes, now)
         yield from self._finish_script(self._finished["mind"].model, now)
 

@@ -11,12 +11,8 @@ from ..guard.decision import Checked, check_candidates
 from ..guard.secrets import mask_secrets
 from ..texts.similarity import mean_the_same, meaning_of
 from .consolidation import split_facts
+from .results import DROPPED, MASKED
 from .stages import Answer, Candidate, Excerpt, Mind, Modification
-
-DROPPED = "dropped"
-"""The key in the data of a stage for the number of dropped candidates, by reason."""
-MASKED = "masked"
-"""The key in the data of a stage for the number of masked secrets, by kind."""
 
 _MOST_TOLD = 50  # candidates in the news
 

@@ -7,8 +7,12 @@ from typing import Any
 from ...sql.columns import StoredTime, time_from_column
 from ..database.runs import StageRecord
 from ..times import format_time
-from .guarding import DROPPED, MASKED
 from .stages import Stage, Usage
+
+DROPPED = "dropped"
+"""The key in the data of a stage for the number of dropped candidates, by reason."""
+MASKED = "masked"
+"""The key in the data of a stage for the number of masked secrets, by kind."""
 
 _LEFT_OUT = ("sentences_left_out", "messages_left_out", "messages_shortened")
 _DROPPED_PREFIX = "dropped_"  # of the counts of an extractor

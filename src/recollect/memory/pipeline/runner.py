@@ -12,7 +12,7 @@ The rules that make a run safe to interrupt and repeat:
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ...cancellation import finish_despite_cancellation, wait_until_done
@@ -82,15 +82,33 @@ class Runner:
 
         If the caller is cancelled while the claim is written, the run is released again.
         """
-        queue, seconds = self._database.queue, self._options.lease_seconds
-        take = partial(runs.claim, queue, self.tenant, lease, seconds, column_now())
-        claim = asyncio.ensure_future(self._database.write(take))
+        claim = asyncio.ensure_future(self._claim(lease, column_now()))
         cancelled = await wait_until_done(claim)
         if cancelled is None:
             return claim.result()
         if not claim.cancelled() and claim.exception() is None and (task := claim.result()):
             await finish_despite_cancellation(self._release(task))
         raise cancelled
+
+    async def _claim(self, lease: str, now: str) -> Task | None:
+        database, seconds = self._database, self._options.lease_seconds
+        statements = database.queue.claims_at_once[self.tenant is None]
+        if not statements:
+            return await database.write(partial(runs.claim, database.queue, self.tenant, lease, seconds, now))
+        for statement in statements:
+            take = partial(runs.claim_at_once, statement, self.tenant, lease, seconds, now)
+            while claimed := await database.write(take):
+                memory_id, task = claimed
+                if task is None:
+                    start = partial(runs.start_claimed, database.queue, memory_id, lease, seconds, now)
+                    task = await database.write(start)
+                elif runs.was_started_before(task.run, now):
+                    decode = partial(runs.stages_from, task.run.run_id)
+                    stages = await database.fetch(runs.READ_STAGES, (task.run.run_id,), decode)
+                    task = replace(task, finished=tuple(stages))
+                if task is not None:
+                    return task
+        return None
 
     async def execute(self, task: Task) -> None:
         """Execute a claimed run. An error is stored with the run as a failure and not raised.

@@ -24,6 +24,8 @@ class RunScheduler:
     def __init__(self, database: MemoryDatabase, tenant: str | None) -> None:
         self._database = database
         self._tenant = tenant
+        self.has_backlog = False
+        """Whether imported conversations wait until other runs have ended."""
 
     async def step(self) -> int:
         """Create the runs of some due conversations; returns the number of conversations."""
@@ -31,9 +33,26 @@ class RunScheduler:
         made = 0
         for due in queries.due_anywhere if self._tenant is None else queries.due:
             for each in await self._database.fetch(due, (self._tenant, _AT_ONCE), quiet_period.due_from):
-                create = partial(create_runs_if_due, self._database, each, column_now())
-                made += await self._database.write(create)
-        return made
+                made += await self._create(each)
+        return made or await self._take_from_backlog()
+
+    async def _take_from_backlog(self) -> int:
+        """Create the runs of the oldest imported conversation, unless a run waits for a worker."""
+        queries, is_any = self._database.quiet, self._tenant is None
+        live = queries.live_anywhere if is_any else queries.live
+        if await self._database.fetch(live, (self._tenant,), len):
+            return 0
+        backlog = queries.backlog_anywhere if is_any else queries.backlog
+        found = await self._database.fetch(backlog, (self._tenant, 1), quiet_period.due_from)
+        if found:
+            self.has_backlog = True
+            return await self._create(found[0])
+        waiting = queries.any_backlog_anywhere if is_any else queries.any_backlog
+        self.has_backlog = bool(await self._database.fetch(waiting, (self._tenant, 1), len))
+        return 0
+
+    async def _create(self, due: Due) -> bool:
+        return await self._database.write(partial(create_runs_if_due, self._database, due, column_now()))
 
 
 # --- transactions ---

@@ -146,7 +146,8 @@ class Answer(Generic[T]):
 class Extractor(Protocol):
     """Executes the three stages. A stage without a result raises an `ExtractionError`.
 
-    An extractor with a true attribute `reads_known` gets known entries in the excerpt of the first stage.
+    An extractor with a true attribute `reads_known` gets known entries in the excerpt of the first stage. One
+    with a true attribute `asks_no_model` costs little to repeat: the stages of a run are stored together.
     """
 
     model: str

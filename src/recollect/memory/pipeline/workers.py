@@ -6,11 +6,13 @@ import threading
 import traceback
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from ...errors import StorageError
 from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
+from ..texts.remembered import forget_texts
 from .embedding_backfill import EmbeddingBackfill
 from .record_filler import RecordFiller
 from .runner import Runner
@@ -18,7 +20,8 @@ from .scheduler import RunScheduler
 
 _log = logging.getLogger("recollect.memory")
 _SHORTEST_WAIT = 0.01  # seconds: a due row may be locked by another transaction for a moment
-_LONGEST_WAIT = 1.0  # until the next poll: other processes add to the queue without a notification
+_LONGEST_WAIT = 1.0  # until the next look at the queue: other processes add to it without a notification
+_MOST_LOOKS = 10  # at a queue without due work, before a claim, which also finds what a fast clock has queued
 _AFTER_FAULT = 1.0
 _PATIENCE = 5.0  # until a worker that has not ended is cancelled again
 
@@ -41,7 +44,7 @@ class Workers:
         self._scheduler = RunScheduler(database, runner.tenant)
         self._starting = threading.Lock()
         self._loop = BackgroundLoop("recollect-memory-workers")
-        self._wake = asyncio.Event()
+        self._runs_due = self._quiet_ends = self._texts_wait = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -55,9 +58,8 @@ class Workers:
             return
         with self._starting:
             if self._loop.is_running:
-                self._loop.call_soon(self._wake.set)
+                self._loop.call_soon(self._wake_all)
             else:
-                self._wake = asyncio.Event()  # belongs to the new loop: after a fork there is another one
                 self._loop.submit(self._begin())
 
     def stop(self) -> None:
@@ -67,8 +69,19 @@ class Workers:
         self._loop.stop()
 
     async def _begin(self) -> None:
-        duties = [*[self._execute_run] * self._count, self._create_runs, self._index]
-        self._tasks = [asyncio.create_task(self._work(duty)) for duty in duties]
+        # They belong to the new loop: after a fork there is another one.
+        self._runs_due, self._quiet_ends, self._texts_wait = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        look_again = partial(_wait, seconds=_LONGEST_WAIT)
+        work = [
+            *(self._work(self._execute_run, self._runs_due, self._wait_for_run) for _ in range(self._count)),
+            self._work(self._create_runs, self._quiet_ends, look_again),
+            self._work(self._index, self._texts_wait, look_again),
+        ]
+        self._tasks = [asyncio.create_task(each) for each in work]
+
+    def _wake_all(self) -> None:
+        for due in (self._runs_due, self._quiet_ends, self._texts_wait):
+            due.set()
 
     async def _end(self) -> None:
         """End the workers before their loop stops, because a stopping loop would also cancel the releases."""
@@ -78,13 +91,18 @@ class Workers:
                 task.cancel()
             _, left = await asyncio.wait(left, timeout=_PATIENCE)  # an extractor may swallow a cancellation
 
-    async def _work(self, duty: Callable[[], Awaitable[bool]]) -> None:
+    async def _work(
+        self,
+        duty: Callable[[], Awaitable[bool]],
+        due: asyncio.Event,
+        wait: Callable[[asyncio.Event], Awaitable[object]],
+    ) -> None:
         """Repeat a duty while it finds work, then wait for more. An error never ends a worker."""
         while True:
             try:
-                self._wake.clear()
+                due.clear()
                 if not await duty():
-                    await self._wait()
+                    await wait(due)
             except StorageError as error:
                 _log.warning("worker waits for the database (%s)", type(error).__name__)
                 await asyncio.sleep(_AFTER_FAULT)
@@ -96,13 +114,15 @@ class Workers:
         task = await self._runner.claim(str(uuid.uuid4()))
         if task is not None:
             await self._runner.execute(task)
-            self._wake.set()  # the new entries need vectors
+            self._texts_wait.set()  # the new entries need vectors
+            if self._scheduler.has_backlog:
+                self._quiet_ends.set()
         return task is not None
 
     async def _create_runs(self) -> bool:
         made = await self._scheduler.step()
         if made:
-            self._wake.set()  # new runs are due
+            self._runs_due.set()
         return made > 0
 
     async def _index(self) -> bool:
@@ -111,17 +131,26 @@ class Workers:
             return True
         return await self._records.step() > 0
 
-    async def _wait(self) -> None:
-        """Wait until work is due or `start` is called."""
+    async def _wait_for_run(self, due: asyncio.Event) -> None:
+        """Wait until a run is due or `start` is called. Looking at the queue writes nothing."""
         tenant = self._runner.tenant
         query = self._database.runs.seconds_to_next(tenant)
-        due = await self._database.fetch(query, (tenant,), _seconds_from)
-        seconds = _LONGEST_WAIT if due is None else min(max(due, _SHORTEST_WAIT), _LONGEST_WAIT)
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+        for _ in range(_MOST_LOOKS):
+            left = await self._database.fetch(query, (tenant,), _seconds_from)
+            seconds = _LONGEST_WAIT if left is None else min(max(left, _SHORTEST_WAIT), _LONGEST_WAIT)
+            if left is None or left > 0:
+                forget_texts()
+            if await _wait(due, seconds) or (left is not None and left <= seconds):
+                return
+
+
+async def _wait(due: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event; `False` if it does not come in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await due.wait()
+    except TimeoutError:
+        return False
 
 
 def _locate(error: Exception) -> str:

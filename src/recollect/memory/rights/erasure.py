@@ -23,7 +23,6 @@ from .consequences import AffectedEntry, EntryChanges, EvidenceGroup, decide_cha
 from .langgraph_data import erase_store_items, erase_threads
 from .ownership import DataOwner, SessionData, find_conversation_data, find_user_data, memories_of
 from .personal_data import (
-    DEFAULT_TENANT,
     EVENT_TABLES,
     SUMMARY_TABLES,
     PersonalTables,
@@ -125,9 +124,9 @@ def erase_user(database: MemoryDatabase, owner: DataOwner) -> Script[ErasureResu
     # Sessions last: undoing a chat turn locks the turn first, and then the session.
     data = SessionData(found.sessions, found.log_ids)
     erased = yield from _erase_session_data(database, found.tables, data)
-    if owner.agent_id is None and owner.tenant == DEFAULT_TENANT:  # LangGraph knows neither
+    if owner.owns_langgraph_data:
         erased |= yield from erase_threads(found.tables.of_langgraph, owner.user_id)
-        erased |= yield from erase_store_items(found.tables.of_langgraph, owner.user_id)
+        erased |= yield from erase_store_items(database.dialect, found.tables.of_langgraph, owner.user_id)
     return ErasureResult(owner.user_id, found.memory_ids, erased | counts)
 
 

@@ -29,6 +29,8 @@ from .records import LARGEST, to_row
 
 Rows = dict[str, list[dict[str, Any]]]
 
+IMPORTED = "import"
+"""The source of evidence that came from another system, in place of the run that found it."""
 _TIMES = ("created_at", "said_at", "learned_at", "last_confirmed_at", "rejected_at")
 _OPEN = ("pending", "running")
 _STATUSES = (*_OPEN, "done", "failed")
@@ -80,11 +82,16 @@ class ParsedExport:
         return self.rows[table.name]
 
 
+def empty_export(tenant: str, now: str) -> ParsedExport:
+    """An export without rows."""
+    return ParsedExport(tenant, now, {table.name: [] for table in _TABLES})
+
+
 def parse_export(exported: Mapping[str, Any], tenant: str, now: str) -> ParsedExport:
     """Parse and validate an export. An `ImportFormatError` names the first invalid field."""
     if not isinstance(exported, Mapping):
         raise ImportFormatError(f"an export must be an object, not {type(exported).__name__}")
-    export = ParsedExport(tenant, now, {table.name: [] for table in _TABLES})
+    export = empty_export(tenant, now)
     entries_given = list(_listed(exported, "entries"))
     with_entries = {_memory_of(entry) for _, entry in entries_given}
     for where, memory in _listed(exported, "memories"):
@@ -94,7 +101,7 @@ def parse_export(exported: Mapping[str, Any], tenant: str, now: str) -> ParsedEx
     for where, entry in entries_given:
         _read_entry(export, where, entry)
     for where, run in _listed(exported, "runs"):
-        _read_run(export, where, run)
+        read_run(export, where, run)
     _check_user(export, exported.get("user_id"))
     _check_references(export)
     _place_memories(export)
@@ -222,7 +229,8 @@ def _memory_for(export: ParsedExport, conversation: Conversation) -> str:
     return memory.memory_id
 
 
-def _read_run(export: ParsedExport, where: str, record: Mapping[str, Any]) -> None:
+def read_run(export: ParsedExport, where: str, record: Mapping[str, Any]) -> None:
+    """Add a run with its stages and failures. An `ImportFormatError` names the first invalid field."""
     row = to_row(RUNS, record, where)
     if row["status"] not in _STATUSES:
         raise ImportFormatError(f"status of {where} must be one of {', '.join(_STATUSES)}")
@@ -289,7 +297,7 @@ def _check_evidence(export: ParsedExport) -> None:
         memory_id = memory_of[row["content_id"]]
         if (memory_id, row["conversation_id"], row["message_id"]) not in said:
             raise ImportFormatError("evidence cites a message that the export does not hold")
-        if row["source"] and (memory_id, row["source"]) not in made:
+        if row["source"] not in ("", IMPORTED) and (memory_id, row["source"]) not in made:
             raise ImportFormatError("source of evidence refers to a run that the export does not hold")
 
 

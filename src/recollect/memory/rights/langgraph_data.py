@@ -1,13 +1,20 @@
 """The data of LangGraph that belongs to a user: threads, and items of the store.
 
-A thread belongs to the user that its config names as `user_id`. An item of the store belongs to the user
-whose id is a label of its namespace.
+A thread belongs to the user that its config names as `user_id`. An item of the store has its owner in
+`user_id`, which the store sets. An older SQLite file has no such column until a store opens it; its items
+have no owner.
 """
 
-from collections.abc import Collection
+import json
+from collections.abc import AsyncIterator, Collection
+from typing import Any
 from urllib.parse import quote
 
-from ...sql.scripts import Script, Statement
+from ...sql.columns import time_from_column
+from ...sql.scripts import Row, Script, Statement
+from ..database.access import MemoryDatabase
+from ..database.dialect import POSTGRESQL, Dialect
+from ..times import format_time
 
 THREADS = "langgraph_threads"
 STORE = "langgraph_store_items"
@@ -17,8 +24,21 @@ STORE_TABLES = (STORE, "langgraph_store_vectors")
 
 _END = b"\x1f"  # of a label in a stored namespace
 _DELETE_THREADS = f"DELETE FROM {THREADS} WHERE user_id = ?1 RETURNING thread_id"
-_NAMESPACES = f"SELECT DISTINCT namespace FROM {STORE}"
-_DELETE_NAMESPACE = "DELETE FROM {} WHERE namespace = ?1 RETURNING 1"
+_HAS_OWNER_IN_SQLITE = f"SELECT 1 FROM pragma_table_info('{STORE}') WHERE name = 'user_id'"
+_HAS_OWNER_IN_POSTGRESQL = (
+    "SELECT 1 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+    f" WHERE c.relname = '{STORE}' AND pg_table_is_visible(c.oid) AND a.attname = 'user_id'"
+)
+_DELETE_VECTORS = (
+    "DELETE FROM langgraph_store_vectors WHERE (namespace, key) IN"
+    f" (SELECT namespace, key FROM {STORE} WHERE user_id = ?1)"
+)
+_DELETE_ITEMS = f"DELETE FROM {STORE} WHERE user_id = ?1 RETURNING 1"
+_PAGE_SIZE = 200  # rows
+_READ_ITEMS = (
+    "SELECT namespace, key, value, created_at, updated_at, ttl_minutes, expires_at"
+    f" FROM {STORE} WHERE user_id = ?1 AND (namespace, key) > (?2, ?3) ORDER BY namespace, key LIMIT ?4"
+)
 
 
 def label_of_user(user_id: str) -> str:
@@ -34,15 +54,42 @@ def erase_threads(existing: Collection[str], user_id: str) -> Script[dict[str, i
     return {"threads": len({thread_id for (thread_id,) in rows})} if rows else {}
 
 
-def erase_store_items(existing: Collection[str], user_id: str) -> Script[dict[str, int]]:
+def erase_store_items(dialect: Dialect, existing: Collection[str], user_id: str) -> Script[dict[str, int]]:
     """Delete the items of a user, and count them. The database may not have the table."""
-    if STORE not in existing:
+    if STORE not in existing or not (yield from _has_owners(dialect)):
         return {}
-    names = {text.encode("utf-8", "surrogatepass") for text in (user_id, label_of_user(user_id))}
-    erased = 0
-    for (namespace,) in (yield Statement(_NAMESPACES)):
-        if names & set(bytes(namespace).split(_END)):
-            for table in STORE_TABLES:
-                rows = yield Statement(_DELETE_NAMESPACE.format(table), (namespace,))
-                erased += len(rows) if table == STORE else 0
-    return {"store_items": erased} if erased else {}
+    yield Statement(_DELETE_VECTORS, (user_id,))
+    rows = yield Statement(_DELETE_ITEMS, (user_id,))
+    return {"store_items": len(rows)} if rows else {}
+
+
+def _has_owners(dialect: Dialect) -> Script[bool]:
+    rows = yield Statement(_HAS_OWNER_IN_POSTGRESQL if dialect is POSTGRESQL else _HAS_OWNER_IN_SQLITE)
+    return bool(rows)
+
+
+async def export_store_items(
+    database: MemoryDatabase, existing: Collection[str], user_id: str
+) -> AsyncIterator[dict[str, Any]]:
+    """The items of a user, a page at a time."""
+    if STORE not in existing or not await database.write(lambda: _has_owners(database.dialect)):
+        return
+    after: tuple[bytes, str] = (b"", "")
+    while page := await database.fetch(_READ_ITEMS, (user_id, *after, _PAGE_SIZE), list[Row]):
+        for row in page:
+            yield {"user_id": user_id, **_to_record(row)}
+        after = (page[-1][0], page[-1][1])
+
+
+def _to_record(row: Row) -> dict[str, Any]:
+    namespace, key, value, created_at, updated_at, ttl, expires_at = row
+    labels = bytes(namespace).split(_END)[:-1]
+    return {
+        "namespace": [label.decode("utf-8", "surrogatepass") for label in labels],
+        "key": key,
+        "value": json.loads(value),
+        "created_at": format_time(time_from_column(created_at)),
+        "updated_at": format_time(time_from_column(updated_at)),
+        "ttl_minutes": ttl,
+        "expires_at": None if expires_at is None else format_time(time_from_column(expires_at)),
+    }

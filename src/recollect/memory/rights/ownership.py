@@ -41,6 +41,11 @@ class DataOwner:
     user_id: str
     agent_id: str | None = None
 
+    @property
+    def owns_langgraph_data(self) -> bool:
+        """Whether threads and store items of the user count: LangGraph knows neither tenants nor agents."""
+        return self.agent_id is None and self.tenant == DEFAULT_TENANT
+
 
 @dataclass(frozen=True)
 class UserData:

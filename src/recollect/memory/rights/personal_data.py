@@ -85,6 +85,9 @@ class SessionTables:
     """Its rows do not go with those of sessions: a lease may exist before its session."""
     all: tuple[str, ...]
     """Every table of these sessions that the database has."""
+    branches: str | None = None
+    structure: str | None = None
+    usage: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,7 @@ def _session_tables(sessions: str, messages: str, existing: set[str]) -> Session
     named = variants[0]
     if named.metadata not in existing:
         return None
+    own = next((each for each in reversed(variants) if each.structure in existing), named)
     return SessionTables(
         sessions,
         messages,
@@ -157,6 +161,9 @@ def _session_tables(sessions: str, messages: str, existing: set[str]) -> Session
         named.notes if named.notes in existing else None,
         named.leases if named.leases in existing else None,
         tuple(sorted({name for each in variants for name in _names_in(each)} & existing)),
+        own.branches if own.branches in existing else None,
+        own.structure if own.structure in existing else None,
+        own.usage if own.usage in existing else None,
     )
 
 

@@ -6,6 +6,7 @@ not thread-safe. Its owner serializes access.
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import compress, count, islice, repeat
 from typing import Any
 
@@ -16,7 +17,7 @@ from .documents import Document, Flags, Floats, Numbers, Vector, substance
 from .index import Column, Layout, lay_out
 from .passage_vectors import PassageVectors, unit_of
 from .passages import split
-from .postings import Found, Postings, edits_of, sum_by_row
+from .postings import Found, Postings, Terms, edits_of, sum_by_row
 from .records import (
     NO_TIME,
     ROLE_NUMBERS,
@@ -24,6 +25,7 @@ from .records import (
     Place,
     Record,
     decode,
+    hash_of,
     hashes_of,
     make_record,
     prefix_term,
@@ -67,6 +69,14 @@ _IN_A_CHUNK = 1000  # documents that are analysed before they are indexed
 _FEW = 1000  # documents whose rows are noted at once
 _BYTES_OF_KEY = 200  # of the ids of a document, about
 _MOST_EDITED = 40  # characters of a word whose misspellings are looked up
+
+
+@lru_cache(maxsize=32)  # a recall looks the same words up in entries and in messages
+def _hashed_edits(term: str) -> tuple[list[str], Terms]:
+    """The terms at one edit from a term, with their hashes."""
+    edits = sorted(edits_of(term))
+    # Not through the cache of `hash_of`: hundreds of words that nobody wrote would take the place of others.
+    return edits, np.fromiter(map(hash_of.__wrapped__, edits), np.uint32)
 
 
 class Corpus:
@@ -299,10 +309,8 @@ class Corpus:
         """
         if not term.isascii() or not term.isalnum() or len(term) > _MOST_EDITED:
             return []
-        edits = sorted(edits_of(term))
-        found = [
-            edit for edit, exists in zip(edits, self.postings.has(hashes_of(edits)), strict=True) if exists
-        ]
+        edits, hashes = _hashed_edits(term)
+        found = [edits[place] for place in np.flatnonzero(self.postings.has(hashes))]
         if found:
             return found
         prefix = prefix_term(term)

@@ -165,6 +165,8 @@ class Postings:
         """The newest postings, in arrays that grow."""
         self._first = self.passages
         self._terms, self._counts, self._ends = Column(np.uint32), Column(np.uint8), Column(np.int64)
+        self._distinct: Terms = np.empty(0, np.uint32)
+        self._distinct_of = 0  # postings: the tail has more if the terms are out of date
 
     @property
     def _tail(self) -> Unsorted:
@@ -196,9 +198,20 @@ class Postings:
     def has(self, wanted: Terms) -> Flags:
         """Whether any passage has each wanted term."""
         found = np.zeros(len(wanted), np.bool_)
-        for part in (*self._parts, self._tail):
+        for part in self._parts:
             found |= part.has(wanted)
-        return found
+        return found | self._tail_has(wanted)
+
+    def _tail_has(self, wanted: Terms) -> Flags:
+        """The same for the newest postings. Their terms are sorted once, until there are more of them."""
+        terms = self._terms.values
+        if self._distinct_of != len(terms):
+            self._distinct, self._distinct_of = np.unique(terms), len(terms)
+        known = self._distinct
+        if not len(known):
+            return np.zeros(len(wanted), np.bool_)
+        places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.equal(known[places], wanted)
 
     def next_unsorted(self) -> Unsorted | None:
         """Postings whose sorting makes the search faster, if any. They are never changed."""

@@ -30,7 +30,6 @@ from ..database import conversations, memories, quiet_period, removal, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
-from ..guard.secrets import mask_secrets
 from ..pipeline.scheduler import close, create_runs, spans_of
 from ..times import check_said, now
 from .conversation_reader import ConversationReader
@@ -159,6 +158,8 @@ class ConversationWriter:
         """The messages as they are stored: with their secrets masked, if the store is set to do so."""
         if not self._masks_secrets:
             return messages
+        from ..guard.secrets import mask_secrets  # it compiles many patterns
+
         return tuple(replace(each, content=mask_secrets(each.content).text) for each in messages)
 
     async def close_conversation(self, conversation_id: str) -> Conversation | None:

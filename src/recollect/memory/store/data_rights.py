@@ -19,7 +19,7 @@ from ..database.access import MemoryDatabase, column_now
 from ..database.removal import ConcurrentChangeError
 from ..rights import erasure
 from ..rights.erasure import ErasureRequest, ErasureResult
-from ..rights.exports import FORMAT, KINDS, export_records
+from ..rights.exports import CONTINUED, FORMAT, KINDS, export_records, export_tenant
 from ..rights.imports import parse_export, write_export
 from ..rights.ownership import DataOwner
 from ..rights.personal_data import vacuum
@@ -64,7 +64,7 @@ class DataRights:
         lines = self.export_user_lines(user_id, agent_id=agent_id)
         exported = {**await anext(lines), **{kind: [] for kind in KINDS}}
         async for line in lines:
-            exported[line["kind"]].append(line["data"])
+            _collect(exported, line["kind"], line["data"])
         return exported
 
     async def export_user_lines(
@@ -77,6 +77,14 @@ class DataRights:
         whose = self._whose(user_id, agent_id)
         yield {"format": FORMAT, "user_id": user_id, "agent_id": agent_id}
         async for record in export_records(self._database, whose):
+            yield {"kind": record.kind, "data": record.data}
+
+    async def export_tenant_lines(self, *, agent_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Everything of the tenant, or of one of its agents, one record at a time, in constant memory."""
+        if agent_id is not None:
+            check_id("agent_id", agent_id)
+        yield {"format": FORMAT, "user_id": None, "agent_id": agent_id}
+        async for record in export_tenant(self._database, self._tenant, agent_id):
             yield {"kind": record.kind, "data": record.data}
 
     async def export_user_to(
@@ -218,6 +226,19 @@ class DataRights:
     def _whose(self, user_id: str, agent_id: str | None) -> DataOwner:
         check_id("user_id", user_id)
         return DataOwner(self._tenant, user_id, None if agent_id is None else check_id("agent_id", agent_id))
+
+
+def _collect(exported: dict[str, Any], kind: str, data: dict[str, Any]) -> None:
+    """Add a record to a document. A line that continues another is joined with it."""
+    if kind not in CONTINUED:
+        exported[kind].append(data)
+    elif kind == "messages":
+        conversation = exported["conversations"][-1]
+        conversation["conversation_data"]["messages"] += data["messages"]
+        conversation["next_index"] = data["next_index"]
+    else:
+        for name in ("items", "ids", "times", "structure"):
+            exported["sessions"][-1].setdefault(name, []).extend(data.get(name, ()))
 
 
 def _check_key(key: bytes | str | None) -> None:

@@ -20,11 +20,9 @@ from ..database.entries import Changes, NewEntry
 from ..database.memories import MemoryRow
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import EDITED, EDITED_BY, ContentType, Entry, by_succession, check_type
-from ..guard.secrets import mask_secrets
 from ..lifetime import read_expiry
 from ..metadata import read_metadata
 from ..tags import read_tags
-from ..texts.similarity import say_the_same
 from ..times import read_date, read_time
 from .lookup import NO_LIMIT, MemoryLookup
 
@@ -268,6 +266,8 @@ def _add_unless_known(
     database: MemoryDatabase, memory: MemoryRow, new: NewEntry, unless_rejected: bool
 ) -> Script[Entry | None]:
     """Add an entry unless a stored one says the same, which is then returned."""
+    from ..texts.similarity import say_the_same
+
     memory_id = yield from memories.find_or_make(memory)
     # The lock on the memory makes a concurrent writer of the same text wait, and then find this entry.
     yield Statement(memories.LOCK, (memory_id, memory.tenant))
@@ -364,6 +364,8 @@ def lock_memory_of(tenant: str, content_id: str) -> Script[str | None]:
 
 def _check_statement(given: object) -> str:
     """The text of an entry that a person writes. Its secrets are masked."""
+    from ..guard.secrets import mask_secrets  # it compiles many patterns
+
     if not isinstance(given, str):
         raise InvalidTypeError(f"text must be a string, not {type(given).__name__}")
     if not given.strip():

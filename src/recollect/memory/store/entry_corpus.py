@@ -15,7 +15,6 @@ from ..database.corruption import readable, stored_text, stored_time
 from ..database.schema import CONTENTS, EVIDENCE, MESSAGES
 from ..database.vectors import Vectors
 from ..search.documents import Document
-from ..texts.similarity import gist_of
 from ..times import start_of
 from .cached_corpus import CachedCorpus, Stamps, run_off_loop
 
@@ -110,6 +109,8 @@ def _marks_from(rows: list[Row]) -> dict[str, str]:
 
 
 def _entry_from(vectors: Mapping[str, Any], row: Row) -> Document:
+    from ..texts.similarity import gist_of
+
     content_id, kind, text, learned_at, valid_from, conversation_id, index = row
     time = start_of(valid_from) if valid_from else stored_time(learned_at)
     return Document(

@@ -13,7 +13,6 @@ from ..database.removal import apply_succession, read_entries
 from ..entry import Entry
 from ..lifetime import is_expired
 from ..rights.consequences import AffectedEntry, successions
-from ..texts.similarity import say_the_same
 from ..times import read_time
 from .entries import NOT_CURRENT, EntryRepository, delete, lock_current, lock_entry, lock_memory_of
 
@@ -88,6 +87,8 @@ def _reject(database: MemoryDatabase, tenant: str, content_id: str, now: str) ->
         return  # a person had replaced what came before
     found = yield from read_entries(database.removal.precursors, entry.memory_id, [content_id])
     # What says the same is rejected with it, and must not come back in its place.
+    from ..texts.similarity import say_the_same
+
     precursors = [each for each in found if not say_the_same(each.text, entry.text)]
     gone = AffectedEntry(content_id, position, entry.text, None, entry.valid_from, entry.valid_to)
     for succession in successions([gone], precursors):

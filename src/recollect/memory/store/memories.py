@@ -16,7 +16,6 @@ from ..database.memories import MemoryRow
 from ..database.pages import entry_counts_from
 from ..database.removal import delete_quoting_results, remove_with_precursors
 from ..entry import CONTENT_TYPES, ContentType, Entry
-from ..guard.secrets import mask_secrets
 from ..memory import Memory, MemoryOutline, UserOutline
 from .entries import EntryRepository
 from .lookup import NO_LIMIT, MemoryLookup, check_after, check_owners
@@ -155,6 +154,8 @@ def _save(database: MemoryDatabase, tenant: str, memory: Memory, now: str) -> Sc
 
 def _differences(memory: Memory, known: Sequence[Entry]) -> tuple[list[NewEntry], list[str]]:
     """The entries to add, and the ids of the stored entries that the memory lacks."""
+    from ..guard.secrets import mask_secrets  # it compiles many patterns
+
     wanted: dict[tuple[ContentType, str], None] = {
         (kind, mask_secrets(text).text): None
         for kind in CONTENT_TYPES

@@ -7,12 +7,13 @@ from ...errors import DiskFullError
 from ...sql.description import tenants_in
 from ...sql.scripts import LongQuery, Row, Script, Statement
 from ..database.access import MemoryDatabase
-from ..database.schema import CONVERSATIONS, MEMORIES, QUEUE, RUNS
+from ..database.schema import CONVERSATIONS, MEMORIES, MESSAGE_RECORDS, QUEUE, RECORDS_TO_MAKE, RUNS
 from ..pipeline.embedding_backfill import EmbeddingBackfill
 
 _FILLER_BYTES = 64  # about the size of one row of the space probe
 _RUNS_BY_STATUS = LongQuery(f"SELECT status, count(*) FROM {RUNS.name} GROUP BY status")
 _QUEUE_DEPTH = f"SELECT count(*) FROM {QUEUE.name}"
+_ANY_UNMADE = f"SELECT 1 FROM {MESSAGE_RECORDS.name} WHERE {RECORDS_TO_MAKE} LIMIT 1"
 _TENANTS = tenants_in(CONVERSATIONS)
 _TENANTS_WITH_MEMORIES = tenants_in(MEMORIES)
 
@@ -46,9 +47,19 @@ class StoreMonitor:
         """The number of memories that have work waiting."""
         return await self._database.fetch(_QUEUE_DEPTH, (), _first_number)
 
-    async def seconds_behind(self) -> float:
-        """How long the oldest due work has waited; 0 if none is due."""
-        left = await self._database.fetch(self._database.runs.seconds_to_next(None), (None,), _first_number)
+    async def has_work(self) -> bool:
+        """Whether workers would find something to do: runs, conversations that are due, or indexing."""
+        if await self.queue_depth() or await self.fetch_rows(_ANY_UNMADE):
+            return True
+        for due in self._database.quiet.due_anywhere:
+            if await self._database.fetch(due, (None, 1), list):
+                return True
+        return self._backfill is not None and await self._backfill.is_pending()
+
+    async def seconds_behind(self, tenant: str | None = None) -> float:
+        """How long the oldest due work has waited, of a tenant or of all; 0 if none is due."""
+        query = self._database.runs.seconds_to_next(tenant)
+        left = await self._database.fetch(query, (tenant,), _first_number)
         return max(0.0, -left)
 
     async def tenants(self) -> Sequence[str]:

@@ -2,14 +2,14 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..database.access import MemoryDatabase
 from ..database.vectors import Vectors, model_of
 from ..pipeline.embedding_backfill import EmbeddingBackfill
-from ..pipeline.runner import Runner, RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
-from ..pipeline.workers import Workers
 from ..search.embedders import CachedEmbedder, Embedder
 from .conversation_reader import ConversationReader
 from .conversation_writer import ConversationWriter
@@ -21,6 +21,10 @@ from .lookup import MemoryLookup
 from .memories import MemoryRepository
 from .runs import LearningProgress, RunRepository
 from .search import EmbedderPause, MemorySearcher
+
+if TYPE_CHECKING:
+    from ..pipeline.runner import RunOptions
+    from ..pipeline.workers import Workers
 
 
 class StoreResources:
@@ -38,11 +42,13 @@ class StoreResources:
         tenant: str | None,
         default_tenant: str,
         workers: int,
-        options: RunOptions,
+        options: "RunOptions | None",
         meter: TokenMeter | None,
         mask_secrets_in_messages: bool = False,
+        on_work: Callable[[], object] | None = None,
     ) -> None:
         self.database = database
+        self._on_work = on_work
         self.mask_secrets_in_messages = mask_secrets_in_messages
         self.embedder = _cached(embedder)
         self.backfill: EmbeddingBackfill | None = None
@@ -60,13 +66,24 @@ class StoreResources:
         self._workers: Workers | None = None
 
     def start(self) -> None:
-        """Start the workers, or wake them if they run already."""
+        """Say that there is work, and start the workers, if the store has any, or wake them."""
+        if self._on_work is not None:
+            self._on_work()
+        if not self.worker_count:
+            return
         with self._starting:
             if self._workers is None:
-                extractor = self._extractor or _offline_extractor()
-                runner = Runner(self.database, extractor, self._options, self.tenant, self._meter)
-                self._workers = Workers(self.database, runner, self.worker_count, self.backfill)
+                self._workers = self._make_workers()
         self._workers.start()
+
+    def _make_workers(self) -> "Workers":
+        # Slow to import, and only needed by a store that learns itself.
+        from ..pipeline.runner import Runner, RunOptions
+        from ..pipeline.workers import Workers
+
+        extractor, options = self._extractor or _offline_extractor(), self._options or RunOptions()
+        runner = Runner(self.database, extractor, options, self.tenant, self._meter)
+        return Workers(self.database, runner, self.worker_count, self.backfill)
 
     @property
     def is_learning(self) -> bool:

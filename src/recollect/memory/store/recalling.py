@@ -66,7 +66,7 @@ def choose(
         entries = tuple(sorted(entries, key=_time_of_entry))
         turns = tuple(sorted(turns, key=lambda hit: (hit.message.created_at, hit.message.message_index)))
     entries = _doubtful_last(entries)
-    return Chosen(entries, turns, (*(hit.entry.text for hit in entries), *map(_quote, turns)))
+    return Chosen(entries, turns, (*(hit.entry.text for hit in entries), *map(quote_turn, turns)))
 
 
 def _doubtful_last(hits: Sequence[MemoryHit]) -> tuple[MemoryHit, ...]:
@@ -98,7 +98,7 @@ def _time_of_entry(hit: MemoryHit) -> datetime:
     return start_of(entry.valid_from) if entry.valid_from else entry.said_at or entry.learned_at
 
 
-def _quote(hit: TurnHit) -> str:
+def quote_turn(hit: TurnHit) -> str:
     """A message as a line of the block, with its speaker and date. A long one is quoted in part."""
     message, passage = hit.message, hit.passage or hit.message.content
     before = "" if message.content.startswith(passage) else "… "

@@ -4,12 +4,12 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
 from ...errors import InvalidValueError
+from ...service_client import is_service_url
 from ...sql.columns import check_id
 from ..database.access import MemoryDatabase
-from ..pipeline.runner import RunOptions
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
 from ..search.embedders import Embedder
@@ -25,6 +25,9 @@ from .parts import StoreResources, TenantParts
 from .runs import LearningProgress, RunRepository
 from .search import MemorySearcher
 
+if TYPE_CHECKING:
+    from ..pipeline.runner import RunOptions
+
 P = ParamSpec("P")
 T = TypeVar("T")
 PartT = TypeVar("PartT")
@@ -33,7 +36,10 @@ _DEFAULT_FILE = "recollect.db"
 
 
 class _ForwardTo(Generic[PartT]):
-    """Derives methods of the store from those of a part: same name, signature and docstring."""
+    """Derives methods of the store from those of a part: same name, signature and docstring.
+
+    A call goes to the part that the store has, which may be a remote one.
+    """
 
     def __init__(self, part_of: Callable[[TenantParts], PartT]) -> None:
         self._part_of = part_of
@@ -41,11 +47,12 @@ class _ForwardTo(Generic[PartT]):
     def __call__(
         self, method: Callable[Concatenate[PartT, P], Coroutine[Any, Any, T]]
     ) -> Callable[Concatenate["MemoryStore", P], Coroutine[Any, Any, T]]:
-        part_of = self._part_of
+        part_of, name = self._part_of, method.__name__
 
         @wraps(method)
         async def call(store: "MemoryStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return await method(part_of(store._parts), *args, **kwargs)
+            found: T = await getattr(part_of(store._parts), name)(*args, **kwargs)
+            return found
 
         return call
 
@@ -75,6 +82,9 @@ class MemoryStore:
     Secrets such as passwords, keys and card numbers are masked in entries. `mask_secrets_in_messages` masks
     them in recorded messages, too: the original words are not stored.
 
+    `on_work` is called when there is something to learn, so that a store without workers can wake those of
+    another process. They also look at the queue every second.
+
     A store sees only the data of its `tenant`. A store for `all_tenants` gives a view of each tenant by
     `for_tenant`. Its workers do the work of all tenants, and `coverage`, `drain` and `embed_pending`
     cover all of them.
@@ -87,17 +97,22 @@ class MemoryStore:
         extractor: Extractor | None = None,
         embedder: Embedder | Literal["local"] | None = "local",
         workers: int = 4,
-        options: RunOptions | None = None,
+        options: "RunOptions | None" = None,
         tenant: str = "default",
         all_tenants: bool = False,
         meter: TokenMeter | None = None,
         mask_secrets_in_messages: bool = False,
+        on_work: Callable[[], object] | None = None,
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
             raise InvalidValueError(f"workers must be a whole number from 0 on, not {workers!r}")
         check_id("tenant", tenant)
+        if is_service_url(url_or_path):
+            raise InvalidValueError(
+                "a service is opened by RemoteMemoryStore(url, key=…), not by MemoryStore"
+            )
         database = MemoryDatabase(
             default_url() if url_or_path is None else url_or_path,
             create_tables=create_tables,
@@ -110,9 +125,10 @@ class MemoryStore:
             tenant=None if all_tenants else tenant,
             default_tenant=tenant,
             workers=workers,
-            options=options or RunOptions(),
+            options=options,
             meter=meter,
             mask_secrets_in_messages=mask_secrets_in_messages,
+            on_work=on_work,
         )
         self._bind(shared, TenantParts(shared, tenant, shared.tenant))
 
@@ -189,10 +205,27 @@ class MemoryStore:
         """
         return self._parts.rights.export_user_lines(user_id, agent_id=agent_id)
 
+    def export_tenant_lines(self, *, agent_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Everything of the tenant, or of one of its agents, one record at a time, in constant memory.
+
+        The lines have the same form as those of a user. `recollect import jsonl` reads them.
+        """
+        return self._parts.rights.export_tenant_lines(agent_id=agent_id)
+
     @property
     def tenant(self) -> str:
         """The tenant whose data this store sees."""
         return self._parts.tenant
+
+    @property
+    def memory_database(self) -> MemoryDatabase:
+        """The tables of long-term memory, of all tenants."""
+        return self._database
+
+    @property
+    def masks_messages(self) -> bool:
+        """Whether secrets are masked in recorded messages."""
+        return self._shared.mask_secrets_in_messages
 
     @property
     def monitor(self) -> StoreMonitor:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..facts.health import concerns_health
+from .remembered import remember
 from .roles import Roles, play_other_roles, roles_of
 from .synonyms import (
     CJK_LIGHT,
@@ -88,6 +89,7 @@ def gist_of(text: str) -> str:
     return _SAID_ON.sub("", text)
 
 
+@remember
 def meaning_of(text: str) -> Meaning:
     """Prepare a text for many comparisons."""
     plain = _SAID_ON.sub("", unicodedata.normalize("NFKC", text[:_LONGEST]))

@@ -5,11 +5,16 @@ cut into all pairs of neighbouring characters.
 """
 
 import re
+import sys
 import threading
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
 
-import snowballstemmer
+from .remembered import remember_list
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W\\d_{_CJK}]+)?")
@@ -18,10 +23,10 @@ _LONGEST = 64  # characters of a word
 # It begins only where a word begins: otherwise the time would be quadratic in the length of a word.
 _COMPOUND = re.compile(r"(?<![a-z0-9])[a-z0-9]++(?:[._/:-][a-z0-9]++)+|[a-z]\+\+|[a-z]#(?!\w)")
 _IS_IDENTIFIER = re.compile(r"[0-9_+#]")  # "well-known" is two words
-_stemmer = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()  # a stemmer stores its current word: it is not thread-safe
 
 
+@remember_list
 def terms(text: str) -> list[str]:
     """The terms of a text, in its order, with repetitions."""
     found: list[str] = []
@@ -54,4 +59,15 @@ def characters(text: str) -> list[str]:
 def stem(word: str) -> str:
     """The stem of an English word. Words of other languages stay as they are, or nearly so."""
     with _stemming:
-        return str(_stemmer.stemWord(word.replace("’", "'").removesuffix("'s")))
+        return str(_stemmer().stemWord(word.replace("’", "'").removesuffix("'s")))
+
+
+@cache
+def _stemmer() -> Any:
+    """The English stemmer. Its package is bypassed, which would load the stemmers of all languages."""
+    found = find_spec("snowballstemmer")
+    assert found is not None
+    package = ModuleType("recollect_snowball")
+    package.__path__ = list(found.submodule_search_locations or ())
+    sys.modules[package.__name__] = package
+    return import_module(f"{package.__name__}.english_stemmer").EnglishStemmer()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Api = Literal["auto", "responses", "chat_completions"]
 _APIS: tuple[Api, ...] = ("auto", "responses", "chat_completions")
+OFFLINE = "offline"
+"""The model of agents without one."""
 _NO_KEY = "none"  # the client needs a key even for endpoints that need none
 _WORKFLOW = "recollect chat"
 

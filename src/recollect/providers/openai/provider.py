@@ -271,7 +271,6 @@ def build_openai_provider(
     sessions = OpenAISQLAlchemySessionStore(url, engine=engine, **database)
     options = read_options(settings, quiet_seconds) if settings is not None else ChatOptions()
     runtime = AgentRuntime(registry or AgentRegistry(), options)
-    runtime.warm_up()
     return OpenAIAgentProvider(
         Parts(
             runtime,

@@ -101,6 +101,7 @@ class RemoteConversations:
         found = await self._turns.provider_ids(list(conversation_ids))
         if not found:
             return 0
+        await self._runtime.load()
         try:
             client = ConversationClient(self._runtime.client())
         except ModelRefusedError:

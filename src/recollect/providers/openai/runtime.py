@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelRefusedError
@@ -14,16 +15,14 @@ from ...strategies.session import StrategySession
 from ..errors import describe_failure
 from ..values import ChatEvent, ChatReply, ToolCall
 from .context import RunContext
-from .offline import OfflineModel, quoted_in_answer
+from .options import OFFLINE as OFFLINE
 from .options import ChatOptions, make_client, make_model_provider, make_run_config
 from .registry import AgentDescriptor, AgentRegistry
-from .turnstile import Turnstile, paced_http_client
+from .turnstile import Turnstile
 
 if TYPE_CHECKING:
     from agents import ModelProvider, RunConfig
     from openai import AsyncOpenAI
-
-OFFLINE = "offline"
 
 
 @dataclass
@@ -110,27 +109,52 @@ class CountedRecall:
 
     async def __call__(self, question: str) -> Any:
         """The memories about a question."""
+        from .offline import quoted_in_answer
+
         found = await self.context.context.recall(question)
         entries, turns = quoted_in_answer(question, found)
         self.quoted += len(entries) + len(turns)
         return found
 
 
+# Their packages load these modules at their first use, which would block the event loop.
+_SDK_MODULES = (
+    "anyio._backends._asyncio",
+    "openai.lib.streaming.responses",
+    "openai.resources.chat.completions",
+    "openai.resources.conversations",
+    "openai.resources.responses.responses",
+)
+
+
 class AgentRuntime:
-    """Runs the agents of a registry on the configured models, or offline."""
+    """Runs the agents of a registry on the configured models, or offline.
+
+    The SDK takes seconds to import. It is loaded before the first turn, in a thread: `load`.
+    """
 
     def __init__(self, registry: AgentRegistry, options: ChatOptions) -> None:
         self.registry = registry
         self._options = options
         self.turnstile = Turnstile()
         """Turns pass it before work that blocks the event loop."""
-        self._agents = require_extra("agents", "agents", "chat")
+        self._loading = asyncio.Lock()
+        self._is_loaded = False
         self._client: AsyncOpenAI | None = None
         self._models: ModelProvider | None = None
         self._configs: dict[ModelProvider | None, RunConfig] = {}
 
-    def warm_up(self) -> None:
-        """Create the client of the model, so that no turn waits for it. This sends no request."""
+    async def load(self) -> None:
+        """Import the SDK and create the client of the model, in a thread. This sends no request."""
+        async with self._loading:
+            if not self._is_loaded:
+                await asyncio.to_thread(self._load)
+                self._is_loaded = True
+
+    def _load(self) -> None:
+        require_extra("agents", "agents", "chat")
+        for name in (*_SDK_MODULES, f"{__package__}.offline"):
+            import_module(name)
         if any(self.model_of(name) != OFFLINE for name in self.registry.names()):
             with contextlib.suppress(ModelRefusedError):  # no API key: each turn raises this error itself
                 self._model_provider()
@@ -142,11 +166,17 @@ class AgentRuntime:
     def client(self) -> "AsyncOpenAI":
         """The client of the endpoint, created at its first use."""
         if self._client is None:
+            from .paced_client import paced_http_client
+
             self._client = make_client(self._options.endpoint, paced_http_client(self.turnstile))
         return self._client
 
     def start(self, descriptor: AgentDescriptor, context: RunContext, session: StrategySession) -> AgentRun:
         """Start a run on the items of a session, the last of which is the message of the user."""
+        from agents import Runner
+
+        from .offline import OfflineModel
+
         # An agent that has a model may hand over to one that has none.
         offline = CountedRecall(context) if self._options.model is None else None
         is_offline = self.model_of(descriptor.name) == OFFLINE
@@ -155,8 +185,8 @@ class AgentRuntime:
             instructions=context.instructions_for,
             model=self._options.model if offline is None else OfflineModel(offline),
         )
-        limit = {} if descriptor.max_turns is None else {"max_turns": descriptor.max_turns}
-        result = self._agents.Runner.run_streamed(
+        limit: dict[str, Any] = {} if descriptor.max_turns is None else {"max_turns": descriptor.max_turns}
+        result = Runner.run_streamed(
             agent,
             [],
             context=context.context,

@@ -12,7 +12,6 @@ from ...memory.database.message_items import ItemLinks
 from ...memory.store import MemoryStore
 from ...sessions.advanced.scripts import Place
 from ...sessions.advanced.session import AdvancedSession
-from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession
 from ...sessions.advanced.sqlite import AdvancedSQLiteSession
 from ...sessions.advanced.transaction import SessionTransaction
 from ...sessions.protocol import SessionMetadata
@@ -182,18 +181,23 @@ class OpenAISQLAlchemySessionStore:
         refuse it.
         """
         options: dict[str, Any] = {**_TABLES, "metadata": metadata, "write_guard": write_guard}
-        # ensure_ascii=False: the database of the service is in UTF-8.
-        server_options = {**options, "create_tables": self._create_tables, "ensure_ascii": False}
-        if self._engine is not None:
-            return AdvancedSQLAlchemySession(session_id, engine=self._engine, **server_options)
-        assert self._url is not None
-        path = sqlite_path(self._url)
+        path = None if self._url is None else sqlite_path(self._url)
         if path is None:
-            return AdvancedSQLAlchemySession.from_url(
-                session_id, url=self._url, engine_kwargs=self._engine_kwargs, **server_options
-            )
+            return self._open_on_server(session_id, options)
         # one_pair=False: the structure and usage tables of fixed names may belong to other sessions.
         return AdvancedSQLiteSession(session_id=session_id, db_path=path, one_pair=False, **options)
+
+    def _open_on_server(self, session_id: str, options: Mapping[str, Any]) -> AdvancedSession:
+        from ...sessions.advanced.sqlalchemy import AdvancedSQLAlchemySession  # a file does not need it
+
+        # ensure_ascii=False: the database of the service is in UTF-8.
+        options = {**options, "create_tables": self._create_tables, "ensure_ascii": False}
+        if self._engine is not None:
+            return AdvancedSQLAlchemySession(session_id, engine=self._engine, **options)
+        assert self._url is not None
+        return AdvancedSQLAlchemySession.from_url(
+            session_id, url=self._url, engine_kwargs=self._engine_kwargs, **options
+        )
 
     async def open_chat(
         self,

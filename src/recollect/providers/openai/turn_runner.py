@@ -54,6 +54,7 @@ class TurnRunner:
         """
         descriptor = self._parts.runtime.registry.get(turn.agent)
         check_message(turn.message)
+        await self._parts.runtime.load()  # before anything that has a time limit
         await self._parts.runtime.turnstile()  # many turns at once begin one by one
         settings = await turn.store.get_conversation_settings(turn.conversation.conversation_id)
         if settings is None:

@@ -5,13 +5,11 @@ read for some twenty milliseconds before the event loop runs anything else.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from time import monotonic
-from typing import Any
-
-import httpx2
 
 _BURST = 0.005  # seconds
+_EVENT_END = b"\n\n"
 
 
 class Turnstile:
@@ -34,28 +32,6 @@ class Turnstile:
             self._since = monotonic()
 
 
-_EVENT_END = b"\n\n"
-_EVENTS = "text/event-stream"
-
-
-class PacedStream(httpx2.AsyncByteStream):
-    """A stream of server-sent events, each of which passes the turnstile."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, turnstile: Turnstile) -> None:
-        self._stream = stream
-        self._turnstile = turnstile
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
-            for event in split_events(chunk):
-                await self._turnstile()
-                yield event
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._stream.aclose()
-
-
 def split_events(chunk: bytes) -> Iterator[bytes]:
     """The chunk, split after each event; joined, the pieces are the chunk again."""
     start = 0
@@ -64,15 +40,3 @@ def split_events(chunk: bytes) -> Iterator[bytes]:
         stop = len(chunk) if end < 0 else end + len(_EVENT_END)
         yield chunk[start:stop]
         start = stop
-
-
-def paced_http_client(turnstile: Turnstile) -> Any:
-    """The default HTTP client of the openai package, with streams that pass the turnstile."""
-    from openai import DefaultAsyncHttpxClient
-
-    async def pace(response: httpx2.Response) -> None:
-        if response.headers.get("content-type", "").startswith(_EVENTS):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = PacedStream(response.stream, turnstile)
-
-    return DefaultAsyncHttpxClient(event_hooks={"response": [pace]})

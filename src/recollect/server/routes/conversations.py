@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
+from ...cursors import make_cursor
 from ...memory.conversation import Conversation
 from ...memory.times import format_time
-from ..cursors import make_cursor
 from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, make_router
 from ..idempotency import Ids
 from ..problems import translate_input_errors
@@ -67,7 +67,7 @@ async def create_conversation(
                 body.user_id,
                 message_dicts(body.messages, ids),
                 session_id=body.session_id,
-                conversation_id=ids("conversation"),
+                conversation_id=body.conversation_id or ids("conversation"),
                 memory_id=body.memory_id,
                 created_at=body.created_at,
                 metadata=body.metadata,
@@ -177,6 +177,30 @@ async def get_conversation(conversation_id: ConversationId, store: ReadStore) ->
     return await long_json_response(
         partial(_serialize_conversation, outline, conversation), conversation.turn_count
     )
+
+
+@router.put(
+    "/v1/conversations/{conversation_id}",
+    operation_id="conversations.open",
+    summary="Open a conversation",
+    response_model=schemas.ConversationPayload,
+    responses=problems("send", "conflict"),
+)
+async def open_conversation(
+    conversation_id: ConversationId, body: schemas.OpenedConversation, request: Request, store: WriteStore
+) -> Response:
+    """Open a conversation that has no messages yet. One that exists is returned unchanged.
+
+    A conversation of another agent or user under this id is a conflict.
+    """
+    set_audit_target(request, "conversation", conversation_id)
+    with translate_input_errors():
+        opened = await store.open_conversation(
+            **{name: getattr(body, name) for name in schemas.OpenedConversation.model_fields},
+            conversation_id=conversation_id,
+        )
+        outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
+    return await long_json_response(partial(_serialize_conversation, outline, opened), opened.turn_count)
 
 
 @router.get(

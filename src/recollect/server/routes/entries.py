@@ -15,11 +15,16 @@ from ..problems import Problem, translate_input_errors
 from ..schemas import entries as schemas
 from ..schemas.base import json_response
 from ..schemas.problems import problems
-from .shared import CREATED, ContentId, MemoryId, Pages, require_found, set_audit_target
+from .shared import CREATED, ContentId, MemoryId, Pages, invalid_field, require_found, set_audit_target
 
 router = make_router("entries")
 
-_PAGES: Pages[tuple[int, Entry]] = Pages("entries", lambda row: row[0], lambda row: row[1].to_dict(), int)
+
+def _serialize_row(row: tuple[int, Entry]) -> dict[str, Any]:
+    return {**row[1].to_dict(), "position": row[0]}
+
+
+_PAGES: Pages[tuple[int, Entry]] = Pages("entries", lambda row: row[0], _serialize_row, int)
 
 
 @router.get(
@@ -88,6 +93,52 @@ async def create_entry(
     set_audit_target(request, "entry", content_id)
     entry = require_found(await store.get_entry(content_id), "entry")
     return json_response(entry.to_dict(), 201, {"Location": f"/v1/entries/{content_id}"})
+
+
+@router.post(
+    "/v1/entries",
+    operation_id="entries.add",
+    summary="Add an entry about a user",
+    status_code=201,
+    response_model=schemas.EntryAdded,
+    responses=CREATED | problems("create", "not_found"),
+)
+async def add_entry(
+    body: schemas.NewOwnedEntry, request: Request, store: WriteStore, once: OnceDep
+) -> Response:
+    """Add an entry that a person or a program states. The memory of the agent and user is created if needed.
+
+    With `unless`, an entry that says the same is returned, and nothing is added.
+    """
+    if body.unless is not None and (body.content_id is not None or body.valid_to is not None):
+        raise invalid_field("body.unless", "cannot be given together with content_id or valid_to")
+
+    async def make(ids: Ids) -> dict[str, Any]:
+        ids.about(body.user_id)
+        with translate_input_errors():
+            entry, is_new = await _add(store, body, ids)
+        return {"content_id": entry.content_id, "is_new": is_new}
+
+    made = await once(make)
+    content_id = made["content_id"]
+    set_audit_target(request, "entry", content_id)
+    entry = require_found(await store.get_entry(content_id), "entry")
+    added = {"entry": entry.to_dict(), "is_new": made["is_new"]}
+    return json_response(added, 201, {"Location": f"/v1/entries/{content_id}"})
+
+
+async def _add(store: MemoryStore, body: schemas.NewOwnedEntry, ids: Ids) -> tuple[Entry, bool]:
+    owner_and_text = (body.agent_id, body.user_id, body.content_type, body.content_text)
+    given: dict[str, Any] = {
+        name: getattr(body, name) for name in ("valid_from", "confidence", "metadata", "tags", "expires_at")
+    }
+    if body.unless is not None:
+        unless_rejected = body.unless == "known_or_rejected"
+        return await store.add_entry_unless_known(*owner_and_text, **given, unless_rejected=unless_rejected)
+    content_id = body.content_id or ids("entry")
+    return await store.add_entry(
+        *owner_and_text, **given, valid_to=body.valid_to, content_id=content_id
+    ), True
 
 
 @router.get(

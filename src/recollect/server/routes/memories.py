@@ -72,8 +72,9 @@ async def create_memory(
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(body.user_id)
-        memory_id = ids("memory")
-        if await store.get_memory_outline(memory_id) is None:  # else an earlier attempt made it
+        memory_id = body.memory_id or ids("memory")
+        # An earlier attempt of this request may have made it.
+        if ids.are_new or await store.get_memory_outline(memory_id) is None:
             await _create(store, body, memory_id)
         return {"memory_id": memory_id}
 

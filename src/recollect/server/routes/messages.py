@@ -46,7 +46,7 @@ async def append_messages(
     service: ServiceDep,
     once: OnceDep,
 ) -> Response:
-    """Learning starts at once, from the new messages only.
+    """Learning starts at once, or after `learn_after` seconds of quiet, from the new messages only.
 
     Appending messages again under the same `message_id`s changes nothing.
     """
@@ -55,9 +55,16 @@ async def append_messages(
     added: list[Message] = []
 
     async def make(ids: Ids) -> dict[str, Any]:
-        ids.about(await _check_open(store, conversation_id))
+        ids.about(await _check_open(store, conversation_id, body))
         with translate_input_errors():
-            added.extend(await store.append_messages(conversation_id, message_dicts(body.messages, ids)))
+            added.extend(
+                await store.append_messages(
+                    conversation_id,
+                    message_dicts(body.messages, ids),
+                    learn_after=body.learn_after,
+                    even_if_closed=body.even_if_closed,
+                )
+            )
         return {"first_index": added[0].message_index}
 
     result = await once(make)
@@ -67,11 +74,11 @@ async def append_messages(
     return json_response({"conversation_id": conversation_id, "messages": messages}, 201)
 
 
-async def _check_open(store: WriteStore, conversation_id: str) -> str:
+async def _check_open(store: WriteStore, conversation_id: str, body: schemas.MoreMessages) -> str:
     """The user of an open conversation. Raises a `Problem` if it is missing or closed."""
     with translate_input_errors():
         outline = require_found(await store.get_conversation_outline(conversation_id), "conversation")
-    if outline["closed_at"] is not None:
+    if outline["closed_at"] is not None and not body.even_if_closed:
         raise Problem("conversation_closed", CLOSED)
     return str(outline["user_id"])
 

@@ -12,6 +12,7 @@ from ..service import Service
 from ..telemetry.collector import MetricsCollector
 from ..telemetry.logs import current_request_id
 from ..telemetry.metrics import CONTENT_TYPE
+from ..telemetry.processes import render_metrics
 
 router = APIRouter(tags=["operations"])
 
@@ -92,9 +93,8 @@ async def metrics(request: Request) -> Response:
         document = Problem("not_found", _METRICS_OFF).document(current_request_id())
         return _json(404, document, MEDIA_TYPE)
     await _collector(request.app.state).refresh()
-    return Response(
-        service.metrics.render(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"}
-    )
+    rendered = await render_metrics(service.metrics, service.siblings)
+    return Response(rendered, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
 
 def _service(state: State) -> Service:

@@ -11,7 +11,15 @@ from ..problems import translate_input_errors
 from ..schemas import runs as schemas
 from ..schemas.base import json_response
 from ..schemas.problems import problems
-from .shared import RUN_PAGES, Pages, RunId, require_admin_without_owner, require_found, set_audit_target
+from .shared import (
+    RUN_PAGES,
+    Pages,
+    RunId,
+    invalid_field,
+    require_admin_without_owner,
+    require_found,
+    set_audit_target,
+)
 
 router = make_router("runs")
 
@@ -78,7 +86,18 @@ async def retry_run(run_id: RunId, request: Request, store: WriteStore) -> Respo
     responses=problems("read"),
 )
 async def get_coverage(query: Annotated[schemas.CoverageQuery, Query()], store: ReadStore) -> Response:
-    """How many conversations are remembered, pending and failed, for the tenant, a user or an agent."""
+    """How many conversations are remembered, pending and failed, for the tenant, a user or an agent.
+
+    With `wait` the response is sent when the user's conversations are learned, or after that many seconds.
+    """
+    learned = {}
     with translate_input_errors():
+        if query.wait is not None:
+            if query.user_id is None:
+                raise invalid_field("query.wait", "needs a user_id")
+            done = await store.wait_until_learned(query.agent_id, query.user_id, timeout=query.wait)
+            learned = {"learned": done}
         coverage = await store.coverage(query.agent_id, query.user_id)
-    return json_response({**asdict(coverage), "share": coverage.share})
+    behind = await store.monitor.seconds_behind(store.tenant) if coverage.pending else 0.0
+    counts = {**asdict(coverage), "share": coverage.share, "behind_seconds": round(behind, 3)}
+    return json_response({**counts, **learned})

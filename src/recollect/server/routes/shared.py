@@ -8,23 +8,21 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
+from ...cursors import make_cursor
 from ...memory.conversation import Conversation
 from ...memory.rights.receipt import Receipt
 from ...memory.run import Run
 from ...memory.store import MemoryStore
 from ..access.authentication import Caller
-from ..cursors import make_cursor, read_cursor
+from ..cursors import read_cursor
 from ..idempotency import Ids
 from ..problems import Problem, translate_input_errors
 from ..schemas import examples
-from ..schemas.base import HIT_LIMIT, PAGE_SIZE, PageQuery, encode_json, json_response
+from ..schemas.base import HIT_LIMIT, MAX_WAIT, PAGE_SIZE, PageQuery, encode_json, json_response
 from ..schemas.conversations import NewMessage
 from ..service import Service
 
 T = TypeVar("T")
-
-MAX_WAIT = 30
-"""Seconds that a request may wait for learning to finish."""
 
 CLOSED = "The conversation is closed. Nothing can be added to it."
 

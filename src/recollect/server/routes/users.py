@@ -26,7 +26,13 @@ JSON_LINES = "application/jsonl"
 
 _PAGE_SIZE = 200  # rows
 _CHUNK = 64 * 1024  # bytes of a line that are sent at once
-_PAGES: Pages[UserOutline] = Pages("users", lambda row: row.position, UserOutline.to_dict)
+
+
+def _serialize_user(row: UserOutline) -> dict[str, Any]:
+    return {**row.to_dict(), "position": row.position}
+
+
+_PAGES: Pages[UserOutline] = Pages("users", lambda row: row.position, _serialize_user)
 _JSONL_RESPONSE = {"content": {JSON_LINES: {"schema": {"type": "string"}}}}
 
 

@@ -19,6 +19,9 @@ PAGE_SIZE = 50
 HIT_LIMIT = 10
 """The default number of hits of a search."""
 
+MAX_WAIT = 30
+"""Seconds that a request may wait for learning to finish."""
+
 NO_NUL = r"^[^\u0000]+$"
 NOT_BLANK = r"\S"
 _MAX_ID_LENGTH = 4096  # characters

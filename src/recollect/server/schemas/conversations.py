@@ -95,11 +95,22 @@ class NewMessage(RequestBody):
     ) = None
     message_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
     created_at: Annotated[Time, Field(description="The time of the message; now if absent.")] | None = None
+    attachments: (
+        Annotated[
+            list[dict[str, Any]],
+            Field(
+                max_length=MOST_PARTS,
+                description="Attachments as a stored message has them. Only with a text as content.",
+            ),
+        ]
+        | None
+    ) = None
 
     def to_store(self, message_id: str) -> dict[str, Any]:
         """The message as the store takes it. `message_id` is used if the message has none."""
         content: str | ContentParts = self.content
-        text, attachments = content if isinstance(content, ContentParts) else (content, ())
+        given = tuple(self.attachments or ())
+        text, attachments = content if isinstance(content, ContentParts) else (content, given)
         return {
             "message_id": self.message_id or message_id,
             "role": self.role,
@@ -130,6 +141,16 @@ class NewConversation(RequestBody):
     agent_id: OwnerId
     user_id: OwnerId
     messages: Messages
+    conversation_id: (
+        Annotated[
+            Key,
+            Field(
+                description="Generated if absent. Saving the same conversation again under its id changes"
+                " nothing; another conversation under an id in use is a conflict."
+            ),
+        ]
+        | None
+    ) = None
     session_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
     memory_id: (
         Annotated[
@@ -145,6 +166,23 @@ class NewConversation(RequestBody):
         Annotated[Time, Field(description="The start time; also the time of messages without their own.")]
         | None
     ) = None
+    metadata: Metadata | None = None
+    tags: Tags | None = None
+
+
+class OpenedConversation(RequestBody):
+    """The owner of a conversation that has no messages yet, and its settings."""
+
+    model_config = with_examples({"agent_id": examples.AGENT, "user_id": examples.USER})
+
+    agent_id: OwnerId
+    user_id: OwnerId
+    session_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
+    memory_strategy: (
+        Annotated[dict[str, Any], Field(description="What the model sees; the agent decides if absent.")]
+        | None
+    ) = None
+    memory_injection: bool | None = None
     metadata: Metadata | None = None
     tags: Tags | None = None
 
@@ -284,6 +322,20 @@ class MoreMessages(RequestBody):
     )
 
     messages: Messages
+    learn_after: (
+        Annotated[
+            float,
+            Field(
+                ge=0,
+                le=86_400,
+                description="Seconds without a new message after which learning starts; at once if absent.",
+            ),
+        ]
+        | None
+    ) = None
+    even_if_closed: bool = Field(
+        default=False, description="Allow the reply to a message from before the close."
+    )
 
 
 class MessagesAdded(ResponseBody):

@@ -7,8 +7,10 @@ from pydantic import Field
 from . import examples
 from .base import (
     Date,
+    Key,
     Metadata,
     NextCursor,
+    OwnerId,
     PageQuery,
     RequestBody,
     ResponseBody,
@@ -70,12 +72,20 @@ class EntryQuery(PageQuery):
     include_retired: bool = Field(default=False, description="Include retired, rejected and expired entries.")
 
 
+class ListedEntry(EntryPayload):
+    """An entry in the list of a memory."""
+
+    model_config = with_examples({**examples.ENTRY, "position": 1})
+
+    position: int = Field(description="The position in the list. Positions have gaps.")
+
+
 class EntryPage(ResponseBody):
     """Entries in the order in which they were learned."""
 
-    model_config = with_examples({"items": [examples.ENTRY], "next_cursor": None})
+    model_config = with_examples({"items": [{**examples.ENTRY, "position": 1}], "next_cursor": None})
 
-    items: list[EntryPayload]
+    items: list[ListedEntry]
     next_cursor: NextCursor
 
 
@@ -100,6 +110,43 @@ class NewEntry(RequestBody):
     expires_at: Time | None = Field(
         default=None, description="When it stops to hold: a time, or a date, which is included."
     )
+
+
+class NewOwnedEntry(NewEntry):
+    """A fact that a person or a program states about a user."""
+
+    model_config = with_examples(
+        {
+            "agent_id": examples.AGENT,
+            "user_id": examples.USER,
+            "content_type": "profile",
+            "content_text": "The user is allergic to peanuts.",
+            "unless": "known",
+        }
+    )
+
+    agent_id: OwnerId
+    user_id: OwnerId
+    content_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
+    unless: (
+        Annotated[
+            Literal["known", "known_or_rejected"],
+            Field(
+                description="Add nothing if an entry of this type says the same, in these words or in others;"
+                " with `known_or_rejected` also if a person has rejected such an entry."
+            ),
+        ]
+        | None
+    ) = None
+
+
+class EntryAdded(ResponseBody):
+    """The entry that says it, which is new or was known."""
+
+    model_config = with_examples({"entry": examples.ENTRY, "is_new": True})
+
+    entry: EntryPayload
+    is_new: bool
 
 
 class EntryChange(RequestBody):

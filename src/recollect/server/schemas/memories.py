@@ -7,6 +7,7 @@ from pydantic import Field
 from . import examples
 from .base import (
     MAX_ITEMS,
+    Key,
     NextCursor,
     OwnedPageQuery,
     OwnerId,
@@ -128,6 +129,7 @@ class NewMemory(RequestBody):
 
     agent_id: OwnerId
     user_id: OwnerId
+    memory_id: Annotated[Key, Field(description="Generated if absent.")] | None = None
     profile_content: Contents = Field(default_factory=list)
     event_content: Contents = Field(default_factory=list)
     mind_content: Contents = Field(default_factory=list)

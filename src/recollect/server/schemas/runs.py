@@ -1,11 +1,21 @@
 """Runs: the progress of learning, and its failures."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from . import examples
-from .base import Key, NextCursor, OwnerId, PageQuery, QueryParameters, ResponseBody, Timestamp, with_examples
+from .base import (
+    MAX_WAIT,
+    Key,
+    NextCursor,
+    OwnerId,
+    PageQuery,
+    QueryParameters,
+    ResponseBody,
+    Timestamp,
+    with_examples,
+)
 
 RunStatus: TypeAlias = Literal["pending", "running", "done", "failed"]
 
@@ -116,15 +126,35 @@ class CoverageQuery(QueryParameters):
 
     agent_id: OwnerId | None = None
     user_id: OwnerId | None = None
+    wait: (
+        Annotated[
+            float,
+            Field(
+                ge=0,
+                le=MAX_WAIT,
+                description="Seconds to wait until everything recorded for the user is learned and has"
+                " vectors. Needs a `user_id`.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class CoverageResponse(ResponseBody):
     """The number of conversations by learning state."""
 
-    model_config = with_examples({"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0})
+    model_config = with_examples(
+        {"remembered": 1, "pending": 0, "failed": 0, "partial": 0, "share": 1.0, "behind_seconds": 0.0}
+    )
 
     remembered: int
     pending: int
     failed: int
     partial: int = Field(description="Learned, but a message was too long to be read completely.")
     share: float = Field(description="The remembered share; 1 if there are no conversations.")
+    behind_seconds: float = Field(
+        description="How long the tenant's oldest due work has waited; 0 if nothing is pending."
+    )
+    learned: bool | None = Field(
+        default=None, description="Only with `wait`: whether everything recorded for the user is learned."
+    )

@@ -28,6 +28,7 @@ class UserOutline(ResponseBody):
     memory_count: int = Field(description="The number of memories: one per agent.")
     created_at: Timestamp = Field(description="When the first memory was created.")
     updated_at: Timestamp = Field(description="When a memory last changed.")
+    position: str = Field(description="The position in the list.")
 
 
 class UserPage(ResponseBody):
@@ -41,6 +42,7 @@ class UserPage(ResponseBody):
                     "memory_count": 1,
                     "created_at": examples.TIME,
                     "updated_at": examples.TIME,
+                    "position": "0f3a…",
                 }
             ],
             "next_cursor": None,
@@ -64,7 +66,7 @@ class UserExport(ResponseBody):
 
     model_config = with_examples(
         {
-            "format": "recollect.user/1",
+            "format": "recollect.user/2",
             "user_id": examples.USER,
             "agent_id": None,
             "memories": [],
@@ -74,6 +76,7 @@ class UserExport(ResponseBody):
             "sessions": [],
             "events": [],
             "summaries": [],
+            "store_items": [],
         }
     )
 
@@ -87,3 +90,4 @@ class UserExport(ResponseBody):
     sessions: list[dict[str, Any]]
     events: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
+    store_items: list[dict[str, Any]] = Field(description="Items in the store of LangGraph.")

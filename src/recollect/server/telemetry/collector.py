@@ -81,6 +81,6 @@ class MetricsCollector:
         )
         connections = monitor.connection_counts()
         if connections:
-            metrics.set_labelled_gauge(
+            metrics.set_process_gauge(
                 "recollect_database_connections", "Pool connections by state.", "state", connections
             )

@@ -1,11 +1,12 @@
-"""Structured logs. Each line has the id of its request; none contains contents.
+"""Structured logs, for people on a terminal and as JSON elsewhere. Each line has the id of its request.
 
-Our own messages consist of ids, counts and fixed phrases. Messages of other packages may quote contents or
-secrets, so they are replaced by the name of the package and the place in its code. An exception is logged as
-its type and the place where it was raised.
+None contains contents. Our own messages consist of ids, counts and fixed phrases. Messages of other packages
+may quote contents or secrets, so they are replaced by the name of the package and the place in its code. An
+exception is logged as its type and the place where it was raised.
 """
 
 import logging
+import os
 import re
 import sys
 import traceback
@@ -23,6 +24,10 @@ _Raised: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | N
 _OURS = ("recollect", "uvicorn")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_TIME = "%H:%M:%S"
+_ACCESS_LOG = "recollect.access"
+_ACCESS = ("method", "route", "status", "duration_ms")  # shown without their names
+_COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}  # yellow and red, in ANSI
 _MAX_CAUSES = 5
 
 _request_id: ContextVar[str | None] = ContextVar("recollect_request_id", default=None)
@@ -67,7 +72,7 @@ def configure_logging(settings: LoggingSettings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_without_contents)
     handler.addFilter(_with_request_id)
-    handler.setFormatter(_JsonLines() if settings.format == "json" else _TextLines(_TEXT))
+    handler.setFormatter(_formatter(settings.format, is_terminal=sys.stderr.isatty()))
     logging.root.handlers = [handler]
     logging.root.setLevel(logging.WARNING)  # for other packages
     for name in _OURS:
@@ -75,6 +80,12 @@ def configure_logging(settings: LoggingSettings) -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers = []
         logging.getLogger(name).propagate = name != "uvicorn.access"  # our access log replaces it
+
+
+def _formatter(chosen: str, *, is_terminal: bool) -> logging.Formatter:
+    if chosen == "json" or (chosen == "auto" and not is_terminal):
+        return _JsonLines()
+    return _TextLines(has_colours=is_terminal and not os.environ.get("NO_COLOR"))
 
 
 def _without_contents(record: logging.LogRecord) -> bool:
@@ -109,14 +120,29 @@ class _JsonLines(JsonFormatter):
 
 
 class _TextLines(logging.Formatter):
-    """The message, followed by the extra fields as `name=value`."""
+    """The message, followed by the extra fields as `name=value`. A request shows its main fields first."""
+
+    def __init__(self, *, has_colours: bool = False) -> None:
+        super().__init__(_TEXT, _TIME)
+        self._has_colours = has_colours
 
     def format(self, record: logging.LogRecord) -> str:
         """The formatted line."""
         raised, record.exc_info = record.exc_info, None
-        line = super().format(record)
+        fields = _extras(record)
+        access = [f"{fields.pop(name)}" for name in _ACCESS if name in fields and record.name == _ACCESS_LOG]
         error = {"error": describe_error(raised[1])} if raised and raised[1] is not None else {}
-        return " ".join([line, *(f"{name}={value}" for name, value in (_extras(record) | error).items())])
+        line = " ".join([super().format(record), *_with_unit(access), *_named(fields | error)])
+        colour = _COLOURS.get(record.levelno) if self._has_colours else None
+        return line if colour is None else f"\x1b[{colour}m{line}\x1b[0m"
+
+
+def _with_unit(access: list[str]) -> list[str]:
+    return access if len(access) < len(_ACCESS) else [*access[:-1], f"{access[-1]} ms"]
+
+
+def _named(fields: dict[str, Any]) -> list[str]:
+    return [f"{name}={value}" for name, value in fields.items()]
 
 
 def _extras(record: logging.LogRecord) -> dict[str, Any]:

@@ -26,10 +26,13 @@ _LAG_INTERVAL = 0.05  # seconds between two measurements of the event loop's lag
 
 
 class Metrics:
-    """The metrics of one service, in their own registry."""
+    """The metrics of one service, in their own registries."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        """The metrics of this process."""
+        self.shared = CollectorRegistry()
+        """The metrics that are the same in every process of a service, such as the length of the queue."""
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -48,6 +51,18 @@ class Metrics:
         self._tokens = Counter(
             "recollect_model_tokens",
             "Model tokens used by chat and learning in this process.",
+            registry=registry,
+        )
+        self._proxied_calls = Counter(
+            "recollect_proxy_calls",
+            "Calls to model providers by what became of their memories.",
+            ["memory"],
+            registry=registry,
+        )
+        self._proxied_turns = Counter(
+            "recollect_proxy_turns",
+            "Proxied turns by how they were recorded.",
+            ["outcome"],
             registry=registry,
         )
         self._lag = Gauge(
@@ -87,6 +102,14 @@ class Metrics:
         """Count model tokens."""
         self._tokens.inc(sum(tokens))
 
+    def count_proxied_call(self, memory: str) -> None:
+        """Count a call to a model provider: its memories were added, none, slow, failed or off."""
+        self._proxied_calls.labels(memory).inc()
+
+    def count_proxied_turn(self, outcome: str) -> None:
+        """Count a proxied turn: it was recorded, known already, refused, failed or dropped."""
+        self._proxied_turns.labels(outcome).inc()
+
     # --- measured at intervals ---
 
     async def watch_loop(self) -> None:
@@ -108,21 +131,28 @@ class Metrics:
         self._longest_block.set(self.longest_block)
 
     def set_gauge(self, name: str, help_text: str, value: float) -> None:
-        """Set a gauge without labels; the first call registers it."""
-        self._gauge(name, help_text).set(value)
+        """Set a shared gauge without labels; the first call registers it."""
+        self._gauge(self.shared, name, help_text).set(value)
 
     def set_labelled_gauge(self, name: str, help_text: str, label: str, values: Mapping[str, float]) -> None:
-        """Set a gauge for each value of its label; values that are no longer given disappear."""
-        gauge = self._gauge(name, help_text, label)
-        gauge.clear()
-        for value, number in values.items():
-            gauge.labels(value).set(number)
+        """Set a shared gauge for each value of its label; values that are no longer given disappear."""
+        _set_values(self._gauge(self.shared, name, help_text, label), values)
 
-    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
+    def set_process_gauge(self, name: str, help_text: str, label: str, values: Mapping[str, float]) -> None:
+        """Set a gauge of this process for each value of its label."""
+        _set_values(self._gauge(self.registry, name, help_text, label), values)
+
+    def _gauge(self, registry: CollectorRegistry, name: str, help_text: str, *labels: str) -> Gauge:
         if name not in self._gauges:
-            self._gauges[name] = Gauge(name, help_text, labels, registry=self.registry)
+            self._gauges[name] = Gauge(name, help_text, labels, registry=registry)
         return self._gauges[name]
 
     def render(self) -> bytes:
         """All metrics in Prometheus's text format."""
-        return generate_latest(self.registry)
+        return generate_latest(self.registry) + generate_latest(self.shared)
+
+
+def _set_values(gauge: Gauge, values: Mapping[str, float]) -> None:
+    gauge.clear()
+    for value, number in values.items():
+        gauge.labels(value).set(number)

@@ -78,7 +78,8 @@ class _Response:
         if message["type"] == "http.response.start":
             self.has_started = True
             self.status = message["status"]
-            MutableHeaders(scope=message)[_HEADER] = self.request_id
+            # A proxied answer has the id of the provider, which its clients report; ours has another header.
+            MutableHeaders(scope=message).setdefault(_HEADER, self.request_id)
         await self._send(message)
 
 

@@ -11,6 +11,8 @@ from ..settings import ServerSettings
 
 _IDENTITY, _GZIP = {"", "identity"}, {"gzip", "x-gzip"}
 _GZIP_FORMAT = 31  # zlib's code for a gzip header and the largest window
+LINES = ("application/jsonl", "application/x-ndjson")
+"""The media types of bodies with one JSON value on each line."""
 _GRACE = 10.0  # seconds before the minimum pace applies
 
 
@@ -26,6 +28,25 @@ async def read_body(headers: Mapping[str, str], receive: Receive, limits: Server
     if is_gzip and body:
         return await asyncio.to_thread(decompress, body, limits.max_body_bytes)
     return body
+
+
+def stream_body(headers: Mapping[str, str], receive: Receive, limits: ServerSettings) -> Receive:
+    """A `receive` for a body of any length, of lines. Each part must arrive within the time for a request."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in LINES:
+        raise Problem("unsupported_media_type", f"Send the body as {' or '.join(LINES)}.")
+    if _is_gzip(headers):
+        raise Problem("unsupported_media_type", "Send the body uncompressed.")
+
+    async def receive_part() -> Message:
+        try:
+            async with asyncio.timeout(limits.receive_seconds):
+                return await receive()
+        except TimeoutError as error:
+            detail = f"No more of the body arrived for {limits.receive_seconds:g} seconds. Send it again."
+            raise Problem("request_timeout", detail, headers={"Connection": "close"}) from error
+
+    return receive_part
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:

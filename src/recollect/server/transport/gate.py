@@ -10,18 +10,21 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...errors import RecollectError
-from ..access.authentication import Caller, authenticate
+from ..access.authentication import Caller, authenticate, proxy_authorization
 from ..access.limits import SlotLimits, Slots
 from ..access.origins import check_origin
+from ..access.recent_callers import RecentCallers
 from ..error_handlers import error_response, problem_response
 from ..problems import Problem
 from ..service import Service
-from ..settings import ServerSettings
-from .bodies import read_body, replay_body
+from ..settings import ProxySettings, ServerSettings
+from .bodies import read_body, replay_body, stream_body
 from .listener import is_loopback
 
 _WITH_BODY = {"POST", "PUT", "PATCH"}
-_GUARDED = "/v1"
+_STREAMED = {("POST", "/v1/import")}  # bodies of any length: the route reads them as they arrive
+_GUARDED, _PROXY = "/v1", "/proxy"
+_OUTAGE = 300.0  # seconds for which a proxied call needs no database to be admitted again
 _CLOSE = {"Connection": "close"}
 
 
@@ -32,10 +35,13 @@ class Gate:
     so that slow senders do not block others. A stream counts as running until it ends. Probes do not count.
     """
 
-    def __init__(self, app: ASGIApp, limits: ServerSettings) -> None:
+    def __init__(self, app: ASGIApp, limits: ServerSettings, proxy: ProxySettings | None = None) -> None:
+        proxy = proxy or ProxySettings()
         slots = SlotLimits.of_shares(limits.max_concurrency, limits.tenant_share, limits.key_share)
         self._app = app
         self._limits = limits
+        self._proxy_limits = limits.model_copy(update={"max_body_bytes": proxy.max_body_bytes})
+        self._proxy_callers = RecentCallers(_OUTAGE, proxy.recall_milliseconds / 1000)
         self.receiving = Slots(slots)
         """The requests whose bodies are arriving."""
         self.serving = Slots(slots)
@@ -49,7 +55,7 @@ class Gate:
         with ExitStack() as slots:
             try:
                 check_host_header(scope)
-                if _is_guarded(scope["path"]):
+                if _is_under(_GUARDED, scope["path"]) or _is_under(_PROXY, scope["path"]):
                     receive = await self._check(scope, receive, slots)
             except Problem as problem:
                 await problem_response(problem)(scope, receive, send)
@@ -69,7 +75,10 @@ class Gate:
     async def _admit(self, scope: Scope) -> Caller:
         service: Service = scope["app"].state.service
         headers = Headers(scope=scope)
-        caller = await authenticate(service.keys, headers.get("authorization"))
+        if _is_under(_PROXY, scope["path"]):
+            caller = await self._proxy_callers.authenticate(service.keys, proxy_authorization(headers))
+        else:
+            caller = await authenticate(service.keys, headers.get("authorization"))
         is_open = caller.key_id is None
         if is_open:
             _check_own_hosts(headers.getlist("host"), self._limits.host)
@@ -81,9 +90,12 @@ class Gate:
     async def _receive(self, caller: Caller, scope: Scope, receive: Receive) -> Receive:
         if scope["method"] not in _WITH_BODY:
             return receive
+        if (scope["method"], scope["path"]) in _STREAMED:
+            return stream_body(Headers(scope=scope), receive, self._limits)
+        limits = self._proxy_limits if _is_under(_PROXY, scope["path"]) else self._limits
         try:
             with self.receiving.hold(caller):
-                body = await read_body(Headers(scope=scope), receive, self._limits)
+                body = await read_body(Headers(scope=scope), receive, limits)
         except Problem as problem:
             if problem.code in ("concurrency_limited", "overloaded"):
                 problem.headers |= _CLOSE  # the body is not read, so the connection cannot be reused
@@ -91,8 +103,8 @@ class Gate:
         return replay_body(body, receive)
 
 
-def _is_guarded(path: str) -> bool:
-    return path == _GUARDED or path.startswith(f"{_GUARDED}/")
+def _is_under(prefix: str, path: str) -> bool:
+    return path == prefix or path.startswith(f"{prefix}/")
 
 
 def check_host_header(scope: Scope) -> None:

@@ -11,9 +11,11 @@ import gc
 import logging
 import math
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -23,12 +25,14 @@ from uvicorn import Config, Server
 from ...errors import RecollectError
 from ...migrations import check_revision
 from ..app import create_app
+from ..learner import LearningProcess
 from ..service import Service
 from ..settings import ServerSettings, Settings
 from ..telemetry.logs import configure_logging, describe_error
 from ..telemetry.spans import start_traces
+from .announcement import announce
 from .connections import TimedConnection
-from .listener import NO_KEYS, address_of, is_loopback, listen
+from .listener import NO_KEYS, is_loopback, listen
 
 _log = logging.getLogger("recollect.server")
 INTERRUPTION_SECONDS = 5
@@ -36,6 +40,8 @@ INTERRUPTION_SECONDS = 5
 
 _KEEP_ALIVE = 75  # seconds: longer than those of common proxies, so that the proxy closes first
 _TIMEOUT_RESPONSE_SECONDS = 5.0  # to send a 408 for a slow body before the connection is closed
+_DRAIN_INTERVAL = 0.05  # seconds
+_CLOSE = (b"connection", b"close")
 _CONNECTIONS_PER_REQUEST = 10  # beyond that, uvicorn refuses connections itself
 
 
@@ -48,57 +54,115 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.logging)
     stop_traces = start_traces(settings.telemetry)
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(settings))
     finally:
         stop_traces()
 
 
 async def _serve(settings: Settings) -> int:
-    asyncio.get_running_loop().set_exception_handler(_log_unhandled)
-    if not settings.database.create_tables:
-        await check_revision(settings.database.url)
-    app = create_app(settings)
-    _prepare_routes(app)
-    service: Service = app.state.service
-    server = _GracefulServer(_uvicorn_config(app, settings.server), service)
+    await check_database(settings)
+    server = await build_server(settings)
     try:
-        await _check_keys(service)
         listener = listen(settings.server.host, settings.server.port)
     except BaseException:
-        await service.aclose()
+        await server.service.aclose()
         raise
     with listener:
         await server.serve([listener])
     return 0 if server.started else 1
 
 
-class _GracefulServer(Server):
+async def check_database(settings: Settings) -> None:
+    """Refuse a database server whose schema is of another version."""
+    asyncio.get_running_loop().set_exception_handler(_log_unhandled)
+    if not settings.database.create_tables:
+        await check_revision(settings.database.url)
+
+
+async def build_server(
+    settings: Settings,
+    *,
+    is_quiet: bool = False,
+    is_supervised: bool = False,
+    learning: LearningProcess | None = None,
+) -> "GracefulServer":
+    """Create the service and its server; a quiet one announces nothing.
+
+    Raises a `ServeError` if the service would be open beyond this machine.
+    """
+    app = create_app(settings, learning=learning)
+    _prepare_routes(app)
+    service: Service = app.state.service
+    server = GracefulServer(_uvicorn_config(app, settings.server), service, is_quiet, is_supervised)
+    try:
+        await _check_keys(service, is_quiet=is_quiet)
+    except BaseException:
+        await service.aclose()
+        raise
+    return server
+
+
+class GracefulServer(Server):
     """uvicorn's server with our startup message and shutdown sequence."""
 
-    def __init__(self, config: Config, service: Service) -> None:
+    def __init__(self, config: Config, service: Service, is_quiet: bool, is_supervised: bool) -> None:
         super().__init__(config)
-        self._service = service
+        self.service = service
+        self.on_ready: Callable[[], None] = lambda: None
+        """Called when connections are accepted."""
+        self._is_quiet = is_quiet
+        self._is_supervised = is_supervised
+        self._draining: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start listening, and print the address."""
         await super().startup(sockets)
         freeze_heap()
-        self._service.metrics.reset_lag()
-        if self.started and sockets:
-            print(f"Recollect listens on {address_of(sockets[0])}", flush=True)
+        self.service.metrics.reset_lag()
+        if not self.started:
+            return
+        if sockets and not self._is_quiet:
+            print(announce(self.service.settings, sockets[0]), flush=True)
+        self.on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's own name
         """Stop gracefully; at a second signal, exit at once."""
-        if self._service.is_stopping:
+        if self._is_supervised and sig == signal.SIGINT:
+            return  # a terminal sends it to every process: it is for the supervisor
+        if self.service.is_stopping:
             os._exit(128 + sig)
-        self._service.begin_to_stop()
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop gracefully. A second call does nothing."""
+        self.service.begin_to_stop()
+        self.should_exit = True
+
+    def drain(self) -> None:
+        """Accept no more connections, and stop when the present ones have ended.
+
+        Each connection gets the response to one more request, which tells the client to open a new one. So
+        no request meets a closed connection. Connections without a request end with the grace period.
+        """
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        for listening in self.servers:
+            listening.close()
+        self.config.encoded_headers.append(_CLOSE)
+        self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.service.settings.server.grace_seconds):
+                while self.server_state.connections:  # noqa: ASYNC110 - uvicorn has no event for it
+                    await asyncio.sleep(_DRAIN_INTERVAL)
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Wait for running requests. Turns that exceed the grace are interrupted first."""
-        self._service.begin_to_stop()  # also if no signal was the cause
-        interrupting = asyncio.create_task(self._service.interrupt_turns())
+        self.service.begin_to_stop()  # also if no signal was the cause
+        interrupting = asyncio.create_task(self.service.interrupt_turns())
         try:
             await super().shutdown(sockets)
         finally:
@@ -133,7 +197,6 @@ def _prepare_routes(app: FastAPI) -> None:
     """Prepare the routes now. FastAPI would do it at the first request, and delay that."""
     for route in app.router.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
-    app.openapi()  # takes some tenths of a second, and is cached
 
 
 def _receive_seconds(settings: ServerSettings) -> float:
@@ -141,7 +204,8 @@ def _receive_seconds(settings: ServerSettings) -> float:
     return settings.receive_seconds + _TIMEOUT_RESPONSE_SECONDS
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The event loop of a server."""
     if sys.platform == "win32":
         return None
     import uvloop
@@ -152,7 +216,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 # --- access without keys ---
 
 
-async def _check_keys(service: Service) -> None:
+async def _check_keys(service: Service, *, is_quiet: bool) -> None:
     """Refuse to listen beyond loopback without keys: anybody who reaches the service could do anything."""
     if await service.keys.any():
         return
@@ -162,6 +226,8 @@ async def _check_keys(service: Service) -> None:
             f"no API keys configured, so the service cannot listen on {host}: create one with"
             " `recollect keys create --tenant NAME --scope admin`, or listen on 127.0.0.1"
         )
+    if is_quiet:
+        return
     _log.warning("no API keys configured, every local process can read and write")
     print(NO_KEYS, flush=True)
 

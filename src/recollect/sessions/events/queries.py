@@ -90,6 +90,11 @@ def _update(count: int) -> str:
     )
 
 
+def to_row(event: ConversationEvent) -> list[Any]:
+    """The values of all columns, in order."""
+    return [event.conversation_id, *_to_row(event, event.sequence_number)]
+
+
 def _to_row(event: ConversationEvent, number: int) -> list[Any]:
     """Return all columns except the first, in order."""
     values = vars(event) | {"sequence_number": number, "attachments": _attachments_to_column(event)}

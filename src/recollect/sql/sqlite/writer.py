@@ -12,6 +12,7 @@ import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 from ...cancellation import wait_until_done
 from ..scripts import MakeScript
 from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
+from .turns import Turns
 from .wal import Log
 
 T = TypeVar("T")
@@ -58,6 +60,7 @@ class Writer:
         """`connection` maps the last connection to the one to use; `try_retire` returns whether to end."""
         self._path = path
         self._log = Log(path)
+        self._turns = Turns(path)
         self._busy_timeout = options.busy_timeout
         self._connection_after = connection
         self._before_waiting = before_waiting
@@ -68,6 +71,7 @@ class Writer:
     def reset(self) -> None:
         """Start without a thread and a connection. A forked child calls this: it has no threads."""
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._turns.forget()
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
         self._needed = True
@@ -153,6 +157,7 @@ class Writer:
         """Close the connection; the next script opens a new one."""
         with self._working:
             self._close_connection()
+            self._turns.leave()
 
     def _close_connection(self) -> None:
         if self._connection is not None:
@@ -178,16 +183,19 @@ class Writer:
 
     def _collect(self) -> list[Job] | None:
         """Wait for a job, and take all others that wait too. `None` if none came while lingering."""
-        waiting: list[Job] = []
         try:
             job = self._jobs.get(timeout=None if self._needed else 0 if self._stopping else self._linger)
         except queue.Empty:
             return None
+        return [*([job] if job is not None else []), *self._take_waiting()]
+
+    def _take_waiting(self) -> list[Job]:
+        waiting: list[Job] = []
         try:
             while True:
+                job = self._jobs.get_nowait()
                 if job is not None:
                     waiting.append(job)
-                job = self._jobs.get_nowait()
         except queue.Empty:
             return waiting
 
@@ -205,13 +213,20 @@ class Writer:
     def _commit(self, waiting: list[Job]) -> None:
         with self._working:
             try:
-                connection = self._begin()
-            except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
-                self._close_connection()
-                return _deliver([(job, None, explain(error, self._path)) for job in waiting])
-            outcomes = self._run(connection, self._claim(waiting))
+                outcomes = self._transact(waiting)
+            finally:
+                self._turns.end()
         _deliver(outcomes)
-        return self._truncate_log()
+        self._truncate_log()
+
+    def _transact(self, waiting: list[Job]) -> list[Outcome]:
+        try:
+            connection = self._begin()
+        except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
+            self._close_connection()
+            return [(job, None, explain(error, self._path)) for job in waiting]
+        # Those that came while this process waited for others share the transaction too.
+        return self._run(connection, self._claim(waiting + self._take_waiting()))
 
     def _truncate_log(self) -> None:
         with self._working:
@@ -220,13 +235,30 @@ class Writer:
 
     def _begin(self) -> sqlite3.Connection:
         """Begin a transaction with the write lock. A fork may proceed while this waits for the lock."""
+        deadline = time.monotonic() + self._busy_timeout
+        self._wait_for_turn(deadline)
+        try:
+            return self._try_begin()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+        if self._connection is not None:  # another process writes: from now on they take turns
+            self._turns.join()
+            self._wait_for_turn(deadline)
+        return wait_for_lock(self._try_begin, deadline - time.monotonic(), between=self._released)
 
-        def attempt() -> sqlite3.Connection:
-            self._connection = self._connection_after(self._connection)
-            self._connection.execute("BEGIN IMMEDIATE")
-            return self._connection
+    def _try_begin(self) -> sqlite3.Connection:
+        last, self._connection = self._connection, None
+        self._connection = self._connection_after(last)
+        if self._connection is not last:
+            self._turns.leave()  # the queue of the log of the last connection, which may be gone
+        self._connection.execute("BEGIN IMMEDIATE")
+        return self._connection
 
-        return wait_for_lock(attempt, self._busy_timeout, between=self._released)
+    def _wait_for_turn(self, deadline: float) -> None:
+        if not self._turns.try_enter():
+            with self._released():
+                self._turns.wait(deadline - time.monotonic())
 
     @contextmanager
     def _released(self) -> Iterator[None]:

@@ -7,7 +7,8 @@ It serves real clients over real HTTP, records their requests, and needs `starle
         server.responses.reply("Hello!", ToolCall("weather", {"city": "Paris"}), Reply.json({"a": 1}))
         server.fail_next("POST /v1/responses", Refuse(429, retry_after=1))
 
-OpenAI: `conversations`, `responses`, `chat` (Chat Completions) and `embeddings`. Anthropic: `messages`.
+OpenAI: `conversations`, `responses`, `chat` (Chat Completions), `embeddings` and a list of models.
+Anthropic: `messages`, and the number of their tokens.
 Another API is another module with an `Api`: its routes, and the dialect of its errors.
 """
 
@@ -40,6 +41,7 @@ from .faults import (
     WrongKey,
 )
 from .messages import MessagesApi
+from .models import ModelsApi
 from .openai_dialect import OpenAIDialect
 from .replies import Answer, Reply, Scripted, ToolCall, Usage
 from .responses import ResponsesApi
@@ -62,6 +64,7 @@ __all__ = [
     "Garble",
     "Hold",
     "MessagesApi",
+    "ModelsApi",
     "OpenAIDialect",
     "Overloaded",
     "ProviderServer",

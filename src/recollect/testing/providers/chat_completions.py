@@ -14,12 +14,13 @@ _TOO_LONG = (
     "This model's maximum context length is {limit} tokens. "
     "However, your messages resulted in {tokens} tokens. Please reduce the length of the messages."
 )
+_MOST_CHOICES = 128
 _ROLES = ("developer", "system", "user", "assistant", "tool", "function")
 _STOPS = {"end": "stop", "length": "length", "content_filter": "content_filter"}
 
 
 class ChatCompletionsApi(ScriptedApi):
-    """Return one message for a list of messages."""
+    """Return one message for a list of messages, `n` times."""
 
     dialect: Dialect = OpenAIDialect("messages", _TOO_LONG)
     path = "/v1/chat/completions"
@@ -33,8 +34,9 @@ class ChatCompletionsApi(ScriptedApi):
                 where = f"messages[{index}].role"
                 raise ApiError(400, f"Invalid value for '{where}'.", where, "invalid_value")
         _check_calls(messages)
-        if body.get("n", 1) != 1:
-            raise ApiError(400, "This server gives one choice.", "n", "invalid_value")
+        count = body.get("n", 1)
+        if not isinstance(count, int) or not 1 <= count <= _MOST_CHOICES:
+            raise ApiError(400, f"Invalid 'n': expected 1 to {_MOST_CHOICES}.", "n", "invalid_value")
 
     def prompt(self, body: dict[str, Any]) -> Any:
         """Return the tools and the messages."""
@@ -50,9 +52,10 @@ class ChatCompletionsApi(ScriptedApi):
             "annotations": [],
             **({"tool_calls": calls} if calls else {}),
         }
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
+        choice = {"message": message, "logprobs": None, "finish_reason": _finish(reply)}
+        choices = [{"index": index, **choice} for index in range(body.get("n", 1))]
         usage = _usage(reply.usage_for(self.prompt(body)))
-        return {**_head(body, "chat.completion"), "choices": [choice], "usage": usage}
+        return {**_head(body, "chat.completion"), "choices": choices, "usage": usage}
 
     def events(self, body: dict[str, Any], reply: Reply) -> Iterator[bytes]:
         """Stream the completion as chunks. The last one has the usage, if requested."""
@@ -60,12 +63,15 @@ class ChatCompletionsApi(ScriptedApi):
         wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
         if wants_usage:
             head["usage"] = None
+        indexes = range(body.get("n", 1))
         for delta in _deltas(reply):
-            yield event({**head, **_choice(delta, None)})
+            for index in indexes:
+                yield event({**head, **_choice(delta, None, index)})
         if reply.error is not None:
             yield event(self.dialect.error_body(reply.error))
             return
-        yield event({**head, **_choice({}, _finish(reply))})
+        for index in indexes:
+            yield event({**head, **_choice({}, _finish(reply), index)})
         if wants_usage:
             yield event({**head, "choices": [], "usage": _usage(reply.usage_for(self.prompt(body)))})
         yield event("[DONE]")
@@ -119,8 +125,8 @@ def _head(body: dict[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _choice(delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]}
+def _choice(delta: dict[str, Any], finish: str | None, index: int) -> dict[str, Any]:
+    return {"choices": [{"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}]}
 
 
 def _finish(reply: Reply) -> str:

@@ -90,6 +90,8 @@ class RecordedRequest:
     headers: Mapping[str, str]
     body: Any
     """The JSON body, or `None`."""
+    content: bytes = field(default=b"", repr=False)
+    """The body as it was sent."""
 
     def matches(self, pattern: str) -> bool:
         """Whether it matches `POST /v1/things/*`: `*` is a method or a path segment, `**` any path."""
@@ -172,7 +174,7 @@ async def _render_error(request: Request, error: Exception) -> Response:
 def _recorded(request: Request, body: bytes) -> RecordedRequest:
     headers = {name: value for name, value in request.headers.items() if name not in _SECRETS}
     return RecordedRequest(
-        request.method, request.url.path, dict(request.query_params), headers, _json_or_none(body)
+        request.method, request.url.path, dict(request.query_params), headers, _json_or_none(body), body
     )
 
 

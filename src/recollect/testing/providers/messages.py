@@ -1,13 +1,17 @@
 """Anthropic's Messages API."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from .anthropic_dialect import AnthropicDialect
 from .conversation_items import make_id
-from .core import ApiError, Dialect
-from .replies import Reply, ToolCall, Usage
+from .core import ApiError, Dialect, json_body
+from .replies import Reply, ToolCall, Usage, tokens_in
 from .scripted import ScriptedApi, event
 
 _VERSIONS = ("2023-01-01", "2023-06-01", "2026-10-21")
@@ -39,6 +43,15 @@ class MessagesApi(ScriptedApi):
         for index, message in enumerate(body["messages"]):
             _check_message(message, f"messages.{index}")
         _check_calls(body["messages"])
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """Return the routes of the API: messages, and the number of their tokens."""
+        return [*super().routes(), Route(f"{self.path}/count_tokens", self._count, methods=["POST"])]
+
+    async def _count(self, request: Request) -> Response:
+        body = await json_body(request)
+        self.check({"max_tokens": 1, **body}, request.headers)
+        return JSONResponse({"input_tokens": tokens_in(self.prompt(body))})
 
     def prompt(self, body: dict[str, Any]) -> Any:
         """Return the system prompt, the tools and the messages."""

@@ -16,6 +16,7 @@ from .core import Api, Gate, RecordedRequest
 from .embeddings import EmbeddingsApi
 from .faults import Fault, FaultScript
 from .messages import MessagesApi
+from .models import ModelsApi
 from .responses import ResponsesApi
 
 
@@ -36,6 +37,7 @@ class ProviderServer:
             self.chat,
             self.embeddings,
             self.messages,
+            ModelsApi(),
         )
         self._requests: list[RecordedRequest] = []
         self._script = FaultScript()

@@ -68,7 +68,7 @@ class ServiceServer:
     def url_told(self) -> str:
         """Return the address from the service's output, or nothing if it is not listening yet."""
         lines = (line.removeprefix(_READY) for line in self.log().splitlines() if line.startswith(_READY))
-        return next(lines, "")
+        return next(lines, "").partition(" ")[0]
 
     def log(self) -> str:
         """Return its standard output and standard error."""

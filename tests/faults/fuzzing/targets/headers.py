@@ -1,6 +1,7 @@
 """What clients send in headers and queries: cursors, keys and tags."""
 
-from recollect.server.cursors import make_cursor, read_cursor
+from recollect.cursors import make_cursor
+from recollect.server.cursors import read_cursor
 from recollect.server.idempotency import check_key
 from recollect.server.problems import Problem
 from recollect.server.routes.shared import check_if_match, etag_header

@@ -1,7 +1,7 @@
 """The statements of the store, and the conversion of its rows."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -31,13 +31,16 @@ VECTORS_OF = (
 NAMESPACES = f"SELECT DISTINCT namespace FROM langgraph_store_items WHERE {_ALIVE}"
 _PUT = (
     "INSERT INTO langgraph_store_items"
-    " (namespace, key, value, created_at, updated_at, ttl_minutes, expires_at)"
-    " VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6) ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value,"
-    " updated_at = excluded.updated_at, ttl_minutes = excluded.ttl_minutes, expires_at = excluded.expires_at"
+    " (namespace, key, value, created_at, updated_at, ttl_minutes, expires_at, user_id)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (namespace, key) DO UPDATE SET"
+    " value = excluded.value, updated_at = excluded.updated_at, ttl_minutes = excluded.ttl_minutes,"
+    " expires_at = excluded.expires_at, user_id = coalesce(excluded.user_id, langgraph_store_items.user_id)"
 )
 _DELETE = "DELETE FROM langgraph_store_items WHERE namespace = ?1 AND key = ?2"
 _DELETE_VECTORS = "DELETE FROM langgraph_store_vectors WHERE namespace = ?1 AND key = ?2"
 _REFRESH = "UPDATE langgraph_store_items SET expires_at = ?3 WHERE namespace = ?1 AND key = ?2"
+_WITHOUT_OWNER = "SELECT DISTINCT namespace FROM langgraph_store_items WHERE user_id IS NULL"
+_ASSIGN = "UPDATE langgraph_store_items SET user_id = ?2 WHERE namespace = ?1 AND user_id IS NULL RETURNING 1"
 _EXPIRED = "DELETE FROM langgraph_store_items WHERE expires_at <= ?1 RETURNING namespace, key"
 
 
@@ -76,10 +79,22 @@ class NewItem:
     value: str | None
     ttl: float | None
     texts: Sequence[IndexedText] = ()
+    owner: str | None = None
+    times: "Times | None" = None
+    """When it was created and changed, if that was not now."""
+
+
+class Times(NamedTuple):
+    """When an item was created and changed, and when it expires."""
+
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None
 
 
 def new_item(op: PutOp) -> NewItem:
     """Check an item to store. Raises `InvalidTypeError` if its value is no JSON object."""
+    to_bytes(op.namespace)
     place = Place(op.namespace, check_key(op.key))
     if op.ttl is not None and not op.ttl > 0:
         raise InvalidValueError(f"ttl must be a positive number of minutes, not {op.ttl!r}")
@@ -110,9 +125,27 @@ def put_items(items: Sequence[NewItem], embedder: str) -> Script[None]:
         if item.value is None:
             yield Statement(_DELETE, at)
             continue
-        yield Statement(_PUT, (*at, item.value, time_to_column(now), item.ttl, expiry(item.ttl, now)))
+        yield Statement(_PUT, (*at, item.value, *_times_of(item, now), item.owner))
         yield from run_all(insert(VECTORS, list(_vector_rows(at, item, embedder))))
     yield from delete_expired()
+
+
+def _times_of(item: NewItem, now: datetime) -> tuple[Any, ...]:
+    """The columns of the times, and of the time to live between them."""
+    if item.times is None:
+        return time_to_column(now), time_to_column(now), item.ttl, expiry(item.ttl, now)
+    expires_at = None if item.times.expires_at is None else time_to_column(item.times.expires_at)
+    return (*map(time_to_column, item.times[:2]), item.ttl, expires_at)
+
+
+def assign_owners(find: Callable[[Namespace], str | None]) -> Script[int]:
+    """Set the owner of items that have none, by their namespace. Returns how many have one now."""
+    assigned = 0
+    for (stored,) in (yield Statement(_WITHOUT_OWNER)):
+        owner = find(from_bytes(stored))
+        if owner is not None:
+            assigned += len((yield Statement(_ASSIGN, (stored, owner))))
+    return assigned
 
 
 def _vector_rows(at: tuple[bytes, str], item: NewItem, embedder: str) -> Iterator[dict[str, Any]]:

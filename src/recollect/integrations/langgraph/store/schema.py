@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from ....sql.description import Column, PartialIndex, Table, create_in_sqlite, describe
+from ....sql.description import (
+    Column,
+    PartialIndex,
+    Table,
+    add_columns_in_sqlite,
+    create_in_sqlite,
+    create_indexes_in_sqlite,
+    describe,
+)
 from ....sql.schema import Schema, Step
 from ....sql.scripts import Script
 
@@ -22,9 +30,13 @@ ITEMS = Table(
         Column("updated_at", "time"),
         Column("ttl_minutes", "real", required=False),
         Column("expires_at", "time", required=False),
+        Column("user_id", required=False),  # whose data it is, as far as that is known
     ),
     key=("namespace", "key"),
-    partial=(PartialIndex("expiring", ("expires_at",), "expires_at IS NOT NULL"),),
+    partial=(
+        PartialIndex("expiring", ("expires_at",), "expires_at IS NOT NULL"),
+        PartialIndex("by_user", ("user_id",), "user_id IS NOT NULL"),
+    ),
 )
 
 VECTORS = Table(
@@ -41,11 +53,20 @@ VECTORS = Table(
 )
 
 TABLES = (ITEMS, VECTORS)
+_ADDED_LATER = {"user_id"}
 
 
 def create_store() -> Script[None]:
     """Create the tables of the store."""
     yield from create_in_sqlite(TABLES)
+
+
+def add_owner() -> Script[None]:
+    """Add the owner to the items of an older file."""
+    yield from add_columns_in_sqlite(
+        ITEMS, [column for column in ITEMS.columns if column.name in _ADDED_LATER]
+    )
+    yield from create_indexes_in_sqlite(ITEMS)
 
 
 @dataclass(frozen=True)
@@ -58,12 +79,12 @@ class StoreSchema(Schema):
         return "langgraph_store"
 
     def steps(self) -> Sequence[Step]:
-        """One step: the tables."""
-        return [Step("create_store", create_store)]
+        """The tables, then what was added to them."""
+        return [Step("create_store", create_store), Step("add_owner", add_owner)]
 
     def columns(self) -> Mapping[str, Set[str]]:
-        """All columns: only Recollect creates these tables."""
-        return {table.name: set(table.column_names) for table in TABLES}
+        """The columns of every file: only Recollect creates these tables. Steps add the later ones."""
+        return {table.name: set(table.column_names) - _ADDED_LATER for table in TABLES}
 
     def describe(self) -> Any:
         """The tables as SQLAlchemy's `MetaData`."""

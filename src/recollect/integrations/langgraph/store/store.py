@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from langgraph.store.base import (
@@ -34,7 +34,8 @@ from ....sql.scripts import Decode, MakeScript
 from ...blocking import run_blocking
 from .filters import check_filter, matches
 from .memories import ROOT, MemoryNamespace
-from .namespaces import range_of, select, to_bytes
+from .namespaces import Namespace, range_of, select, to_bytes
+from .owners import check_patterns, owner_in, owner_of
 from .ranking import rank_items
 from .rows import (
     GET,
@@ -46,6 +47,8 @@ from .rows import (
     NewItem,
     Place,
     StoredItem,
+    Times,
+    assign_owners,
     check_key,
     delete_expired,
     items_from,
@@ -70,12 +73,22 @@ class _Tables(SQLStore):
         return await self._fetch(sql, parameters, decode)
 
 
+class ItemCopy(NamedTuple):
+    """An item of another store or of an export."""
+
+    op: PutOp
+    times: Times
+    owner: str | None = None
+
+
 class Store(BaseStore):
     """Items by namespace and key, in SQLite or PostgreSQL, found by filters and by meaning.
 
     Texts of items are embedded on this machine, without a key; `embedder=None` turns that off. `fields` names
     the parts of a value that are embedded. With a `memory`, the entries of an agent are the items of the
     namespace `("memories", user)`, read-only, with their evidence. `ttl` sets a default time to live.
+    `owners` says where the user id stands in namespaces, such as `("notes", "{user_id}")`: these items are
+    exported and erased with the user. In a run, an item whose namespace or key has the run's user is theirs.
     """
 
     supports_ttl = True
@@ -89,6 +102,7 @@ class Store(BaseStore):
         memory: MemoryStore | None = None,
         agent_id: str | None = None,
         ttl: TTLConfig | None = None,
+        owners: Sequence[Namespace] = (),
         create_tables: bool = False,
         engine_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -98,6 +112,7 @@ class Store(BaseStore):
         self._fields = list(fields)
         self._memories = MemoryNamespace(memory, agent_id) if memory and agent_id else None
         self.ttl_config = ttl
+        self._owners = check_patterns(owners)
         self._tables = _Tables(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -115,6 +130,20 @@ class Store(BaseStore):
             items = [await self._embedded(op, item) for op, item in new.values()]
             await self._tables.write(partial(put_items, items, self._embedder_name))
         return results
+
+    async def assign_owners(self) -> int:
+        """Set the owner of stored items that have none, by the patterns of `owners`; returns how many."""
+        return await self._tables.write(partial(assign_owners, partial(owner_in, patterns=self._owners)))
+
+    async def put_copies(self, copies: Sequence[ItemCopy]) -> None:
+        """Store items as they were elsewhere, with their times and owners, in one transaction."""
+        items = []
+        for op, times, owner in copies:
+            validate_op_namespace(op)
+            item = self._check_put(op)[1]
+            copy = replace(item, times=times, owner=owner or item.owner)
+            items.append(await self._embedded(op, copy))
+        await self._tables.write(partial(put_items, items, self._embedder_name))
 
     async def delete_expired(self) -> int:
         """Delete items whose time to live is over, and return how many. Each write does that, too."""
@@ -211,8 +240,7 @@ class Store(BaseStore):
             raise InvalidValueError(
                 f"the namespace {op.namespace!r} shows entries of memory, and is read-only"
             )
-        to_bytes(op.namespace)
-        return op, new_item(op)
+        return op, replace(new_item(op), owner=owner_of(op.namespace, op.key, self._owners))
 
     async def _embedded(self, op: PutOp, item: NewItem) -> NewItem:
         texts = self._texts(op)

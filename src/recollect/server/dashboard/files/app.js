@@ -13,11 +13,12 @@ import { MemoriesPage } from "./pages/memories.js";
 import { MemoryPage } from "./pages/memory.js";
 import { RunsPage } from "./pages/runs.js";
 import { SearchPage } from "./pages/search.js";
+import { ThreadPage, ThreadsPage } from "./pages/threads.js";
 import { UsagePage } from "./pages/usage.js";
 
-const PLACES = ["conversations", "memories", "search", "runs", "usage"];
-const LISTS = { conversations: ConversationsPage, memories: MemoriesPage, search: SearchPage, runs: RunsPage, usage: UsagePage };
-const ONES = { conversations: ConversationPage, memories: MemoryPage };
+const PLACES = ["conversations", "memories", "search", "threads", "runs", "usage"];
+const LISTS = { conversations: ConversationsPage, memories: MemoriesPage, search: SearchPage, threads: ThreadsPage, runs: RunsPage, usage: UsagePage };
+const ONES = { conversations: ConversationPage, memories: MemoryPage, threads: ThreadPage };
 
 function App() {
   const { language, connection, needsKey, announcement } = useShared();

@@ -5,6 +5,7 @@ const PATHS = {
   conversations: "M4 5h16v11H9l-5 4z",
   memories: "M12 4a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM4 20c1-4 4-6 8-6s7 2 8 6",
   search: "M11 4a7 7 0 1 1 0 14 7 7 0 0 1 0-14zM16 16l5 5",
+  threads: "M6 4v16M6 9c0 4 12 2 12 7v4M15 17l3 3 3-3M3 17l3 3 3-3",
   runs: "M4 12a8 8 0 0 1 14-5l2 2M20 4v5h-5M20 12a8 8 0 0 1-14 5l-2-2M4 20v-5h5",
   usage: "M5 20v-7M12 20V5M19 20v-11",
   tool: "M14 6a4 4 0 0 1 5 5l-9 9-4-4 9-9zM14 6l-2-2-3 3",

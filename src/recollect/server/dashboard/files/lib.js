@@ -3,5 +3,5 @@ import { h, render } from "./vendor/preact.js";
 import htm from "./vendor/htm.js";
 
 export { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-export { render };
+export { h, render };
 export const html = htm.bind(h);

@@ -27,6 +27,7 @@ export const state = {
   language: readStored("localStorage", "recollect.language") || browserLanguage,
   theme: readStored("localStorage", "recollect.theme") || "system",
   key: readStored("sessionStorage", KEY),
+  isFormatted: readStored("localStorage", "recollect.format") !== "no",
   needsKey: false,
   connection: "ok", // ok | gone
   epoch: 0, // incremented when everything must be reloaded
@@ -63,6 +64,12 @@ export function setTheme(theme) {
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   update({ theme });
+}
+
+// Whether messages are shown as Markdown or as they were written.
+export function setFormatted(isFormatted) {
+  keep("localStorage", "recollect.format", isFormatted ? null : "no");
+  update({ isFormatted });
 }
 
 // Announce a text to screen readers, even if it repeats.

@@ -8,6 +8,7 @@ import { announce } from "../store.js";
 const ROW = 62; // pixels, as in the style sheet
 const STEP = 16;
 const MOST_TURNS = 7; // dots with full spacing; more are compressed
+const MOST_DOTS = 40; // a line with more turns has a dot at each end only
 
 export function Branches({ id, branches, changed }) {
   const rows = ordered(branches);
@@ -37,14 +38,14 @@ export function Branches({ id, branches, changed }) {
 }
 
 // Each branch follows its parent.
-function ordered(branches) {
+export function ordered(branches) {
   const names = new Set(branches.map((branch) => branch.name));
   const childrenOf = (name) => branches.filter((branch) => branch.from_branch === name);
   const below = (branch) => [branch, ...childrenOf(branch.name).flatMap(below)];
   return branches.filter((branch) => branch.from_branch === null || !names.has(branch.from_branch)).flatMap(below);
 }
 
-function Tree({ rows }) {
+export function Tree({ rows }) {
   const most = Math.max(1, ...rows.map((branch) => branch.user_turn_count));
   const step = most > MOST_TURNS ? (STEP * MOST_TURNS) / most : STEP;
   const width = step * most + 10;
@@ -54,8 +55,7 @@ function Tree({ rows }) {
     ${rows.map((branch, row) => {
       const start = branch.from_turn ?? 1;
       const parent = rowWithTurn(rows, branch);
-      const own = [];
-      for (let turn = start; turn <= branch.user_turn_count; turn += 1) own.push(turn);
+      const own = dots(start, branch.user_turn_count);
       const last = Math.max(branch.user_turn_count, start);
       return html`<g class=${branch.is_current ? "lane current" : "lane"}>
         ${parent >= 0 && html`<path d=${bend(x(Math.max(start - 1, 0.6)), y(parent), x(start), y(row))} />`}
@@ -65,6 +65,11 @@ function Tree({ rows }) {
       </g>`;
     })}
   </svg>`;
+}
+
+function dots(first, last) {
+  if (last - first >= MOST_DOTS) return [first, last];
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
 }
 
 // The line with the turn before a branch. It can be an ancestor of its parent.

@@ -2,8 +2,9 @@
 import { html, useEffect, useRef, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { count, number, t } from "../i18n.js";
+import { Formatted, FormatSwitch, useMarkdown } from "../formatted.js";
 import { useLive } from "../live.js";
-import { ActionButton, At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Labels, Loading, Name, Owner, Panel, Speaker, Text } from "../parts.js";
+import { ActionButton, At, Choice, Chip, DangerButton, Empty, Failure, Gone, Heading, Labels, Loading, Name, Owner, Panel, Speaker } from "../parts.js";
 import { Plot } from "../plot.js";
 import { go, link } from "../routes.js";
 import { announce } from "../store.js";
@@ -24,9 +25,11 @@ export function ConversationPage({ id, query }) {
   const [chosen, choose] = useState(null);
   const span = chosen && chosen.target === query.message ? chosen : { target: query.message, first: null, most: AT_ONCE }; // range of shown messages
   const before = useRef(null);
+  useMarkdown(); // loads while the messages do
   const pulse = useLive((signal) => readPulse(id, path, before, signal), ["pulse", id], EVERY);
   const sign = pulse.data?.sign ?? null;
   const whole = useLive(async (signal) => (sign ? readShown(path, span, pulse.data, signal) : null), ["conversation", id, span, sign]);
+  const branches = useLive(async (signal) => (sign ? (await get(`${path}/branches`, {}, signal)).items : null), ["branches", id, sign]);
   const [latest, keep] = useState(null); // shown while it reloads
   useEffect(() => {
     if (whole.data) keep(whole.data);
@@ -46,14 +49,17 @@ export function ConversationPage({ id, query }) {
     </div>
     <div class="columns">
       <div class="column-main">
-        <${Choice} label=${t("view.switch")} value=${shown} onChange=${show} options=${[["said", t("view.said")], ["seen", t("view.seen")]]} />
+        <div class="choices">
+          <${Choice} label=${t("view.switch")} value=${shown} onChange=${show} options=${[["said", t("view.said")], ["seen", t("view.seen")]]} />
+          <${FormatSwitch} />
+        </div>
         ${shown === "said"
           ? html`<${Said} data=${data} total=${outline.turn_count} turns=${usage.turns} target=${query.message} setSpan=${(wider) => choose({ target: query.message, ...wider })} />`
-          : html`<${View} id=${id} sign=${sign} total=${data.branches.find((branch) => branch.is_current)?.item_count} />`}
+          : html`<${View} id=${id} sign=${sign} total=${branches.data?.find((branch) => branch.is_current)?.item_count} />`}
       </div>
       <div class="column-side">
         <${Learned} runs=${runs} memory=${outline.memory_id} />
-        <${Branches} id=${id} branches=${data.branches} changed=${whole.reload} />
+        ${branches.data && html`<${Branches} id=${id} branches=${branches.data} changed=${branches.reload} />`}
         <${Tokens} usage=${usage} />
       </div>
     </div>
@@ -76,9 +82,9 @@ async function readPulse(id, path, before, signal) {
 }
 
 async function readShown(path, span, { usage }, signal) {
-  const [{ messages, isGone }, branches] = await Promise.all([readMessages(path, span, signal), get(`${path}/branches`, {}, signal)]);
+  const { messages, isGone } = await readMessages(path, span, signal);
   const events = usage.turns.length && messages.length ? await readEvents(path, messages, signal) : [];
-  return { messages, isGone, events, branches: branches.items };
+  return { messages, isGone, events };
 }
 
 async function readMessages(path, { target, first, most }, signal) {
@@ -155,6 +161,7 @@ function Said({ data, total, turns, target, setSpan }) {
   const widen = (by) => setSpan({ first: Math.max(0, first - by), most: messages.length + AT_ONCE });
   let branch = "main";
   return html`
+    ${total > AT_ONCE && html`<${Jump} total=${total} setSpan=${setSpan} />`}
     ${isGone && html`<p class="notice" role="status">${t("message.gone")}</p>`}
     ${earlier > 0 && html`<div class="more"><button type="button" onClick=${() => widen(AT_ONCE)}>${t("messages.earlier", { n: number(earlier) })}</button></div>`}
     <ol class="messages">
@@ -175,6 +182,22 @@ function Said({ data, total, turns, target, setSpan }) {
   `;
 }
 
+// A conversation of many messages is read in parts, from any place.
+function Jump({ total, setSpan }) {
+  const [place, setPlace] = useState("");
+  const start = (number) => setSpan({ first: Math.max(0, Math.min(number, total - 1)), most: AT_ONCE });
+  const go = (event) => {
+    event.preventDefault();
+    start(Number(place) - 1);
+  };
+  return html`<form class="jump" onSubmit=${go}>
+    <button type="button" class="small" onClick=${() => start(0)}>${t("messages.first")}</button>
+    <button type="button" class="small" onClick=${() => start(total - AT_ONCE)}>${t("messages.last")}</button>
+    <label>${t("messages.go_to")} <input type="number" min="1" max=${total} required value=${place} onInput=${(event) => setPlace(event.target.value)} /></label>
+    <button type="submit" class="small">${t("messages.go")}</button>
+  </form>`;
+}
+
 function Message({ message, turn, isTarget }) {
   const place = useRef(null);
   useEffect(() => {
@@ -188,7 +211,7 @@ function Message({ message, turn, isTarget }) {
       ${turn && turn.total_tokens > 0 && html`<span class="tokens">${count("tokens", turn.total_tokens)}</span>`}
       <${At} at=${message.created_at} />
     </div>
-    <${Text} value=${message.content} />
+    <${Formatted} value=${message.content} />
     ${message.attachments.length > 0 && html`<p class="hint">${t("message.attachments")}: ${message.attachments.map((each) => each.type).join(", ")}</p>`}
   </li>`;
 }

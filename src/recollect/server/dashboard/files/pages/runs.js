@@ -44,6 +44,7 @@ function Coverage() {
     <p class="figure-line"><strong>${number(data.share, { style: "percent", maximumFractionDigits: 1 })}</strong> ${t("coverage.share", { n: number(all) })}</p>
     <div class="cover" aria-hidden="true">${["remembered", "partial", "pending", "failed"].map(part)}</div>
     <ul class="legend">${["remembered", "partial", "pending", "failed"].map((name) => html`<li class=${`key cover-key-${name}`}>${t(`coverage.${name}`)} <strong>${number(data[name])}</strong></li>`)}</ul>
+    ${data.behind_seconds >= 1 ? html`<p class="hint">${t("coverage.behind", { n: number(Math.round(data.behind_seconds)) })}</p>` : null}
   </${Panel}>`;
 }
 

@@ -2,8 +2,9 @@
 import { html, useEffect, useState } from "../lib.js";
 import { call, get, part } from "../api.js";
 import { number, t } from "../i18n.js";
+import { Formatted } from "../formatted.js";
 import { useLive } from "../live.js";
-import { Empty, Failure, Field, Loading, Text } from "../parts.js";
+import { Empty, Failure, Field, Loading } from "../parts.js";
 import { announce } from "../store.js";
 import { textOf } from "../text.js";
 import { Call } from "./call.js";
@@ -93,7 +94,7 @@ function Items({ items }) {
     const role = ["user", "assistant", "system"].includes(item.role) ? item.role : "system";
     return html`<li class=${`message from-${role}`} key=${index}>
       <div class="message-head"><span class="role">${t(`role.${role}`)}</span></div>
-      <${Text} value=${item.content === undefined ? JSON.stringify(item) : textOf(item.content)} />
+      <${Formatted} value=${item.content === undefined ? JSON.stringify(item) : textOf(item.content)} />
     </li>`;
   })}</ol>`;
 }

@@ -1,0 +1,1 @@
+"""Imports and copies: their rate and their memory."""

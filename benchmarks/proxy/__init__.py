@@ -1,0 +1,1 @@
+"""The proxy: what it adds to the time of a call, and whether its memory stays flat."""

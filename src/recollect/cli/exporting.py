@@ -1,0 +1,82 @@
+"""`recollect export --all` and `--markdown`."""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import TextIO
+
+from ..private_files import replace_privately
+from .arguments import raise_usage_error
+from .database import open_store, resolve_user
+from .output import plural, print_note, progress
+
+_PAGE = 200  # users
+
+
+def export_tenant(options: argparse.Namespace, file: TextIO) -> int:
+    """Write everything of a tenant, or of one agent, as JSON Lines."""
+    lines = asyncio.run(_write_tenant(options, file))
+    where = f" to {options.output}" if options.output else ""
+    print_note(f"exported {plural(lines - 1, 'record')}{where}")
+    return 0
+
+
+async def _write_tenant(options: argparse.Namespace, file: TextIO) -> int:
+    lines = 0
+    with progress("exporting") as shown:
+        async with open_store(options) as store:
+            async for line in store.export_tenant_lines(agent_id=options.agent):
+                file.write(json.dumps(line) + "\n")
+                lines += 1
+                shown.advance()
+    return lines
+
+
+def export_markdown(options: argparse.Namespace) -> int:
+    """Write a readable text: of one user, or of each user as a file of a folder."""
+    if options.all and options.output is None:
+        raise_usage_error("--all --markdown writes a file for each user: pass --output FOLDER")
+    if not options.all:
+        resolve_user(options)
+    count = asyncio.run(_write_markdown(options))
+    if options.output is not None:
+        print_note(f"wrote {plural(count, 'file')} to {options.output}")
+    return 0
+
+
+async def _write_markdown(options: argparse.Namespace) -> int:
+    from ..moving.markdown import describe_user
+
+    async with open_store(options) as store:
+        if not options.all:
+            text = "".join(
+                [part async for part in describe_user(store, resolve_user(options), options.agent)]
+            )
+            if options.output is None:
+                print(text, end="")
+            else:
+                _write(options.output, text)
+            return 1
+        count, after = 0, None
+        while page := await store.list_users(after=after, limit=_PAGE):
+            for user in page:
+                text = "".join([part async for part in describe_user(store, user.user_id, options.agent)])
+                _write(options.output / _file_name(user.user_id), text)
+                count += 1
+            after = page[-1].position
+        return count
+
+
+def _write(path: Path, text: str) -> None:
+    with replace_privately(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _file_name(user_id: str) -> str:
+    """A name that every file system allows. Ids that look alike in it differ in their hashes."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", user_id).strip(".-")[:60]
+    digest = hashlib.sha256(user_id.encode()).hexdigest()[:8]
+    return f"{plain}.md" if plain == user_id else f"{plain or 'user'}-{digest}.md"

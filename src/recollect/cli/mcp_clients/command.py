@@ -1,0 +1,109 @@
+"""`recollect mcp install` and its undo."""
+
+import argparse
+import getpass
+import os
+import shutil
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ..arguments import Commands, Help, add_yes_option, path, raise_usage_error
+from ..database import confirm
+from ..output import escape_control_characters
+from .changes import Change, plan_install, plan_undo
+from .clients import CLIENTS, Client
+
+_EXAMPLES = """\
+examples:
+  recollect mcp install claude-code --dry-run       show what would be written
+  recollect mcp install claude-code codex           for all your projects
+  recollect mcp install cursor --scope project      for the project in this folder
+  recollect mcp install claude-code codex --undo    take the entries out again
+"""
+
+
+def add_install_parser(actions: Commands) -> None:
+    """Add the command to the parser."""
+    install = actions.add_parser(
+        "install",
+        help="add memory to coding agents: Claude Code, Codex, Cursor, VS Code",
+        description="Add an entry for `recollect mcp` to the configuration files of coding agents.",
+        epilog=_EXAMPLES,
+        formatter_class=Help,
+    )
+    install.add_argument("clients", nargs="+", choices=CLIENTS, metavar="CLIENT", help=", ".join(CLIENTS))
+    install.add_argument(
+        "--scope", choices=["user", "project"], default="user", help="whose file to change (default: user)"
+    )
+    install.add_argument(
+        "--folder", type=path, default=Path(), metavar="DIR", help="the project (default: this folder)"
+    )
+    install.add_argument("--user", help="the user (default: RECOLLECT_USER, else your login name)")
+    install.add_argument("--agent", help="the agent (default: RECOLLECT_AGENT, else assistant)")
+    install.add_argument(
+        "--url",
+        help="the database (default: RECOLLECT_URL, else recollect.db in your home directory or the project)",
+    )
+    install.add_argument("--dry-run", action="store_true", help="show the changes and write nothing")
+    install.add_argument("--undo", action="store_true", help="take the entries out again")
+    add_yes_option(install)
+    install.set_defaults(run=run_install)
+
+
+def run_install(options: argparse.Namespace) -> int:
+    """Show the changes, ask, and write them."""
+    if options.scope == "project" and not options.folder.is_dir():
+        raise_usage_error(f"--folder {options.folder} is no folder")
+    changes = [(CLIENTS[name], _plan(options, CLIENTS[name])) for name in dict.fromkeys(options.clients)]
+    for client, change in changes:
+        _show(client, change)
+    changed = [change for _, change in changes if not change.is_empty]
+    if not changed or options.dry_run:
+        return 0
+    if not confirm(options, "Write these changes?", "pass --yes to write these changes"):
+        return 1
+    for change in changed:
+        change.apply()
+    print("Done. Restart the coding agent to use it." if not options.undo else "Done.")
+    return 0
+
+
+def _plan(options: argparse.Namespace, client: Client) -> Change:
+    place = client.path(options.scope, options.folder.resolve())
+    if options.undo:
+        return plan_undo(place, client.format)
+    return plan_install(place, client.format, client.entry(*_server(options)))
+
+
+def _show(client: Client, change: Change) -> None:
+    nothing = "has no entry" if change.is_undo else "has the entry already"
+    print(f"{client.title}: {change.path}{f' {nothing}' if change.is_empty else ''}")
+    for line in change.lines():
+        print(f"  {escape_control_characters(line)}")
+
+
+def _server(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The command and the arguments that start our server."""
+    user = options.user or os.environ.get("RECOLLECT_USER") or getpass.getuser()
+    arguments = ["mcp", "--user", user]
+    agent = options.agent or os.environ.get("RECOLLECT_AGENT")
+    arguments += ["--agent", agent] if agent else []
+    url = _url(options)
+    arguments += ["--url", url] if url else []
+    if options.scope == "project":  # others have it at another place
+        return "recollect", arguments
+    found = shutil.which("recollect")
+    return (found, arguments) if found else (sys.executable, ["-m", "recollect", *arguments])
+
+
+def _url(options: argparse.Namespace) -> str | None:
+    """The database. Agents start the server in any folder, so a file of the user has a whole path."""
+    given: str | None = options.url or os.environ.get("RECOLLECT_URL") or None
+    if given is None:
+        return str(Path.home() / "recollect.db") if options.scope == "user" else None
+    if "://" not in given:
+        return str(Path(given).expanduser().resolve()) if options.scope == "user" else given
+    if urlsplit(given).password:
+        raise_usage_error("the URL has a password, which does not belong into these files: use ~/.pgpass")
+    return given

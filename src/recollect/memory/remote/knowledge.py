@@ -1,0 +1,281 @@
+"""Memories and entries in a service."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ...errors import InvalidTypeError
+from ...service_client import NotFoundOnServiceError, ServiceClient, join_path
+from ...sql.columns import check_id
+from ..conversation import UNCHANGED, Unchanged, check_key
+from ..entry import CONTENT_TYPES, ContentType, Entry, check_type
+from ..memory import Memory, MemoryOutline, UserOutline, lists_of
+from ..store.entries import EntryRepository
+from ..store.entry_review import EntryReview
+from ..store.lookup import check_owners
+from ..store.memories import MemoryRepository
+from .pages import RemoteList
+from .values import entries_from, entry_from, not_over_http, time_to_json, value_from
+
+
+class RemoteMemoryRepository(MemoryRepository):
+    """The memories in a service."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._client = client
+
+    async def get_memory(
+        self, agent_id: str, user_id: str, *, as_of: datetime | str | None = None
+    ) -> Memory | None:
+        """The memory of an agent and a user, now or as of a time; `None` if they have none."""
+        owner = {"agent_id": check_id("agent_id", agent_id), "user_id": check_id("user_id", user_id)}
+        found = await self._client.find("/v1/memories/of", as_of=time_to_json(as_of), **owner)
+        return None if found is None else Memory.from_dict(found)
+
+    async def get_memory_by_id(self, memory_id: str, *, as_of: datetime | str | None = None) -> Memory | None:
+        """The memory with this id, now or as of a time; `None` if it does not exist."""
+        path = join_path("memories", check_id("memory_id", memory_id))
+        found = await self._client.find(path, as_of=time_to_json(as_of))
+        return None if found is None else Memory.from_dict(found)
+
+    async def get_memory_outline(self, memory_id: str) -> MemoryOutline | None:
+        """A memory without its entries, as in `list_memories`; `None` if it does not exist."""
+        memory = await self.get_memory_by_id(memory_id)
+        if memory is None:
+            return None
+        counts = {kind: len(getattr(memory, f"{kind}_content")) for kind in CONTENT_TYPES}
+        return MemoryOutline(
+            memory.memory_id,
+            memory.agent_id,
+            memory.user_id,
+            memory.created_at,
+            memory.updated_at,
+            memory.version,
+            counts,
+        )
+
+    async def list_memories(
+        self,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        *,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> list[MemoryOutline]:
+        """A page of memories without their entries, in the order of their ids."""
+        if agent_id is not None:
+            check_owners(agent_id, user_id)
+        listed = RemoteList(self._client, "/v1/memories", "memories")
+        rows = await listed.read(limit, after, agent_id=agent_id, user_id=user_id)
+        return [value_from(MemoryOutline, row) for row in rows]
+
+    async def list_users(self, *, after: str | None = None, limit: int = 50) -> list[UserOutline]:
+        """A page of the users who have a memory or a conversation, each once."""
+        rows = await RemoteList(self._client, "/v1/users", "users").read(limit, after)
+        return [value_from(UserOutline, row) for row in rows]
+
+    async def save_memory(self, memory: Memory) -> Memory:
+        """Store a memory that a person has edited, and return it as stored."""
+        if not isinstance(memory, Memory):
+            raise InvalidTypeError(f"memory must be a Memory, not {type(memory).__name__}")
+        texts: dict[str, Any] = {
+            "instruction_content": [],
+            **lists_of({kind: getattr(memory, f"{kind}_content") for kind in CONTENT_TYPES}),
+        }
+        path = join_path("memories", memory.memory_id)
+        if await self._client.find(path) is None:
+            owner = {"agent_id": memory.agent_id, "user_id": memory.user_id, "memory_id": memory.memory_id}
+            return Memory.from_dict(await self._client.create("/v1/memories", {**owner, **texts}))
+        return Memory.from_dict(await self._client.change("PATCH", path, texts, if_match=memory.version))
+
+
+class RemoteEntryRepository(EntryRepository):
+    """The entries in a service."""
+
+    def __init__(self, client: ServiceClient, memories: RemoteMemoryRepository) -> None:
+        self._client = client
+        self._memories = memories
+
+    async def list_entries(
+        self,
+        agent_id: str,
+        user_id: str,
+        *,
+        content_type: ContentType | None = None,
+        as_of: datetime | str | None = None,
+        include_retired: bool = False,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """The entries of an agent and a user with their evidence, in the order in which they were learned."""
+        found = await self._memories.list_memories(agent_id, user_id, limit=1)
+        if not found:
+            return []
+        path = join_path("memories", found[0].memory_id, "entries")
+        rows = await RemoteList(self._client, path, "entries").read(
+            limit, **_filters(content_type, as_of, include_retired)
+        )
+        return entries_from(rows)
+
+    async def list_entries_of(
+        self,
+        memory_id: str,
+        *,
+        content_type: ContentType | None = None,
+        as_of: datetime | str | None = None,
+        include_retired: bool = False,
+        after: int | None = None,
+        limit: int = 100,
+    ) -> list[tuple[int, Entry]] | None:
+        """A page of the entries of a memory with their positions and evidence."""
+        path = join_path("memories", check_id("memory_id", memory_id), "entries")
+        listed = RemoteList(self._client, path, "entries")
+        try:
+            rows = await listed.read(limit, after, **_filters(content_type, as_of, include_retired))
+        except NotFoundOnServiceError:
+            return None
+        return [(int(row["position"]), entry_from(row)) for row in rows]
+
+    async def get_entry(self, content_id: str) -> Entry | None:
+        """One entry with its evidence, also if it is retired; `None` if it does not exist."""
+        found = await self._client.find(join_path("entries", check_id("content_id", content_id)))
+        return None if found is None else entry_from(found)
+
+    async def get_history(self, content_id: str) -> list[Entry]:
+        """An entry and the entries that it superseded, the oldest first."""
+        path = join_path("entries", check_id("content_id", content_id), "history")
+        found = await self._client.find(path)
+        return [] if found is None else entries_from(found["items"])
+
+    async def add_entry(
+        self,
+        agent_id: str,
+        user_id: str,
+        content_type: ContentType,
+        text: str,
+        *,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
+        confidence: float = 1.0,
+        content_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        expires_at: datetime | str | None = None,
+    ) -> Entry:
+        """Add an entry that a person states; see `MemoryStore.add_entry`."""
+        body = _statement(agent_id, user_id, content_type, text, valid_from, confidence, metadata, tags)
+        body |= {
+            "valid_to": valid_to,
+            "content_id": check_key("content_id", content_id),
+            "expires_at": time_to_json(expires_at),
+        }
+        return entry_from((await self._client.create("/v1/entries", body))["entry"])
+
+    async def add_entry_unless_known(
+        self,
+        agent_id: str,
+        user_id: str,
+        content_type: ContentType,
+        text: str,
+        *,
+        valid_from: str | None = None,
+        confidence: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        expires_at: datetime | str | None = None,
+        unless_rejected: bool = False,
+    ) -> tuple[Entry, bool]:
+        """Add an entry unless an entry says the same; see `MemoryStore.add_entry_unless_known`."""
+        body = _statement(agent_id, user_id, content_type, text, valid_from, confidence, metadata, tags)
+        body |= {
+            "expires_at": time_to_json(expires_at),
+            "unless": "known_or_rejected" if unless_rejected else "known",
+        }
+        added = await self._client.create("/v1/entries", body)
+        return entry_from(added["entry"]), bool(added["is_new"])
+
+    async def edit_entry(
+        self,
+        content_id: str,
+        text: str,
+        *,
+        edited_by: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Sequence[str] | None = None,
+        expires_at: datetime | str | Unchanged | None = UNCHANGED,
+    ) -> Entry:
+        """Correct an entry. The service stores the API key as `edited_by`."""
+        if edited_by is not None:
+            raise not_over_http("edited_by (the service stores the id of the API key)")
+        body: dict[str, Any] = {
+            "content_text": text,
+            "metadata": None if metadata is None else dict(metadata),
+            "tags": None if tags is None else list(tags),
+        }
+        if expires_at is not UNCHANGED:
+            body["expires_at"] = time_to_json(expires_at)
+        path = join_path("entries", check_id("content_id", content_id))
+        return entry_from(await self._client.change("PATCH", path, body))
+
+    async def delete_entry(self, content_id: str) -> int:
+        """Delete an entry and all entries that it superseded, for good; returns the number deleted."""
+        path = join_path("entries", check_id("content_id", content_id))
+        try:
+            return int((await self._client.change("DELETE", path))["deleted"])
+        except NotFoundOnServiceError:
+            return 0
+
+
+class RemoteEntryReview(EntryReview):
+    """Confirms and rejects entries in a service."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._client = client
+
+    async def confirm_entry(self, content_id: str) -> Entry:
+        """Confirm an entry; see `MemoryStore.confirm_entry`."""
+        return await self._review(content_id, "confirm")
+
+    async def reject_entry(self, content_id: str) -> Entry:
+        """Reject an entry; see `MemoryStore.reject_entry`."""
+        return await self._review(content_id, "reject")
+
+    async def purge_expired_entries(self, before: datetime | str, *, limit: int = 100) -> int:
+        """Not available: the service purges expired entries by itself (`limits.purge_expired_after_days`)."""
+        raise not_over_http("purge_expired_entries")
+
+    async def _review(self, content_id: str, action: str) -> Entry:
+        path = join_path("entries", check_id("content_id", content_id), action)
+        return entry_from(await self._client.change("POST", path, is_repeatable=True))
+
+
+def _filters(
+    content_type: ContentType | None, as_of: datetime | str | None, include_retired: bool
+) -> dict[str, Any]:
+    return {
+        "type": None if content_type is None else check_type(content_type),
+        "as_of": time_to_json(as_of),
+        "include_retired": include_retired or None,
+    }
+
+
+def _statement(
+    agent_id: str,
+    user_id: str,
+    content_type: ContentType,
+    text: str,
+    valid_from: str | None,
+    confidence: float,
+    metadata: Mapping[str, Any] | None,
+    tags: Sequence[str] | None,
+) -> dict[str, Any]:
+    """The fields that both ways to add an entry have."""
+    return {
+        "agent_id": check_id("agent_id", agent_id),
+        "user_id": check_id("user_id", user_id),
+        "content_type": check_type(content_type),
+        "content_text": text,
+        "valid_from": valid_from,
+        "confidence": confidence,
+        "metadata": None if metadata is None else dict(metadata),
+        "tags": None if tags is None else list(tags),
+    }

@@ -1,0 +1,110 @@
+"""Runs, coverage and waiting in a service."""
+
+import asyncio
+from time import monotonic
+
+from ...errors import ConflictError
+from ...service_client import NotFoundOnServiceError, ServiceClient, join_path
+from ...sql.columns import check_id
+from ..run import Coverage, Days, Run, RunStatus, Spent, SpentBy
+from ..store.lookup import check_seconds
+from ..store.runs import LearningProgress, RunRepository
+from .pages import RemoteList
+from .values import not_over_http, value_from
+
+_LONGEST_WAIT = 20.0  # seconds of one request; the service allows 30
+_POLL = 0.2  # seconds
+
+
+class RemoteRunRepository(RunRepository):
+    """The runs in a service."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._client = client
+
+    async def get_run(self, run_id: str) -> Run | None:
+        """A run with its stages and failures; `None` if it does not exist."""
+        found = await self._client.find(join_path("runs", check_id("run_id", run_id)))
+        return None if found is None else value_from(Run, found)
+
+    async def list_runs(
+        self,
+        status: RunStatus | None = None,
+        conversation_id: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> list[Run]:
+        """A page of runs, in the order of their ids."""
+        listed = RemoteList(self._client, "/v1/runs", "runs")
+        rows = await listed.read(limit, after, status=status, conversation_id=conversation_id)
+        return [value_from(Run, row) for row in rows]
+
+    async def list_newest_runs(
+        self,
+        status: RunStatus | None = None,
+        conversation_id: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[Run]:
+        """A page of runs, newest first."""
+        listed = RemoteList(self._client, "/v1/runs", "newest runs")
+        rows = await listed.read(
+            limit, before, order="newest", status=status, conversation_id=conversation_id
+        )
+        return [value_from(Run, row) for row in rows]
+
+    async def spent_by_day(self, days: Days, by: SpentBy = "model", limit: int = 10_000) -> list[Spent]:
+        """Not available: `GET /v1/usage` has the sums of learning and chats together."""
+        raise not_over_http("spent_by_day")
+
+    async def list_runs_of(self, conversation_id: str) -> list[Run]:
+        """The runs of a conversation, in their order."""
+        path = join_path("conversations", check_id("conversation_id", conversation_id), "runs")
+        try:
+            rows = await RemoteList(self._client, path, "runs").read(None)
+        except NotFoundOnServiceError:
+            return []
+        return sorted((value_from(Run, row) for row in rows), key=lambda run: run.first_index)
+
+    async def retry_run(self, run_id: str) -> None:
+        """Retry a failed run from the stage at which it failed. Any other run is a `ConflictError`."""
+        try:
+            await self._client.change("POST", join_path("runs", check_id("run_id", run_id), "retry"))
+        except NotFoundOnServiceError as error:
+            raise ConflictError("there is no failed run with this run_id") from error
+
+
+class RemoteProgress(LearningProgress):
+    """Counts, and waits for, the learning of a service."""
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._client = client
+
+    async def coverage(self, agent_id: str | None = None, user_id: str | None = None) -> Coverage:
+        """The number of conversations that are remembered, pending, failed, and remembered in part."""
+        found = await self._client.get("/v1/coverage", agent_id=agent_id, user_id=user_id)
+        return value_from(Coverage, found)
+
+    async def drain(self, timeout: float | None = None) -> Coverage:
+        """Wait until no conversation is pending. A `TimeoutError` after `timeout` seconds.
+
+        A conversation that must be quiet first is waited for, too: the service does not count it apart.
+        """
+        async with asyncio.timeout(timeout):
+            while (coverage := await self.coverage()).pending:  # noqa: ASYNC110 - another process works
+                await asyncio.sleep(_POLL)
+        return coverage
+
+    async def wait_until_learned(self, agent_id: str | None, user_id: str, *, timeout: float = 30.0) -> bool:
+        """Wait until all recorded messages of an agent and a user are learned from and have vectors."""
+        ends = monotonic() + check_seconds("timeout", timeout)
+        owner = {"agent_id": agent_id, "user_id": check_id("user_id", user_id)}
+        while True:
+            wait = min(max(ends - monotonic(), 0), _LONGEST_WAIT)
+            found = await self._client.get("/v1/coverage", wait=wait, **owner)
+            if found["learned"] or monotonic() >= ends:
+                return bool(found["learned"])
+
+    async def embed_pending(self) -> int:
+        """Do nothing and return 0: the service makes the vectors by itself."""
+        return 0

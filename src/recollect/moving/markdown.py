@@ -1,0 +1,83 @@
+"""What is known about a user, as Markdown for people: entries with their times, evidence and history."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+from ..memory.conversation import Message
+from ..memory.database.access import MemoryDatabase
+from ..memory.entry import CONTENT_TYPES, Entry
+from ..memory.store import MemoryStore
+
+_PAGE = 200
+_TITLES = {
+    "profile": "About the user",
+    "event": "Events",
+    "mind": "Views and feelings",
+    "instruction": "Instructions",
+}
+
+
+async def describe_user(store: MemoryStore, user_id: str, agent_id: str | None = None) -> AsyncIterator[str]:
+    """A text about a user, in parts: a section for each agent and kind of entry."""
+    yield f"# {_inline(user_id)}\n"
+    after = None
+    found = False
+    while page := await store.list_memories(agent_id, user_id, after=after, limit=_PAGE):
+        for memory in page:
+            found = True
+            async for part in _describe_memory(store, memory.agent_id, user_id):
+                yield part
+        after = page[-1].memory_id
+    if not found:
+        yield "\nNothing is stored about this user.\n"
+
+
+async def _describe_memory(store: MemoryStore, agent_id: str, user_id: str) -> AsyncIterator[str]:
+    yield f"\n## With the agent {_inline(agent_id)}\n"
+    entries = await store.list_entries(agent_id, user_id, include_retired=True)
+    for kind in CONTENT_TYPES:
+        current = [entry for entry in entries if entry.content_type == kind and entry.retired_at is None]
+        if current:
+            yield f"\n### {_TITLES[kind]}\n\n"
+        for entry in current:
+            yield await _describe_entry(store.memory_database, store.tenant, entry)
+    former = [entry for entry in entries if entry.retired_at is not None]
+    if former:
+        yield "\n### No longer current\n\n"
+    for entry in former:
+        yield await _describe_entry(store.memory_database, store.tenant, entry)
+
+
+async def _describe_entry(database: MemoryDatabase, tenant: str, entry: Entry) -> str:
+    lines = [f"- {_inline(entry.text)}", f"  - {_times(entry)}"]
+    wanted = [(each.conversation_id, each.message_id) for each in entry.evidence]
+    said = await database.turns_by_id(tenant, wanted)
+    lines += [f"  - {_quote(said[key][0])}" for key in wanted if key in said]
+    return "\n".join(lines) + "\n"
+
+
+def _times(entry: Entry) -> str:
+    parts = [f"learned {_day(entry.learned_at)}"]
+    if entry.said_at:
+        parts.append(f"said {_day(entry.said_at)}")
+    if entry.valid_from:
+        parts.append(f"true from {entry.valid_from}")
+    if entry.valid_to:
+        parts.append(f"true until {entry.valid_to}")
+    if entry.retired_at:
+        parts.append(f"superseded {_day(entry.retired_at)}")
+    return ", ".join(parts)
+
+
+def _quote(message: Message) -> str:
+    return f"{_day(message.created_at)}, {_inline(message.speaker)}: “{_inline(message.content)}”"
+
+
+def _day(time: datetime) -> str:
+    return f"{time:%Y-%m-%d}"
+
+
+def _inline(text: str) -> str:
+    """A text on one line, in which Markdown has no meaning."""
+    plain = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>#|" else letter for letter in plain)

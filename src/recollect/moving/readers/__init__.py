@@ -1,0 +1,1 @@
+"""Readers: one small module for each system, from its files to records."""

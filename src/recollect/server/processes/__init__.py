@@ -1,0 +1,1 @@
+"""Several server processes on one listening socket, and the supervisor that keeps them running."""

@@ -1,0 +1,171 @@
+"""The proxy of a service: its parts, and what happens to one call."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from ...memory.store import MemoryStore
+from ..access.authentication import is_our_key
+from ..problems import Problem
+from ..settings import Settings
+from ..telemetry.metrics import Metrics
+from .answers import DECODABLE
+from .exact_json import decode_object
+from .recalling import DeadlineRecall, Memories
+from .recording import Recorder, Turn
+from .speakers import Speaker, speaker_of
+from .upstream import Call, OnEnd, PassedOn, RawHeaders, Upstream, headers_to_pass_on
+from .values import Body, Dialect, Said
+
+_ANSWERED = range(200, 300)
+_LARGE = 256 * 1024  # bytes: parsing more would block the event loop
+_NO_PROVIDER_KEY = "Send the provider's own key, too, as its clients do: the service has none for it."
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Where the calls of an API go, and how their keys are sent."""
+
+    url: str
+    key: SecretStr | None
+    sends_bearer: bool
+
+    def credentials(self, headers: Headers) -> RawHeaders:
+        """The key headers for the provider: with the key of the service, else those of the caller.
+
+        Our own keys are never passed on.
+        """
+        if self.key is not None:
+            secret = self.key.get_secret_value()
+            named = ("authorization", f"Bearer {secret}") if self.sends_bearer else ("x-api-key", secret)
+            return [(named[0].encode(), named[1].encode())]
+        given = [(name, headers.get(name)) for name in ("authorization", "x-api-key", "api-key")]
+        passed = [(name, value) for name, value in given if value and not is_our_key(value)]
+        if not passed and any(value for _, value in given):
+            raise Problem("unauthenticated", _NO_PROVIDER_KEY)
+        return [(name.encode(), value.encode("latin-1")) for name, value in passed]
+
+
+@dataclass(frozen=True)
+class _Enriched:
+    """A call with its memories, and what is needed to record it."""
+
+    content: bytes
+    state: str
+    speaker: Speaker | None = None
+    body: Body | None = None
+    said: Sequence[Said] = ()
+
+
+class Proxy:
+    """Passes calls on to the providers. Without an owner for its memories, a call passes untouched."""
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self._settings = settings.proxy
+        seconds = settings.proxy.recall_milliseconds / 1000
+        self._recall = DeadlineRecall(seconds, settings.proxy.memory_tokens)
+        self._count_state = metrics.count_proxied_call
+        self.recorder = Recorder(
+            learn_after=settings.memory.quiet_seconds,
+            most_messages=settings.server.max_messages,
+            count=metrics.count_proxied_turn,
+        )
+        self._upstream = Upstream(
+            timeout_seconds=settings.proxy.timeout_seconds,
+            max_connections=settings.server.max_concurrency,
+        )
+        self.openai = Provider(settings.proxy.openai_url, settings.proxy.openai_key, sends_bearer=True)
+        self.anthropic = Provider(
+            settings.proxy.anthropic_url, settings.proxy.anthropic_key, sends_bearer=False
+        )
+
+    async def pass_on(self, request: Request, provider: Provider, path: str) -> PassedOn:
+        """Pass a call on as it is."""
+        return self._passed(request, provider, path, _Enriched(await request.body(), "off"))
+
+    async def pass_on_with_memory(
+        self,
+        request: Request,
+        provider: Provider,
+        path: str,
+        dialect: Dialect,
+        store: MemoryStore,
+        *,
+        records: bool,
+    ) -> PassedOn:
+        """Pass a call on with memories and, if it `records`, record what was said in it."""
+        enriched = await self._enrich(request, dialect, store)
+        passed = self._passed(request, provider, path, enriched)
+        if records and enriched.speaker is not None and enriched.said:
+            passed.on_end = self._recording(dialect, store, enriched)
+        return passed
+
+    async def aclose(self, seconds: float) -> None:
+        """Record what is waiting, for so many seconds, and close the connections."""
+        await self.recorder.aclose(seconds)
+        await self._recall.aclose()
+        await self._upstream.aclose()
+
+    async def _enrich(self, request: Request, dialect: Dialect, store: MemoryStore) -> _Enriched:
+        content = await request.body()
+        body = await _decoded(content)
+        field = None if body is None else dialect.user_of(body)
+        speaker = speaker_of(request.headers, field, self._settings.default_agent)
+        if body is None or speaker is None:
+            return _Enriched(content, "off")
+        said = dialect.said_in(body)
+        memories = await self._recall(store, speaker, said)
+        changed = await self._changed(dialect, content, body, memories)
+        state = "none" if changed is None and memories.state == "added" else memories.state
+        return _Enriched(content if changed is None else changed, state, speaker, body, said)
+
+    async def _changed(
+        self, dialect: Dialect, content: bytes, body: Body, memories: Memories
+    ) -> bytes | None:
+        if not memories.block:
+            return None
+        arguments = (content, body, memories.block, self._settings.memory_place)
+        if len(content) > _LARGE:
+            return await asyncio.to_thread(dialect.add_memories, *arguments)
+        return dialect.add_memories(*arguments)
+
+    def _passed(self, request: Request, provider: Provider, path: str, enriched: _Enriched) -> PassedOn:
+        self._count_state(enriched.state)
+        query = request.scope["query_string"].decode("latin-1")
+        url = f"{provider.url.rstrip('/')}{path}{'?' if query else ''}{query}"
+        given = request.headers.raw
+        if enriched.speaker is not None:
+            given = [(name, _readable(name, value)) for name, value in given]
+        headers = headers_to_pass_on(given, provider.credentials(request.headers))
+        return PassedOn(self._upstream, Call(request.method, url, headers, enriched.content), enriched.state)
+
+    def _recording(self, dialect: Dialect, store: MemoryStore, enriched: _Enriched) -> OnEnd:
+        speaker, body = enriched.speaker, enriched.body
+        assert speaker is not None
+        assert body is not None
+        thread, said = dialect.thread_of(body), enriched.said
+
+        def record(status: int, encoding: str, content: bytes) -> None:
+            if status in _ANSWERED:
+                self.recorder.add(Turn(store, speaker, thread, said, dialect, encoding, content))
+
+        return record
+
+
+def _readable(name: bytes, value: bytes) -> bytes:
+    """The value of a header for a call to be recorded: only encodings of the answer that we can read."""
+    if name != b"accept-encoding":
+        return value
+    wanted = (part.strip() for part in value.split(b","))
+    return b", ".join(part for part in wanted if part.partition(b";")[0] in DECODABLE) or b"identity"
+
+
+async def _decoded(content: bytes) -> Body | None:
+    """The JSON object of a call; `None` if it is none, which the provider will say."""
+    if len(content) > _LARGE:
+        return await asyncio.to_thread(decode_object, content)
+    return decode_object(content)

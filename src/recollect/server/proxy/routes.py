@@ -1,0 +1,86 @@
+"""The routes of the proxy. They are APIs of others, so our OpenAPI document does not describe them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+
+from ..dependencies import ServiceDep, WriteStore
+from ..problems import Problem
+from .chat_completions import ChatCompletions
+from .messages import Messages
+from .proxy import Proxy
+from .responses import Responses
+
+router = APIRouter(prefix="/proxy", include_in_schema=False)
+
+_CHAT_COMPLETIONS, _RESPONSES, _MESSAGES = ChatCompletions(), Responses(), Messages()
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_UNKNOWN = (
+    "The proxy has /proxy/openai/v1/{chat/completions, responses, embeddings, models} and"
+    " /proxy/anthropic/v1/{messages, messages/count_tokens}."
+)
+
+
+async def _proxy(service: ServiceDep) -> Proxy:
+    assert service.proxy is not None
+    return service.proxy
+
+
+ProxyDep = Annotated[Proxy, Depends(_proxy)]
+ModelName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:@-]{1,200}$")]
+
+
+@router.post("/openai/v1/chat/completions")
+async def chat_completions(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
+    """A chat completion with memories."""
+    path = "/chat/completions"
+    return await proxy.pass_on_with_memory(
+        request, proxy.openai, path, _CHAT_COMPLETIONS, store, records=True
+    )
+
+
+@router.post("/openai/v1/responses")
+async def responses(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
+    """A response with memories."""
+    return await proxy.pass_on_with_memory(
+        request, proxy.openai, "/responses", _RESPONSES, store, records=True
+    )
+
+
+@router.post("/openai/v1/embeddings")
+async def embeddings(request: Request, proxy: ProxyDep, _: WriteStore) -> Response:
+    """Embeddings, passed on as they are."""
+    return await proxy.pass_on(request, proxy.openai, "/embeddings")
+
+
+@router.get("/openai/v1/models")
+async def models(request: Request, proxy: ProxyDep, _: WriteStore) -> Response:
+    """The models, passed on as they are."""
+    return await proxy.pass_on(request, proxy.openai, "/models")
+
+
+@router.get("/openai/v1/models/{model}")
+async def model(model: ModelName, request: Request, proxy: ProxyDep, _: WriteStore) -> Response:
+    """One model, passed on as it is."""
+    return await proxy.pass_on(request, proxy.openai, f"/models/{model}")
+
+
+@router.post("/anthropic/v1/messages")
+async def messages(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
+    """A message with memories."""
+    return await proxy.pass_on_with_memory(
+        request, proxy.anthropic, "/v1/messages", _MESSAGES, store, records=True
+    )
+
+
+@router.post("/anthropic/v1/messages/count_tokens")
+async def count_tokens(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
+    """The number of tokens of a call with its memories."""
+    path = "/v1/messages/count_tokens"
+    return await proxy.pass_on_with_memory(request, proxy.anthropic, path, _MESSAGES, store, records=False)
+
+
+@router.api_route("/{path:path}", methods=_METHODS)
+async def unknown(path: str) -> Response:  # noqa: ARG001
+    """Refuse any other path: the provider's other APIs do not pass."""
+    raise Problem("not_found", _UNKNOWN)

@@ -1,0 +1,194 @@
+"""Out and in again, and copies between databases: the same rows, on both databases."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import (
+    AdvancedSQLiteSession,
+    ConversationSummaryStore,
+    EventLog,
+    SessionMetadata,
+    SQLiteSession,
+)
+from recollect.cli import main
+from recollect.moving.copying import copy_database
+from recollect.moving.copying.ends import open_end
+from recollect.moving.copying.values import compared
+
+from .kit import import_from, store_at
+
+pytestmark = pytest.mark.anyio
+
+DERIVED = {
+    "memories": {"entries_stamp", "turns_stamp"},
+    "conversations": {"learn_at"},
+    "message_records": {"stamp", "head", "terms", "counts", "vectors", "vector_model"},
+    "message_structure": {"id"},
+    "turn_usage": {"id"},
+    "conversation_events": set[str](),
+    "recollect_conversation_events_heads": {"stamp", "tail"},
+}
+"""Columns that are made anew, and are not part of an export."""
+LEFT_OUT = {
+    "memory_queue",
+    "memory_keys",
+    "memory_embedders",
+    "recollect_agent_messages_batches",
+    "recollect_agent_sessions_leases",
+    "recollect_agent_sessions_notes",
+    "recollect_agent_sessions_runs",
+}
+"""Tables without history: queues, leases, secrets, caches, and what makes retries safe."""
+
+
+async def fill(path: str) -> None:
+    """A database with something of everything that is exported."""
+    async with store_at(path, workers=1) as store:
+        for text in ("I live in Porto.", "I moved to Lisbon.", "My cat is called Mia."):
+            said = [{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}]
+            await store.record_conversation("assistant", "ada", said, metadata={"from": "test"}, tags=["a"])
+        long = [{"role": "user", "content": f"number {number}"} for number in range(1205)]
+        await store.record_conversation("helper", "bob", long, conversation_id="long")
+        await store.drain(timeout=90)
+        (entry, *_) = await store.list_entries("assistant", "ada")
+        await store.edit_entry(entry.content_id, "Ada lives in Lisbon now")
+    async with AdvancedSQLiteSession(session_id="advanced", db_path=path) as session:
+        items: list[Any] = [{"role": "user", "content": f"item {number}"} for number in range(1100)]
+        await session.add_items(items)
+        await session.create_branch_from_turn(3, "other")
+        await session.add_items([{"role": "user", "content": "on a branch"}])
+        await session.set_metadata(SessionMetadata(user_id="ada", agent_id="assistant", title="T"))
+    async with (
+        SQLiteSession("of nobody", path) as plain,
+        EventLog(path) as log,
+        ConversationSummaryStore(path) as summaries,
+    ):
+        await plain.add_items([{"role": "user", "content": "plain"}])
+        await log.append("advanced", [{"role": "user", "content": "logged"}])
+        await summaries.add("advanced", "a summary", token_length=3)
+
+
+async def rows_of(url: str) -> dict[str, list[Any]]:
+    """All rows with history, without what is derived, in one order."""
+    found = {}
+    async with open_end(url, to_write=False) as end:
+        for name, table in (await end.tables()).items():
+            if name in LEFT_OUT:
+                continue
+            kept = [
+                place for place, column in enumerate(table.columns) if column not in DERIVED.get(name, ())
+            ]
+            names = [table.columns[place] for place in kept]
+            order = sorted(range(len(names)), key=names.__getitem__)
+            rows = await end.page(table, None, 100_000)
+            values = [[_plain(names[n], row[kept[n]]) for n in order] for row in rows]
+            if values:
+                found[name] = sorted(values, key=repr)
+    return found
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value in a form that does not depend on the database: documents by their contents."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and name != "content":
+        return json.dumps(json.loads(value), sort_keys=True)
+    return value
+
+
+async def test_an_export_of_everything_gives_the_same_rows(url: str, tmp_path: Path) -> None:
+    source = str(tmp_path / "source.db")
+    await fill(source)
+    lines = tmp_path / "all.jsonl"
+    await asyncio.to_thread(main, ["export", "--all", "--url", source, "--output", str(lines)])
+    report = await import_from("jsonl", lines, url)
+    assert [problem.reason for problem in report.problems] == []
+    wanted, found = await rows_of(source), await rows_of(url)
+    assert wanted.keys() == found.keys()
+    for name in wanted:
+        assert found[name] == wanted[name], name
+    assert {
+        "agent_messages",
+        "conversation_summaries",
+        "conversation_events",
+        "message_structure",
+    } <= wanted.keys()
+    again = await import_from("jsonl", lines, url)
+    assert (again.added.total(), again.lost) == (0, 0)
+
+
+async def test_a_copy_has_the_same_rows_there_and_back(new_postgres: str, tmp_path: Path) -> None:
+    source, back = str(tmp_path / "source.db"), str(tmp_path / "back.db")
+    await fill(source)
+
+    async def copy(one: str, other: str) -> None:
+        assert await asyncio.to_thread(main, ["copy", one, other]) == 0
+
+    await copy(source, new_postgres)
+    await copy(new_postgres, back)
+    async with open_end(source, to_write=False) as one, open_end(back, to_write=False) as other:
+        tables = await one.tables()
+        for name, table in tables.items():
+            if await one.count(table):
+                theirs = (await other.tables())[name]
+                rows = [await each.page(t, None, 100_000) for each, t in ((one, table), (other, theirs))]
+                by_name = [
+                    sorted(
+                        (
+                            sorted((c, _plain(c, v)) for c, v in zip(t.columns, row, strict=True))
+                            for row in some
+                        ),
+                        key=repr,
+                    )
+                    for t, some in zip((table, theirs), rows, strict=True)
+                ]
+                assert by_name[0] == by_name[1], name
+    async with store_at(new_postgres) as store:  # ids go on after the copied ones
+        await store.record_conversation("assistant", "ada", [{"role": "user", "content": "more"}])
+    await copy(source, new_postgres)  # the target becomes equal again
+    report = await copy_database(source, new_postgres)
+    assert report.written == 0
+    _execute(source, "UPDATE conversation_messages SET content = 'changed' WHERE conversation_id = 'long'")
+    _execute(source, "DELETE FROM agent_messages WHERE session_id = 'of nobody'")
+    report = await copy_database(source, new_postgres)
+    changed = {
+        table.name: (table.changed, table.removed)
+        for table in report.tables
+        if table.changed or table.removed
+    }
+    assert changed == {"conversation_messages": (1205, 0), "agent_messages": (0, 1)}
+
+
+def _execute(path: str, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_a_database_is_not_copied_into_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["copy", str(tmp_path / "none.db"), str(tmp_path / "b.db")]) == 3
+    assert main(["copy", "a.db", "a.db"]) == 1
+    assert "into itself" in capsys.readouterr().err
+
+
+async def test_an_export_for_people_has_entries_evidence_and_times(tmp_path: Path) -> None:
+    source = str(tmp_path / "source.db")
+    async with store_at(source, workers=1) as store:
+        said = [{"role": "user", "content": "I live in Lisbon *now*."}]
+        await store.record_conversation("assistant", "ada/1", said, created_at="2024-05-07T10:00:00Z")
+        await store.drain(timeout=90)
+    folder = tmp_path / "people"
+    await asyncio.to_thread(main, ["export", "--all", "--markdown", "--url", source, "--output", str(folder)])
+    (file,) = folder.iterdir()
+    text = file.read_text()
+    assert text.startswith("# ada/1\n")
+    assert "said 2024-05-07" in text
+    assert "2024-05-07, user: “I live in Lisbon \\*now\\*.”" in text
+
+
+def test_documents_are_compared_by_their_contents() -> None:
+    assert compared(("jsonb",), ('{"a": 1, "b": 2}',)) == compared(("jsonb",), ('{"b": 2, "a": 1}',))

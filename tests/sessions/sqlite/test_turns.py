@@ -1,0 +1,313 @@
+"""The queue of the processes that write to one file. Each `Turns` has its own locks, as a process has."""
+
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from recollect import SQLiteSession
+from recollect.sql.sqlite import turns
+from recollect.sql.sqlite.connection import connect
+from recollect.sql.sqlite.turns import Turns
+from recollect.testing.contract import in_event_loop, message, texts
+
+from .test_processes import in_child, open_files, wait_until
+
+LONG = 60.0  # longer than any test may take: whoever waits that long is stuck
+
+HOLDER = """
+import sys
+from recollect.sql.sqlite.turns import Turns
+holder = Turns(sys.argv[1])
+holder.join()
+print(holder.try_enter(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "PATIENCE", LONG)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.db"
+
+
+@pytest.fixture
+def join(path: Path) -> Iterator[Callable[[], Turns]]:
+    """Makes one more that has joined the queue of the file."""
+    Path(f"{path}-wal").touch()
+    joined: list[Turns] = []
+
+    def join_one() -> Turns:
+        joined.append(Turns(str(path)))
+        joined[-1].join()
+        return joined[-1]
+
+    yield join_one
+    for each in joined:
+        each.leave()
+
+
+@pytest.fixture
+def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has the turn until it is killed."""
+    Path(f"{path}-wal").touch()
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        yield process
+        process.kill()
+
+
+def _waiting(path: Path) -> int:
+    """How many wait in the queue, as the kernel tells."""
+    inode = f":{os.stat(f'{path}-wal').st_ino} "
+    return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+
+
+def _wait_in_thread(each: Turns, then: Callable[[], None]) -> threading.Thread:
+    def wait() -> None:
+        each.wait(LONG)
+        then()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def _threads() -> int:
+    return sum(thread.name == "recollect-turns" for thread in threading.enumerate())
+
+
+# --- the order ---
+
+
+def test_one_at_a_time_has_the_turn(join: Callable[[], Turns]) -> None:
+    first, second = join(), join()
+    assert first.try_enter()
+    assert first.try_enter(), "it still has it"
+    assert not second.try_enter()
+    first.end()
+    assert second.try_enter()
+    assert not first.try_enter()
+
+
+def test_turns_go_in_the_order_of_asking(path: Path, join: Callable[[], Turns]) -> None:
+    first, *others = [join() for _ in range(5)]
+    order: list[int] = []
+
+    def use_turn(number: int) -> None:
+        order.append(number)
+        others[number].end()
+
+    assert first.try_enter()
+    threads = []
+    for number, other in enumerate(others):
+        threads.append(_wait_in_thread(other, partial(use_turn, number)))
+        assert wait_until(lambda: _waiting(path) == len(threads), 30)
+    first.end()
+    for thread in threads:
+        thread.join(30)
+    assert order == [0, 1, 2, 3]
+
+
+def test_one_that_asks_again_does_not_pass_those_who_wait(path: Path, join: Callable[[], Turns]) -> None:
+    greedy, patient = join(), join()
+    for _ in range(20):
+        greedy.wait(LONG)
+        got_it = threading.Event()
+        thread = _wait_in_thread(patient, got_it.set)
+        assert wait_until(lambda: _waiting(path) == 1, 30)
+        greedy.end()
+        assert not greedy.try_enter(), "the other is at the front"
+        assert got_it.wait(30)
+        thread.join()
+        patient.end()
+
+
+def test_one_who_never_joined_does_not_wait(path: Path, join: Callable[[], Turns]) -> None:
+    assert join().try_enter()
+    stranger = Turns(str(path))
+    assert stranger.try_enter()
+    stranger.wait(LONG)
+    stranger.end()
+
+
+# --- holders that die, or stop ---
+
+
+def test_the_kernel_ends_the_turn_of_a_process_that_is_killed(
+    holder: subprocess.Popen[str], join: Callable[[], Turns]
+) -> None:
+    mine = join()
+    assert not mine.try_enter()
+    thread = _wait_in_thread(mine, lambda: None)
+    holder.kill()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert mine.try_enter()
+
+
+def test_a_process_that_is_stopped_in_its_turn_delays_the_others_once(
+    holder: subprocess.Popen[str], join: Callable[[], Turns]
+) -> None:
+    holder.send_signal(signal.SIGSTOP)
+    mine = join()
+    mine.wait(0.01)
+    assert not mine.try_enter()
+    for _ in range(3):
+        mine.wait(LONG)  # does not wait for it again
+    holder.kill()
+    assert wait_until(mine.try_enter, 30), "the queue works again"
+
+
+def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def write() -> list[str]:
+        async with SQLiteSession("s", path) as session:
+            await session.add_items([message("before")])
+            other = Turns(str(path))
+            other.join()
+            assert other.try_enter()
+            monkeypatch.setattr(turns, "PATIENCE", 0.01)
+            await _collide(path, session)
+            monkeypatch.setattr(turns, "PATIENCE", LONG)  # it does not wait for that one again
+            for number in range(3):
+                await session.add_items([message(number)])
+            other.leave()
+            await session.add_items([message("after")])
+            return texts(await session.get_items())
+
+    assert asyncio.run(write()) == ["before", "collided", "0", "1", "2", "after"]
+
+
+async def _collide(path: Path, session: SQLiteSession) -> None:
+    """Make the session wait for a writer that does not queue, so that it joins the queue itself."""
+    foreign = connect(str(path))
+    foreign.execute("BEGIN IMMEDIATE")
+    open_before = _open_logs(path)
+    writing = asyncio.create_task(session.add_items([message("collided")]))
+    assert await asyncio.to_thread(wait_until, lambda: _open_logs(path) > open_before, 30)
+    foreign.execute("ROLLBACK")
+    foreign.close()
+    await writing
+
+
+def _open_logs(path: Path) -> int:
+    return open_files(path).count(f"{path}-wal")
+
+
+# --- handles, threads, forks ---
+
+
+@in_event_loop
+async def test_a_session_alone_has_no_place_in_a_queue(path: Path) -> None:
+    async with SQLiteSession("s", path) as session:
+        await session.add_items([message("a")])
+        alone = _open_logs(path)
+        await _collide(path, session)
+        assert _open_logs(path) == alone + 1
+    assert wait_until(lambda: not open_files(path)), "it is closed with the file"
+    assert wait_until(lambda: not _threads())
+    assert not Path(f"{path}-wal").exists(), "the queue leaves nothing behind"
+
+
+def test_one_that_leaves_ends_its_turn_and_its_wait(path: Path, join: Callable[[], Turns]) -> None:
+    first, second, third = join(), join(), join()
+    assert first.try_enter()
+    gone = threading.Event()
+    thread = _wait_in_thread(second, gone.set)
+    assert wait_until(lambda: _waiting(path) == 1, 30)
+    second.leave()
+    assert gone.wait(30)
+    thread.join()
+    first.leave()
+    assert wait_until(third.try_enter, 30)
+    third.leave()
+    assert wait_until(lambda: not _threads() and not open_files(path))
+
+
+def test_a_forked_child_does_not_end_the_turn_of_its_parent(join: Callable[[], Turns], path: Path) -> None:
+    mine, other = join(), join()
+    assert mine.try_enter()
+
+    def child() -> None:
+        mine.forget()
+        other.forget()
+        assert not open_files(path)
+
+    assert in_child(child) == 0
+    assert not other.try_enter(), "the parent still has it"
+    mine.end()
+    assert other.try_enter()
+
+
+def test_a_session_that_has_queued_goes_on_in_parent_and_child(path: Path) -> None:
+    session = SQLiteSession("s", path)
+
+    async def meet() -> None:
+        await session.add_items([message("before")])
+        await _collide(path, session)
+
+    def child() -> None:
+        asyncio.run(session.add_items([message("child")]))
+
+    asyncio.run(meet())
+    assert in_child(child) == 0
+    asyncio.run(session.add_items([message("parent")]))
+    assert texts(asyncio.run(session.get_items())) == ["before", "collided", "child", "parent"]
+    session.close()
+
+
+# --- where there is no queue ---
+
+
+@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP])
+def test_a_file_system_without_such_locks(path: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(turns.fcntl, "fcntl", fail)
+    asyncio.run(_meet_and_write(path))
+    assert not _threads()
+
+
+def test_a_system_without_such_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_LOCK", None)
+    asyncio.run(_meet_and_write(path))
+
+
+async def _meet_and_write(path: Path) -> None:
+    async with SQLiteSession("s", path) as session:
+        await session.add_items([message("before")])
+        with closing(connect(str(path))) as foreign:
+            foreign.execute("BEGIN IMMEDIATE")
+            writing = [asyncio.create_task(session.add_items([message(number)])) for number in range(3)]
+            await asyncio.sleep(0.05)
+            foreign.execute("ROLLBACK")
+            await asyncio.gather(*writing)
+        assert texts(await session.get_items()) == ["before", "0", "1", "2"]
+
+
+@pytest.mark.parametrize("log", ["missing", "a link"])
+def test_a_log_that_cannot_be_opened(path: Path, log: str) -> None:
+    """A link would lead to a file that somebody else has chosen."""
+    if log == "a link":
+        path.with_name("elsewhere").touch()
+        Path(f"{path}-wal").symlink_to(path.with_name("elsewhere"))
+    mine = Turns(str(path))
+    mine.join()
+    assert mine.try_enter()
+    assert not open_files(path.with_name("elsewhere"))
