@@ -11,7 +11,7 @@ QUIET = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true"}  # Cre
 PYTHON = ROOT / ".venv-mcp1" / "bin" / "python"
 
 
-def run_tests(marks: str, url: str) -> None:
+def run_tests(marks: str, url: str = "") -> None:
     assert PYTHON.exists(), "run `make .venv-mcp1/.ready` first"
     options = ["-q", "-m", marks, "-p", "no:cacheprovider", "--confcutdir", "tests/mcp1", "-W", "default"]
     ended = subprocess.run(
@@ -27,8 +27,8 @@ def run_tests(marks: str, url: str) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_frameworks_with_an_older_mcp(postgres_url: str) -> None:
-    run_tests("not proof", postgres_url)
+def test_frameworks_with_an_older_mcp() -> None:
+    run_tests("not proof")
 
 
 @pytest.mark.proof
