@@ -122,7 +122,7 @@ def test_both_languages_say_the_same_things() -> None:
 def test_every_word_that_is_said_is_in_the_dictionaries_and_the_other_way_round() -> None:
     source = "\n".join(path.read_text("utf-8") for path in OURS if path.parent.name != "words")
     said = set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)*)"', source))
-    families = set(re.findall(r"t\(`([a-z]+\.)\$\{", source))
+    families = set(re.findall(r"t\(`((?:[a-z]+\.)+)\$\{", source))
     counted = {
         f"{key}.{form}" for key in re.findall(r'count\("([a-z]+)"', source) for form in ("one", "other")
     }

@@ -66,6 +66,9 @@ def _is_documented(action: argparse.Action) -> bool:
 
 def _row(action: argparse.Action) -> str:
     value = "" if action.nargs == 0 else _value(action)
+    if isinstance(action, argparse.BooleanOptionalAction):
+        yes, no = action.option_strings
+        return f"| `{yes}` | {action.help} |\n| `{no}` | the opposite of `{yes}` |"
     name = f"{action.option_strings[-1]} {value}".rstrip() if action.option_strings else value
     must = " (required)" if action.required and action.option_strings else ""
     return f"| `{name}` | {str(action.help).replace('|', chr(92) + '|')}{must} |"

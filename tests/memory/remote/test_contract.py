@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -99,6 +100,16 @@ async def test_a_conversation_is_opened_appended_to_and_closed(open_store: OpenS
             await store.append_messages(opened.conversation_id, [{"role": "user", "content": "more"}])
         late = [{"role": "assistant", "content": "reply"}]
         assert len(await store.append_messages(opened.conversation_id, late, even_if_closed=True)) == 1
+
+
+@in_event_loop
+async def test_messages_can_be_recorded_without_learning(open_store: OpenStore, user: str) -> None:
+    async with open_store() as store:
+        opened = await store.open_conversation(AGENT, user)
+        await store.append_messages(opened.conversation_id, SAID, learn_after=math.inf)
+        assert await store.wait_until_learned(AGENT, user, timeout=30)
+        assert await store.list_entries(AGENT, user) == []
+        assert (await store.search_conversations("Lisbon", AGENT, user)).hits
 
 
 @in_event_loop

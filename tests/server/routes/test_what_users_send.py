@@ -82,7 +82,8 @@ def test_names_tools_parts_metadata_and_times_are_taken(client: httpx2.Client, u
         ({"content": [{"type": "text"}]}, "body.messages.0.content", "must have its text as a string"),
         ({"content": [{"text": "x"}]}, "body.messages.0.content", "must have a type"),
         ({"content": [{"type": "text", "text": ""}]}, "body.messages.0.content", "at least 1 character"),
-        ({"attachments": []}, "body.messages.0.attachments", "not permitted"),
+        ({"attachments": [7]}, "body.messages.0.attachments.0", "valid dictionary"),
+        ({"attachments": [{}] * 101}, "body.messages.0.attachments", "at most 100 items"),
     ],
 )
 def test_what_cannot_be_taken_is_refused_with_its_field(
@@ -148,7 +149,7 @@ def test_users_are_listed_page_by_page(keyed_service: Running, tenant: str) -> N
                 break
         assert {each["user_id"] for each in listed} == names
         assert [each["memory_count"] for each in listed] == [1] * 5
-        assert set(listed[0]) == {"user_id", "memory_count", "created_at", "updated_at"}
+        assert set(listed[0]) == {"user_id", "memory_count", "created_at", "updated_at", "position"}
 
 
 def test_a_chat_takes_its_agent_under_either_name(client: httpx2.Client, user: str) -> None:

@@ -25,18 +25,26 @@ if TYPE_CHECKING:
 
 # Each extra with a module that it installs and the name of the distribution.
 EXTRAS = {
+    "adk": ("google.adk", "google-adk"),
+    "agent-framework": ("agent_framework", "agent-framework-core"),
     "agents": ("agents", "openai-agents"),
     "anthropic": ("anthropic", "anthropic"),
+    "claude-agent-sdk": ("claude_agent_sdk", "claude-agent-sdk"),
+    "crewai": ("crewai", "crewai"),
     "encrypt": ("cryptography", "cryptography"),
     "langchain": ("langchain_core", "langchain-core"),
     "langgraph": ("langgraph", "langgraph"),
+    "llama-index": ("llama_index.core", "llama-index-core"),
     "mcp": ("mcp", "mcp"),
     "onnx": ("onnxruntime", "onnxruntime"),
     "openai": ("openai", "openai"),
     "otel": ("opentelemetry.sdk", "opentelemetry-sdk"),
     "postgres": ("sqlalchemy", "sqlalchemy"),
+    "pydantic-ai": ("pydantic_ai", "pydantic-ai-slim"),
     "redis": ("redis", "redis"),
+    "remote": ("httpx2", "httpx2"),
     "server": ("fastapi", "fastapi"),
+    "strands": ("strands", "strands-agents"),
 }
 _LONGEST_LOADING = 60.0  # seconds; the local embedder is a large file
 _OLDEST = datetime(2026, 1, 1, tzinfo=UTC)  # an earlier clock is wrong: this code did not exist then

@@ -1,5 +1,6 @@
 """Conversations in a service: recording, reading, their settings."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -114,9 +115,11 @@ class RemoteConversationWriter(ConversationWriter):
         read = read_messages(messages, now())
         if not read:
             raise InvalidValueError("messages must not be empty")
+        waits = learn_after is not None and learn_after != math.inf
         body = {
             "messages": [_message_to_json(message) for message in read],
-            "learn_after": None if learn_after is None else check_seconds("learn_after", learn_after),
+            "learn": learn_after != math.inf,
+            "learn_after": check_seconds("learn_after", learn_after) if waits else None,
             "even_if_closed": even_if_closed,
         }
         added = await self._client.create(join_path(_KIND, conversation_id, "messages"), body)

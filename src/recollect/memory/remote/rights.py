@@ -32,6 +32,10 @@ class RemoteDataRights(DataRights):
         async for line in self._client.lines("/v1/users/export", format="jsonl", **owner):
             yield line
 
+    def export_tenant_lines(self, *, agent_id: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Not available: the service exports one user at a time."""
+        raise not_over_http("export_tenant_lines")
+
     async def import_user(self, exported: Mapping[str, Any]) -> dict[str, int]:
         """Not available: an import writes rows with their ids, which needs the database."""
         raise not_over_http("import_user")

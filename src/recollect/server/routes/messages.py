@@ -1,5 +1,6 @@
 """The messages of a conversation."""
 
+import math
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -61,7 +62,7 @@ async def append_messages(
                 await store.append_messages(
                     conversation_id,
                     message_dicts(body.messages, ids),
-                    learn_after=body.learn_after,
+                    learn_after=body.learn_after if body.learn else math.inf,
                     even_if_closed=body.even_if_closed,
                 )
             )

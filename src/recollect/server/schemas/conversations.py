@@ -100,6 +100,7 @@ class NewMessage(RequestBody):
             list[dict[str, Any]],
             Field(
                 max_length=MOST_PARTS,
+                fail_fast=True,
                 description="Attachments as a stored message has them. Only with a text as content.",
             ),
         ]
@@ -333,6 +334,7 @@ class MoreMessages(RequestBody):
         ]
         | None
     ) = None
+    learn: bool = Field(default=True, description="Whether to learn from the messages.")
     even_if_closed: bool = Field(
         default=False, description="Allow the reply to a message from before the close."
     )
