@@ -15,6 +15,12 @@ TESTS = Path(__file__).parent
 PROOF_FOLDERS = ("faults", "server/proof")
 # The second driver of a database runs the same logic as the first one: `make proof` tries it.
 PROOF_DRIVERS = frozenset({"aiosqlite", "psycopg"})
+# `make faults` runs these, the long form of what `make proof` and `make test` try on one adapter or database.
+CAMPAIGNS = (
+    "tests/integrations/test_mcp1.py::test_long_campaigns",
+    "tests/sessions/remote/test_remote.py::TestOnPostgreSQL",
+)
+ADAPTER_CAMPAIGNS = ("test_killed_processes", "longer_sequences")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
@@ -23,6 +29,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_in_proof_folder(item) or _has_proof_driver(item):
             item.add_marker(pytest.mark.proof)
+        if _is_campaign(item):
+            item.add_marker(pytest.mark.campaign)
+
+
+def _is_campaign(item: pytest.Item) -> bool:
+    """Whether it repeats on another adapter or database what `make proof` tries on the shared foundation."""
+    of_adapter = "tests/integrations/test_" in item.nodeid and "test_framework.py" not in item.nodeid
+    is_long = of_adapter and any(name in item.nodeid for name in ADAPTER_CAMPAIGNS)
+    return is_long or item.nodeid.startswith(CAMPAIGNS)
 
 
 def _is_in_proof_folder(item: pytest.Item) -> bool:
