@@ -46,7 +46,7 @@ sdk-suite: $(READY)
 	$(BIN)/python -m tests.sdk_suite
 
 # The long form of the proof, about 40 minutes: its results are docs/reliability.md.
-faults: $(READY) system $(NODE_CLIENTS)
+faults: $(READY) $(MCP1)/.ready system $(NODE_CLIENTS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m campaign
 	$(BIN)/python -m tests.faults --keep
 
