@@ -17,11 +17,14 @@ from recollect import (
     SQLiteSession,
 )
 from recollect.cli import main
+from recollect.cli.copied_tables import create_tables, our_tables
+from recollect.errors import ConflictError, SchemaMismatchError
+from recollect.integrations.langgraph import Store
 from recollect.moving.copying import copy_database
 from recollect.moving.copying.ends import open_end
 from recollect.moving.copying.values import compared
 
-from .kit import import_from, store_at
+from .kit import import_from, rows_in, store_at
 
 pytestmark = pytest.mark.anyio
 
@@ -125,8 +128,8 @@ async def test_a_copy_has_the_same_rows_there_and_back(new_postgres: str, tmp_pa
     source, back = str(tmp_path / "source.db"), str(tmp_path / "back.db")
     await fill(source)
 
-    async def copy(one: str, other: str) -> None:
-        assert await asyncio.to_thread(main, ["copy", one, other]) == 0
+    async def copy(one: str, other: str, *more: str) -> None:
+        assert await asyncio.to_thread(main, ["copy", one, other, *more]) == 0
 
     await copy(source, new_postgres)
     await copy(new_postgres, back)
@@ -149,18 +152,64 @@ async def test_a_copy_has_the_same_rows_there_and_back(new_postgres: str, tmp_pa
                 assert by_name[0] == by_name[1], name
     async with store_at(new_postgres) as store:  # ids go on after the copied ones
         await store.record_conversation("assistant", "ada", [{"role": "user", "content": "more"}])
-    await copy(source, new_postgres)  # the target becomes equal again
-    report = await copy_database(source, new_postgres)
+    with pytest.raises(ConflictError, match="1 rows that the source lacks, in conversation_messages"):
+        await copy_database(source, new_postgres, tables=["conversation_messages"])
+    await copy(source, new_postgres, "--yes")  # the target becomes equal again
+    ours = await our_tables(source)
+    report = await copy_database(source, new_postgres, tables=ours)
     assert report.written == 0
     _execute(source, "UPDATE conversation_messages SET content = 'changed' WHERE conversation_id = 'long'")
     _execute(source, "DELETE FROM agent_messages WHERE session_id = 'of nobody'")
-    report = await copy_database(source, new_postgres)
+    report = await copy_database(source, new_postgres, tables=ours, remove_extra=True)
     changed = {
         table.name: (table.changed, table.removed)
         for table in report.tables
         if table.changed or table.removed
     }
     assert changed == {"conversation_messages": (1205, 0), "agent_messages": (0, 1)}
+
+
+async def test_a_copy_removes_nothing_unasked_and_leaves_other_tables_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = str(tmp_path / "source.db"), str(tmp_path / "target.db")
+    for path, user in ((source, "ada"), (target, "bob")):
+        async with store_at(path) as store:
+            await store.record_conversation("assistant", user, [{"role": "user", "content": "Hello."}])
+        _execute(path, "CREATE TABLE invoices (id INTEGER PRIMARY KEY, customer TEXT)")
+        _execute(path, f"INSERT INTO invoices (customer) VALUES ('{user}')")
+        _execute(path, "CREATE TABLE alembic_version (version_num TEXT)")
+        _execute(path, f"INSERT INTO alembic_version VALUES ('{user}')")
+    users = "SELECT DISTINCT user_id FROM conversations"
+    others = "SELECT customer, version_num FROM invoices, alembic_version"
+    assert await asyncio.to_thread(main, ["copy", source, target]) == 2
+    assert "1 of conversations" in capsys.readouterr().err
+    assert rows_in(target, users) == [("bob",)]
+    assert await asyncio.to_thread(main, ["copy", source, target, "--yes"]) == 0
+    assert rows_in(target, users) == [("ada",)]
+    assert rows_in(target, others) == [("bob", "bob")]
+    with pytest.raises(SchemaMismatchError, match="'alembic_version' has no primary key"):
+        await copy_database(source, target)
+
+
+async def test_a_copy_of_items_of_the_store_can_be_repeated(tmp_path: Path) -> None:
+    source, target = str(tmp_path / "source.db"), str(tmp_path / "target.db")
+    async with Store(source) as store:
+        await store.aput(("users", "ada"), "city", {"name": "Porto"})
+    for _ in range(2):
+        assert await asyncio.to_thread(main, ["copy", source, target]) == 0
+        async with Store(source) as store:
+            await store.aput(("users", "ada"), "city", {"name": "Lisbon"})
+    assert rows_in(target, "SELECT value ->> 'name' FROM langgraph_store_items") == [("Lisbon",)]
+
+
+async def test_all_tables_of_a_new_file_are_copied(tmp_path: Path) -> None:
+    source, target = str(tmp_path / "source.db"), str(tmp_path / "target.db")
+    async with store_at(source) as store:
+        await store.record_conversation("assistant", "ada", [{"role": "user", "content": "Hello."}])
+    await create_tables(source, target)
+    named = rows_in(target, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+    assert await our_tables(target) == {name for (name,) in named} - {"recollect_migrations"}
 
 
 def _execute(path: str, statement: str) -> None:
