@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -241,3 +242,39 @@ async def test_an_export_for_people_has_entries_evidence_and_times(tmp_path: Pat
 
 def test_documents_are_compared_by_their_contents() -> None:
     assert compared(("jsonb",), ('{"a": 1, "b": 2}',)) == compared(("jsonb",), ('{"b": 2, "a": 1}',))
+
+
+@pytest.mark.parametrize("learn", [True, False])
+async def test_only_what_waited_is_learned_from_after_an_import(tmp_path: Path, learn: bool) -> None:
+    source, target, other = (str(tmp_path / f"{name}.db") for name in ("source", "target", "other"))
+    lines = tmp_path / "all.jsonl"
+    said = [{"role": "user", "content": "I live in Lisbon."}]
+    async with store_at(source) as store:
+        for name, quiet in (("never", math.inf), ("waits", 3600.0)):
+            await store.open_conversation("assistant", "ada", conversation_id=name)
+            await store.append_messages(name, said, learn_after=quiet)
+        await asyncio.to_thread(main, ["export", "--all", "--url", source, "--output", str(lines)])
+        exported = await store.export_user("ada")
+    query = "SELECT conversation_id, waiting_from FROM conversations WHERE learn_at >= 1e12"
+    await import_from("jsonl", lines, target, learn=learn)
+    assert rows_in(target, query) == ([("waits", 0)] if learn else [])
+    async with store_at(other) as store:
+        await store.import_user(exported)
+    assert rows_in(other, query) == [("waits", 0)]
+    assert rows_in(other, "SELECT count(*) FROM conversations WHERE learn_at IS NOT NULL") == [(1,)]
+
+
+async def test_a_run_that_merged_entries_is_imported(tmp_path: Path) -> None:
+    source, target, other = (str(tmp_path / f"{name}.db") for name in ("source", "target", "other"))
+    lines = tmp_path / "all.jsonl"
+    async with store_at(source, workers=1) as store:
+        said = [{"role": "user", "content": "I live in Lisbon."}]
+        await store.record_conversation("assistant", "ada", said)
+        await store.drain(timeout=90)
+        _execute(source, "UPDATE memory_run_stages SET stage = 'consolidation' WHERE stage = 'mind'")
+        await asyncio.to_thread(main, ["export", "--all", "--url", source, "--output", str(lines)])
+        exported = await store.export_user("ada")
+    report = await import_from("jsonl", lines, target)
+    assert (report.added["runs"], report.lost) == (1, 0)
+    async with store_at(other) as store:
+        assert (await store.import_user(exported))["runs"] == 1
