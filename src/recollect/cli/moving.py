@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from .arguments import (
@@ -85,6 +86,7 @@ async def _run(
 ) -> "ImportReport":
     from ..moving.importer import Importer
     from ..moving.sources import watching
+    from .store_items import StoreItems
 
     with progress("importing") as shown, watching(shown.reach):
         async with open_store(options, create=True) as store:
@@ -94,7 +96,12 @@ async def _run(
                 user_id=reading.user_id,
                 learn=_learns(options, kind),
             )
-            return await importer.run(kind.read(source, reading))
+            items = StoreItems(options)
+            records = kind.read(source, reading)
+            taken = records if isinstance(records, AsyncIterator) else items.take_from(records)
+            report = await importer.run(taken if kind.name == "jsonl" else records)
+            report.merge(items.report)
+            return report
 
 
 async def _try(

@@ -227,25 +227,13 @@ def _import(options: argparse.Namespace) -> int:
         return import_kind(options)
     options.file = Path(options.kind)
     if _is_lines_file(options.file):
-        _import_items_of_lines(options)
         return import_source(options, kind_named("jsonl"), options.kind)
     return _import_file(options)
 
 
-def _import_items_of_lines(options: argparse.Namespace) -> None:
-    """Import the items of LangGraph's store in a file of lines, as the importer of lines skips them."""
-    with options.file.open(encoding="utf-8-sig", errors="replace") as file:
-        listed = [line for line in file if line.startswith('{"kind": "store_items"')]
-    try:
-        found = [json.loads(line).get("data") for line in listed]
-    except (ValueError, RecursionError) as error:
-        raise ImportFormatError("an item of the store is not a line of JSON") from error
-    counts = asyncio.run(import_store_items(options, {"store_items": found}))
-    if counts:
-        print_note(f"imported {plural(counts['store_items'], 'item')} of the store")
-
-
 def _import_file(options: argparse.Namespace) -> int:
+    if options.dry_run:
+        raise_usage_error("--dry-run needs JSON Lines, or a KIND and its SOURCE")
     with options.file.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
     if is_database:

@@ -123,6 +123,8 @@ class Preparer:
                 return _memory(self._defaults, record.where, data)
             case "runs":
                 return [_run(self._defaults, record.where, data)]
+            case "store_items":
+                raise ImportFormatError("items of LangGraph's store: use `recollect import`, or import_items")
         raise ImportFormatError(f"unknown kind of record: {record.kind[:40]!r}")
 
     # --- conversations ---

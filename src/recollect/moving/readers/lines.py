@@ -7,17 +7,16 @@ from typing import IO, Any
 
 from ...errors import ImportFormatError
 from ..kinds import ReadOptions
-from ..records import Read, Record, Skipped
+from ..records import STORE_ITEMS, Read, Record, Skipped
 from ..sources import Value, as_utf8, read_lines, read_members
 
 FORMATS = ("recollect.user/1", "recollect.user/2")
 """The versions of the format that are read. A file may begin with a line that names one."""
 KINDS = (
     *("memories", "conversations", "messages", "entries", "runs"),
-    *("sessions", "items", "events", "summaries"),
+    *("sessions", "items", "events", "summaries", STORE_ITEMS),
 )
 _FOR_READING = ("threads",)
-_ELSEWHERE = "store_items"  # which the store of LangGraph imports
 
 
 def read(source: Path) -> Read:
@@ -69,8 +68,6 @@ def _record(where: str, line: Any, is_first: bool) -> Iterator[Record | Skipped]
         yield Skipped(where, "it has no kind and data")
     elif line["kind"] in _FOR_READING:
         yield Skipped(where, f"{line['kind']} are exported for reading only", is_lost=False)
-    elif line["kind"] == _ELSEWHERE:
-        yield Skipped(where, "items of the store of LangGraph are imported by it", is_lost=False)
     elif line["kind"] not in KINDS:
         yield Skipped(where, f"unknown kind of record: use one of {', '.join(KINDS)}")
     else:
