@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,12 @@ import pytest
 
 from recollect.cli import main
 from recollect.integrations.langgraph import Store
+from recollect.moving import importer
 from recollect.moving.importer import Importer
+from recollect.moving.readers.lines import record_of
 from recollect.moving.records import Record, Skipped
 from recollect.moving.schema import LINE_SCHEMA
+from recollect.moving.sources import decode
 
 from .kit import import_from, rows_in, store_at, talk, write_lines
 
@@ -255,3 +258,30 @@ def test_a_dry_run_of_a_document_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert main(["import", str(source), "--dry-run", "--url", str(target)]) == 2
     assert "--dry-run needs" in capsys.readouterr().err
     assert not target.exists()
+
+
+async def test_large_records_without_messages_are_written_before_more_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importer, "_BYTES", 10_000)
+    held, most = 0, 0
+
+    def written(_: object) -> None:
+        nonlocal held
+        held = 0
+
+    async def read() -> AsyncIterator[Record | Skipped]:
+        nonlocal held, most
+        for number in range(20):
+            data = {"user_id": "ada", "text": f"fact {number}", "content_data": {"more": "x" * 4000}}
+            line = json.dumps({"kind": "entries", "data": data}).encode()
+            held += len(line)
+            most = max(most, held)
+            for value in decode(f"line {number}", line):
+                for record in [value] if isinstance(value, Skipped) else record_of(value):
+                    yield record
+
+    async with store_at(str(tmp_path / "new.db")) as store:
+        report = await Importer(store, agent_id="assistant", on_progress=written).run(read())
+    assert (report.added["entries"], report.lost) == (20, 0)
+    assert most < 15_000

@@ -133,9 +133,11 @@ def _rows_of(prepared: Prepared) -> int:
 
 
 def _size(record: Record | Skipped) -> int:
-    """The approximate size of a record, by the texts of its messages."""
+    """The approximate size of a record: of its line, or else by the texts of its messages."""
     if isinstance(record, Skipped):
         return 100
+    if record.size:
+        return record.size + 200
     said: Any = record.data.get("messages") if isinstance(record.data, dict) else None
     if not isinstance(said, list):
         return 1000

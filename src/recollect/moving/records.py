@@ -27,6 +27,8 @@ class Record:
     kind: str
     data: dict[str, Any] = field(repr=False)
     where: str
+    size: int = 0
+    """The bytes of its line, if it was read from one."""
 
 
 @dataclass(frozen=True)

@@ -46,16 +46,17 @@ def records_of(values: Iterator[Value | Skipped]) -> Read:
                 )
             yield value
         else:
-            yield from _record(value.where, value.data, is_first)
+            yield from _record(value, is_first)
         is_first = False
 
 
 def record_of(value: Value) -> Iterator[Record | Skipped]:
     """The record of a line that may be any line of a stream."""
-    yield from _record(value.where, value.data, is_first=False)
+    yield from _record(value, is_first=False)
 
 
-def _record(where: str, line: Any, is_first: bool) -> Iterator[Record | Skipped]:
+def _record(value: Value, is_first: bool) -> Iterator[Record | Skipped]:
+    where, line = value.where, value.data
     if not isinstance(line, Mapping):
         if is_first:
             raise ImportFormatError(f"{where}: not an object, so this is not a file in the line format")
@@ -71,7 +72,7 @@ def _record(where: str, line: Any, is_first: bool) -> Iterator[Record | Skipped]
     elif line["kind"] not in KINDS:
         yield Skipped(where, f"unknown kind of record: use one of {', '.join(KINDS)}")
     else:
-        yield Record(line["kind"], line["data"], where)
+        yield Record(line["kind"], line["data"], where, value.size)
 
 
 def _check_format(where: str, given: Any) -> None:
