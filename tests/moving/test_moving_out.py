@@ -24,6 +24,8 @@ from recollect.integrations.langgraph import Store
 from recollect.moving.copying import copy_database
 from recollect.moving.copying.ends import open_end
 from recollect.moving.copying.values import compared
+from recollect.moving.importer import Importer
+from recollect.moving.records import ImportReport, Record
 
 from .kit import import_from, rows_in, store_at
 
@@ -278,3 +280,37 @@ async def test_a_run_that_merged_entries_is_imported(tmp_path: Path) -> None:
     assert (report.added["runs"], report.lost) == (1, 0)
     async with store_at(other) as store:
         assert (await store.import_user(exported))["runs"] == 1
+
+
+async def test_sessions_of_tenants_stay_apart(url: str) -> None:
+    items = [{"role": "user", "content": "Hello."}]
+
+    def lines(session_id: str, *said: dict[str, str], **about: str) -> list[Record]:
+        heading = {"session_id": session_id, "user_id": "ada", "data": about, "items": list(said)}
+        more = {"session_id": session_id, "items": items}
+        return [Record("sessions", heading, "line 1"), Record("items", more, "line 2")]
+
+    async def add(tenant: str, records: list[Record]) -> ImportReport:
+        async with store_at(url, tenant=tenant) as store:
+            return await Importer(store).run(records)
+
+    async def ids(tenant: str) -> list[str]:
+        async with store_at(url, tenant=tenant) as store:
+            return [session["session_id"] for session in (await store.export_user("ada"))["sessions"]]
+
+    for tenant in ("default", "acme", "a/b"):
+        report = await add(tenant, lines("demo", *items))
+        assert (report.added["sessions"], report.added["items"], report.lost) == (1, 2, 0)
+    assert await ids("default") == ["demo"]
+    assert await ids("acme") == ["tenant:acme/demo"]
+    assert await ids("a/b") == ["tenant:a%2Fb/demo"]
+    back = await add("acme", lines("tenant:acme/demo", *items, tenant="acme"))
+    assert (back.existing["sessions"], back.added.total(), back.lost) == (1, 0, 0)
+    for tenant in ("default", "a/b"):  # the export of a tenant goes into another one
+        moved = await add(tenant, lines("tenant:acme/demo", *items, tenant="acme"))
+        assert (moved.existing["sessions"], moved.added.total(), moved.lost) == (1, 0, 0)
+    refused = await add("acme", lines("demo", *items, *items, *items, tenant="acme"))
+    assert (refused.added.total(), refused.lost) == (0, 2)
+    assert {problem.reason for problem in refused.problems} == {
+        "a session of another tenant has this id: it was not changed"
+    }

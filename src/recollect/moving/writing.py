@@ -103,7 +103,7 @@ def write_batch(
     yield from _write_runs(batch, [each for each in prepared if isinstance(each, PreparedRun)])
     yield from _write_entries(batch, [each for each in prepared if isinstance(each, PreparedEntry)])
     yield from write_sessions(
-        database, [each for each in prepared if isinstance(each, SessionChunk | LogRow)], batch.report
+        database, tenant, [each for each in prepared if isinstance(each, SessionChunk | LogRow)], batch.report
     )
     return Written(batch.report, batch.remapped)
 
