@@ -25,6 +25,7 @@ from recollect.moving.copying import copy_database
 from recollect.moving.copying.ends import open_end
 from recollect.moving.copying.values import compared
 from recollect.moving.importer import Importer
+from recollect.moving.markdown import describe_user
 from recollect.moving.records import ImportReport, Record
 
 from .kit import import_from, rows_in, store_at
@@ -314,3 +315,31 @@ async def test_sessions_of_tenants_stay_apart(url: str) -> None:
     assert {problem.reason for problem in refused.problems} == {
         "a session of another tenant has this id: it was not changed"
     }
+
+
+async def test_an_export_for_people_quotes_messages_of_the_same_memory_only(tmp_path: Path) -> None:
+    async with store_at(str(tmp_path / "source.db")) as store:
+        for user, words in (("ada", "I live in Lisbon."), ("bob", "My pin is 1234.")):
+            said = [{"role": "user", "content": words, "message_id": user}]
+            await store.record_conversation("assistant", user, said, conversation_id=user)
+        cited = [{"conversation_id": user, "message_id": user} for user in ("ada", "bob")]
+        fact = {"agent_id": "assistant", "user_id": "ada", "text": "lives in Lisbon", "evidence": cited}
+        await Importer(store).run([Record("entries", fact, "line 1")])
+        text = "".join([part async for part in describe_user(store, "ada")])
+    assert "I live in Lisbon." in text
+    assert "1234" not in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "--all"],
+        ["export", "--user", "ada", "--markdown"],
+        ["import", "jsonl", "a.jsonl"],
+    ],
+)
+def test_what_a_service_does_not_offer_is_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--url", "https://memory.example.com"]) == 2
+    assert "a service" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from ..service_client import is_service_url
 from .arguments import (
     Commands,
     NotFoundError,
@@ -39,6 +40,8 @@ def import_kind(options: argparse.Namespace) -> int:
 
 def import_source(options: argparse.Namespace, kind: "Kind", source: str) -> int:
     """Import a source of a kind."""
+    if is_service_url(resolve_url(options)) and not options.dry_run:
+        raise_usage_error("a service takes lines with POST /v1/import: --url must be a database")
     reading = _read_options(options, kind)
     if kind.name == "langgraph":
         report = _copy_langgraph(options, source)

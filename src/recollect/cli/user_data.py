@@ -11,6 +11,7 @@ from typing import IO, Any, TextIO, cast
 
 from ..errors import ConflictError, ImportFormatError
 from ..private_files import replace_privately
+from ..service_client import is_service_url
 from .arguments import (
     Commands,
     add_command,
@@ -94,6 +95,8 @@ def _export(options: argparse.Namespace) -> int:
         raise_usage_error("give --user or --all, not both")
     if options.all and options.json:
         raise_usage_error("--all writes JSON Lines or Markdown: leave out --json")
+    if (options.all or options.markdown) and is_service_url(resolve_url(options)):
+        raise_usage_error("a service exports one user as JSON: leave out --all and --markdown")
     if options.markdown:
         return export_markdown(options)
     if options.all:
