@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from recollect.cli import main
+from recollect.moving import importer
+from recollect.moving.records import Record
 
-from .kit import rows_in, talk, write_lines
+from .kit import import_records, rows_in, store_at, talk, write_lines
 from .test_readers import chatgpt, node
 
 
@@ -213,3 +215,50 @@ def test_lines_that_are_wrong_do_not_stop_the_others(tmp_path: Path, capsys: Cap
     lines += [talk(2, 1, agent_id=5), talk(3)]
     code, report, _ = run("jsonl", write_lines(tmp_path / "a.jsonl", lines), capsys)
     assert (code, report["added"]["conversations"], report["lost"]) == (1, 2, 9)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("in_batches", [False, True])
+async def test_messages_that_collide_are_lost_and_the_others_are_imported(
+    url: str, in_batches: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_batches:
+        monkeypatch.setattr(importer, "_ROWS", 1)
+
+    def more(number: int, **message: Any) -> Record:
+        data = {"conversation_id": f"talk {number}", "messages": [{"role": "user", **message}]}
+        return Record("messages", data, f"line {message['content']}")
+
+    with_id = {"role": "user", "content": "first", "message_id": "m1"}
+    lines = [
+        Record("conversations", {**talk(1)["data"], "messages": [with_id]}, "line 1"),
+        more(1, message_id="m1", content="the same id"),
+        more(1, message_id="m2", content="another id"),
+        Record(**talk(2), where="line 2"),
+        more(1, message_index=0, content="the same place"),
+        more(1, message_index=7, message_id="m2", content="the same id again"),
+        more(1, message_index=9, content="after a gap"),
+        Record(**talk(3), where="line 3"),
+    ]
+    report = await import_records(url, lines)
+    assert [(problem.where, problem.reason) for problem in report.problems] == [
+        ("line the same id, message 1", "another message of its conversation has its message_id"),
+        ("line the same place, message 0", "another message is stored at its place"),
+        ("line the same id again, message 7", "another message of its conversation has its message_id"),
+    ]
+    async with store_at(url) as store:
+        stored = await store.get_conversation("talk 1")
+        assert stored is not None
+        assert [message.content for message in stored.messages] == ["first", "another id", "after a gap"]
+        assert await store.get_conversation("talk 3") is not None
+    again = await import_records(url, lines)
+    assert (again.added.total(), again.lost) == (0, 3)
+
+
+@pytest.mark.anyio
+async def test_an_entry_without_a_place_stands_beside_one_with_a_place(url: str) -> None:
+    memory = {"agent_id": "assistant", "user_id": "ada", "memory_id": "m1"}
+    entries = [{"memory_id": "m1", "text": "one", "position": 0}, {"memory_id": "m1", "text": "two"}]
+    lines = [Record("memories", memory, ""), *(Record("entries", each, "") for each in entries)]
+    report = await import_records(url, lines)
+    assert (report.added["entries"], report.lost) == (2, 0)

@@ -2,16 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 from recollect.cli import main
+from recollect.integrations.langgraph import Store
+from recollect.moving import importer
 from recollect.moving.importer import Importer
+from recollect.moving.readers.lines import record_of
 from recollect.moving.records import Record, Skipped
 from recollect.moving.schema import LINE_SCHEMA
+from recollect.moving.sources import decode
 
 from .kit import import_from, rows_in, store_at, talk, write_lines
 
@@ -212,3 +217,71 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 async def _waiting(target: Path) -> int:
     return len(rows_in(target, "SELECT 1 FROM conversations WHERE learn_at IS NOT NULL"))
+
+
+async def _store_item(url: Path) -> list[Any]:
+    async with Store(str(url)) as store:
+        return [item.value for item in await store.asearch(("users",))]
+
+
+def _item(key: str, **more: Any) -> dict[str, Any]:
+    time = "2024-05-07T10:00:00Z"
+    value = {"namespace": ["users", "ada"], "key": key, "value": {"city": "Porto"}, "user_id": "ada"}
+    return {"kind": "store_items", "data": {**value, "created_at": time, "updated_at": time, **more}}
+
+
+@pytest.mark.parametrize("words", [("jsonl",), ()], ids=["with a kind", "a file"])
+def test_items_of_the_store_are_imported_with_the_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    compact = json.dumps(_item("home"), separators=(",", ":"))
+    source = write_lines(tmp_path / "a.jsonl", [talk(1), compact, _item("work", namespace="no list")])
+    target = tmp_path / "new.db"
+    command = ["import", *words, str(source), "--url", str(target), "--json"]
+    assert main([*command, "--dry-run"]) == 0
+    assert json.loads(capsys.readouterr().out)["added"]["store_items"] == 2
+    assert not target.exists()
+    other = str(tmp_path / "other.db")
+    assert main(["import", *words, str(source), "--url", other, "--tenant", "acme", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["lost"] == 2
+    for added, existing in ((1, 0), (0, 1)):
+        assert main(command) == 1
+        report = json.loads(capsys.readouterr().out)
+        assert [problem["where"] for problem in report["problems"]] == ["a.jsonl, line 3"]
+        assert (report["added"]["store_items"], report["existing"]["store_items"]) == (added, existing)
+    assert asyncio.run(_store_item(target)) == [{"city": "Porto"}]
+
+
+def test_a_dry_run_of_a_document_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "ada.json", tmp_path / "new.db"
+    source.write_text(json.dumps({"format": "recollect.user/2", "memories": []}, indent=1))
+    assert main(["import", str(source), "--dry-run", "--url", str(target)]) == 2
+    assert "--dry-run needs" in capsys.readouterr().err
+    assert not target.exists()
+
+
+async def test_large_records_without_messages_are_written_before_more_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importer, "_BYTES", 10_000)
+    held, most = 0, 0
+
+    def written(_: object) -> None:
+        nonlocal held
+        held = 0
+
+    async def read() -> AsyncIterator[Record | Skipped]:
+        nonlocal held, most
+        for number in range(20):
+            data = {"user_id": "ada", "text": f"fact {number}", "content_data": {"more": "x" * 4000}}
+            line = json.dumps({"kind": "entries", "data": data}).encode()
+            held += len(line)
+            most = max(most, held)
+            for value in decode(f"line {number}", line):
+                for record in [value] if isinstance(value, Skipped) else record_of(value):
+                    yield record
+
+    async with store_at(str(tmp_path / "new.db")) as store:
+        report = await Importer(store, agent_id="assistant", on_progress=written).run(read())
+    assert (report.added["entries"], report.lost) == (20, 0)
+    assert most < 15_000

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from ..sql.schema import Schema
 from ..sql.urls import sqlite_path
 
+_PREFIX = "recollect_"  # of names that only Recollect gives
+
 
 def all_schemas() -> list[Schema]:
     """The schemas of all parts of Recollect that have tables, sessions under their default names."""
@@ -44,6 +46,16 @@ async def create_tables(source: str, target: str) -> None:
     if sqlite_path(target) is not None:
         await _prepare(target, all_schemas())
     await _prepare(target, pairs)
+
+
+async def our_tables(source: str) -> set[str]:
+    """The tables of a database that are Recollect's, and not those of other applications beside them."""
+    from ..memory.database.schema import TABLES
+
+    ours = {table.name for table in TABLES}
+    for schema in [*all_schemas(), *await _session_pairs(source)]:
+        ours |= schema.columns().keys()
+    return {name for name in await _table_names(source) if name in ours or name.startswith(_PREFIX)}
 
 
 async def _present(url: str) -> list[Schema]:

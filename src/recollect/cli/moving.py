@@ -2,10 +2,20 @@
 
 import argparse
 import asyncio
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from .arguments import Commands, NotFoundError, add_command, add_json_option, raise_usage_error, suggestion
-from .database import open_store, resolve_url, sqlite_file
+from ..service_client import is_service_url
+from .arguments import (
+    Commands,
+    NotFoundError,
+    add_command,
+    add_json_option,
+    add_yes_option,
+    raise_usage_error,
+    suggestion,
+)
+from .database import confirm, hide_credentials, open_store, resolve_url, sqlite_file
 from .output import one_line, plural, print_json, print_note, progress, table
 
 if TYPE_CHECKING:
@@ -30,6 +40,8 @@ def import_kind(options: argparse.Namespace) -> int:
 
 def import_source(options: argparse.Namespace, kind: "Kind", source: str) -> int:
     """Import a source of a kind."""
+    if is_service_url(resolve_url(options)) and not options.dry_run:
+        raise_usage_error("a service takes lines with POST /v1/import: --url must be a database")
     reading = _read_options(options, kind)
     if kind.name == "langgraph":
         report = _copy_langgraph(options, source)
@@ -77,6 +89,7 @@ async def _run(
 ) -> "ImportReport":
     from ..moving.importer import Importer
     from ..moving.sources import watching
+    from .store_items import StoreItems
 
     with progress("importing") as shown, watching(shown.reach):
         async with open_store(options, create=True) as store:
@@ -86,7 +99,12 @@ async def _run(
                 user_id=reading.user_id,
                 learn=_learns(options, kind),
             )
-            return await importer.run(kind.read(source, reading))
+            items = StoreItems(options)
+            records = kind.read(source, reading)
+            taken = records if isinstance(records, AsyncIterator) else items.take_from(records)
+            report = await importer.run(taken if kind.name == "jsonl" else records)
+            report.merge(items.report)
+            return report
 
 
 async def _try(
@@ -135,16 +153,20 @@ def add_copy_parser(commands: Commands) -> None:
         "  recollect copy recollect.db postgresql://user@host/name\n"
         "  recollect copy postgresql://user@host/name recollect.db\n"
         "\nThe source may be in use. Stop the writers and run the command again before you switch: the\n"
-        "second pass copies only what has changed.\n",
+        "second pass copies only what has changed. Rows that only the target has are removed, with --yes or\n"
+        "after a question. Tables of other applications are left alone.\n",
         _copy,
     )
     copying.add_argument("source", metavar="FROM", help="a path or postgresql://user@host/name")
     copying.add_argument("target", metavar="TO", help="the same; its tables are created if they are missing")
+    add_yes_option(copying)
     add_json_option(copying)
 
 
 def _copy(options: argparse.Namespace) -> int:
     report = asyncio.run(_copy_databases(options))
+    if report is None:
+        return 1
     if options.json:
         print_json({"tables": [vars(each) for each in report.tables]})
         return 0
@@ -164,10 +186,11 @@ def _copy(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _copy_databases(options: argparse.Namespace) -> "CopyReport":
+async def _copy_databases(options: argparse.Namespace) -> "CopyReport | None":
+    """Copy, unless rows would be removed and the user does not want that."""
     from ..errors import ConflictError
     from ..moving.copying import copy_database
-    from .copied_tables import add_search_indexes, create_tables
+    from .copied_tables import add_search_indexes, create_tables, our_tables
 
     source, target = options.source, options.target
     paths = [sqlite_file(url) for url in (source, target)]
@@ -176,8 +199,30 @@ async def _copy_databases(options: argparse.Namespace) -> "CopyReport":
     if paths[0] is not None and not paths[0].exists():
         raise NotFoundError(f"no database at {paths[0]}")
     await create_tables(source, target)
+    tables = await our_tables(source)
+    extra = {} if options.yes else await _count_extra(source, target, tables)
+    if extra and not confirm(options, _question(extra, target), _question(extra, target) + " Pass --yes"):
+        return None
     with progress("copying") as shown:
-        report = await copy_database(source, target, lambda _, done, size: shown.reach(done, size))
+        report = await copy_database(
+            source,
+            target,
+            lambda _, done, size: shown.reach(done, size),
+            tables=tables,
+            remove_extra=options.yes or bool(extra),
+        )
     with progress("indexing"):
         await add_search_indexes(target)
     return report
+
+
+async def _count_extra(source: str, target: str, tables: set[str]) -> dict[str, int]:
+    from ..moving.copying import count_extra_rows
+
+    with progress("comparing"):
+        return await count_extra_rows(source, target, tables=tables)
+
+
+def _question(extra: dict[str, int], target: str) -> str:
+    found = ", ".join(f"{count:,} of {name}" for name, count in extra.items())
+    return f"Remove the rows that only {hide_credentials(target)} has ({found})?"

@@ -11,6 +11,7 @@ from typing import IO, Any, TextIO, cast
 
 from ..errors import ConflictError, ImportFormatError
 from ..private_files import replace_privately
+from ..service_client import is_service_url
 from .arguments import (
     Commands,
     add_command,
@@ -94,6 +95,8 @@ def _export(options: argparse.Namespace) -> int:
         raise_usage_error("give --user or --all, not both")
     if options.all and options.json:
         raise_usage_error("--all writes JSON Lines or Markdown: leave out --json")
+    if (options.all or options.markdown) and is_service_url(resolve_url(options)):
+        raise_usage_error("a service exports one user as JSON: leave out --all and --markdown")
     if options.markdown:
         return export_markdown(options)
     if options.all:
@@ -227,25 +230,13 @@ def _import(options: argparse.Namespace) -> int:
         return import_kind(options)
     options.file = Path(options.kind)
     if _is_lines_file(options.file):
-        _import_items_of_lines(options)
         return import_source(options, kind_named("jsonl"), options.kind)
     return _import_file(options)
 
 
-def _import_items_of_lines(options: argparse.Namespace) -> None:
-    """Import the items of LangGraph's store in a file of lines, as the importer of lines skips them."""
-    with options.file.open(encoding="utf-8-sig", errors="replace") as file:
-        listed = [line for line in file if line.startswith('{"kind": "store_items"')]
-    try:
-        found = [json.loads(line).get("data") for line in listed]
-    except (ValueError, RecursionError) as error:
-        raise ImportFormatError("an item of the store is not a line of JSON") from error
-    counts = asyncio.run(import_store_items(options, {"store_items": found}))
-    if counts:
-        print_note(f"imported {plural(counts['store_items'], 'item')} of the store")
-
-
 def _import_file(options: argparse.Namespace) -> int:
+    if options.dry_run:
+        raise_usage_error("--dry-run needs JSON Lines, or a KIND and its SOURCE")
     with options.file.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
     if is_database:

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from ..memory.conversation import Message
 from ..memory.database.access import MemoryDatabase
 from ..memory.entry import CONTENT_TYPES, Entry
+from ..memory.rights.why import Quote, quotes_of
 from ..memory.store import MemoryStore
 
 _PAGE = 200
@@ -50,9 +50,8 @@ async def _describe_memory(store: MemoryStore, agent_id: str, user_id: str) -> A
 
 async def _describe_entry(database: MemoryDatabase, tenant: str, entry: Entry) -> str:
     lines = [f"- {_inline(entry.text)}", f"  - {_times(entry)}"]
-    wanted = [(each.conversation_id, each.message_id) for each in entry.evidence]
-    said = await database.turns_by_id(tenant, wanted)
-    lines += [f"  - {_quote(said[key][0])}" for key in wanted if key in said]
+    quotes = await quotes_of(database, tenant, entry.content_id)
+    lines += dict.fromkeys(f"  - {_quote(quote)}" for quote in quotes)
     return "\n".join(lines) + "\n"
 
 
@@ -69,8 +68,8 @@ def _times(entry: Entry) -> str:
     return ", ".join(parts)
 
 
-def _quote(message: Message) -> str:
-    return f"{_day(message.created_at)}, {_inline(message.speaker)}: “{_inline(message.content)}”"
+def _quote(quote: Quote) -> str:
+    return f"{_day(quote.created_at)}, {_inline(quote.speaker)}: “{_inline(quote.content)}”"
 
 
 def _day(time: datetime) -> str:

@@ -10,10 +10,10 @@ from ..memory.content_parts import attachments_to_column
 from ..memory.conversation import Conversation, Message, check_key, check_owner, messages_in, read_messages
 from ..memory.database.entries import text_key
 from ..memory.database.quiet_period import BACKLOG
-from ..memory.database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, RUNS
+from ..memory.database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, RUNS, STAGES
 from ..memory.entry import CONTENT_TYPES
 from ..memory.rights.imports import IMPORTED, ParsedExport, empty_export, read_run
-from ..memory.rights.records import to_row
+from ..memory.rights.records import read_learn_at, to_row
 from ..memory.times import format_time, read_time
 from ..sql.columns import text_from_column, text_to_column, time_to_column
 from .records import Record, Skipped, stable_id
@@ -123,6 +123,8 @@ class Preparer:
                 return _memory(self._defaults, record.where, data)
             case "runs":
                 return [_run(self._defaults, record.where, data)]
+            case "store_items":
+                raise ImportFormatError("items of LangGraph's store: use `recollect import`, or import_items")
         raise ImportFormatError(f"unknown kind of record: {record.kind[:40]!r}")
 
     # --- conversations ---
@@ -294,7 +296,8 @@ def _conversation_row(
         raise ImportFormatError("memory_injection must be true or false, as text")
     row["updated_at"] = min(row["updated_at"], time_to_column(given.latest))
     row["next_index"] = max([row["next_index"], *(message.message_index + 1 for message in messages)])
-    return {**row, "tenant": given.tenant, "learn_at": None if row["waiting_from"] is None else 0.0}
+    learn_at = read_learn_at(data, row, started, where)
+    return {**row, "tenant": given.tenant, "learn_at": learn_at if given.learn else None}
 
 
 def _message_row(tenant: str, conversation_id: str, message: Message) -> dict[str, Any]:
@@ -388,6 +391,10 @@ def _run(given: Defaults, where: str, data: Mapping[str, Any]) -> PreparedRun:
     memory_id = export.of(RUNS)[0]["memory_id"]
     if not memory_id:
         raise ImportFormatError("memory_id is missing")
+    for table, name in ((STAGES, "stage"), (FAILURES, "attempt")):
+        rows = export.of(table)
+        if len({row[name] for row in rows}) < len(rows):
+            raise ImportFormatError(f"it has the same {name} twice")
     return PreparedRun(where, export)
 
 

@@ -16,6 +16,10 @@ _NAMESPACE = uuid.UUID("6b1ff1e4-7d0c-5e0f-9a4e-2f9c3d1b7a55")
 _MOST_LISTED = 1000  # problems whose lines are kept; all are counted
 
 
+STORE_ITEMS = "store_items"
+"""The kind of the items of LangGraph's store, which are imported by the store itself."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One line: its kind, its data, and the place in the source for messages about it."""
@@ -23,6 +27,8 @@ class Record:
     kind: str
     data: dict[str, Any] = field(repr=False)
     where: str
+    size: int = 0
+    """The bytes of its line, if it was read from one."""
 
 
 @dataclass(frozen=True)

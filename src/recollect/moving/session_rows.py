@@ -16,6 +16,7 @@ from ..items import Item, decode_item, encode_items
 from ..memory.conversation import check_key
 from ..memory.database.access import MemoryDatabase
 from ..memory.database.dialect import POSTGRESQL
+from ..memory.rights.personal_data import tenant_of
 from ..memory.times import read_time
 from ..sessions.advanced.turns import outline_of
 from ..sessions.events.event import ConversationEvent
@@ -33,6 +34,7 @@ from ..sessions.sql.schema import (
     usage_table,
 )
 from ..sessions.sql.tables import tables_named
+from ..sessions.tenants import DEFAULT_TENANT, stored_id
 from ..sql.columns import text_to_column, time_to_column
 from ..sql.description import Table
 from ..sql.schema import Schema
@@ -50,6 +52,10 @@ _STRUCTURE, _BRANCHES, _USAGE = (make(_TABLES) for make in (structure_table, bra
 _MAIN = "main"
 _DIFFERS = "a session with this id is stored and differs: it was not changed"
 _STORED = f"SELECT message_data FROM {_ITEMS.name} WHERE session_id = ?1 ORDER BY id LIMIT ?2 OFFSET ?3"
+_OWNER = (
+    f"SELECT about.data FROM {_SESSIONS.name} AS session LEFT JOIN {_METADATA.name} AS about"
+    " ON about.session_id = session.session_id WHERE session.session_id = ?1"
+)
 _COUNTED = ("requests", "input_tokens", "output_tokens", "total_tokens")
 _TURN_FIELDS = ("sequence_number", "user_turn_number", "branch_turn_number")
 
@@ -87,20 +93,23 @@ class SessionPreparer:
         self._now = now
         self._latest = latest
         self._current: tuple[str, int] | None = None
+        self._stored: dict[str, str] = {}
+        """Sessions that have other ids here, by their ids in the source."""
 
     def prepare(self, record: Record, skipped: list[Skipped]) -> SessionChunk | LogRow:
         """The rows of a record. Raises `ImportFormatError` if it is invalid."""
         data = record.data
         if record.kind == "events":
-            return LogRow(record.where, record.kind, _event(data))
+            return self._log(record, _event(data))
         if record.kind == "summaries":
-            return LogRow(record.where, record.kind, _summary(data))
+            return self._log(record, _summary(data))
         session_id = check_key("session_id", data.get("session_id"))
         if session_id is None:
             raise ImportFormatError("session_id is missing")
         first, heading = 0, None
         if record.kind == "sessions":
             heading = self._heading(data)
+            self._place(session_id, data.get("data") or {})
         elif self._current is None or self._current[0] != session_id:
             raise ImportFormatError("put its line after that of its session")
         else:
@@ -109,12 +118,29 @@ class SessionPreparer:
         self._current = (session_id, first + len(chunk.items))
         return chunk
 
+    def _place(self, session_id: str, about: Mapping[str, Any]) -> None:
+        """Find the id of a session here. The id of a session that was exported from this tenant is kept."""
+        tenant = about.get("tenant")
+        if tenant == self._tenant:
+            return
+        bare = session_id
+        if isinstance(tenant, str):
+            bare = session_id.removeprefix(stored_id(tenant, "")) or session_id
+        stored = stored_id(self._tenant, bare)
+        if stored != session_id:
+            self._stored[session_id] = stored
+
+    def _log(self, record: Record, row: dict[str, Any]) -> LogRow:
+        """A row of a log, which has the id of its session."""
+        name = row["conversation_id"]
+        return LogRow(record.where, record.kind, {**row, "conversation_id": self._stored.get(name, name)})
+
     def _heading(self, data: Mapping[str, Any]) -> dict[str, Any]:
         created = self._time(data.get("created_at")) or self._now
         extra = data.get("data") or {}
         if not isinstance(extra, Mapping):
             raise ImportFormatError("data of a session must be an object")
-        if self._tenant != "default":
+        if self._tenant != DEFAULT_TENANT or extra.get("tenant", DEFAULT_TENANT) != DEFAULT_TENANT:
             extra = {**extra, "tenant": self._tenant}
         names = {name: check_key(name, data.get(name)) for name in ("user_id", "agent_id")}
         return {
@@ -169,7 +195,7 @@ class SessionPreparer:
         structure = self._structure(data, given, ids, places)
         return SessionChunk(
             record.where,
-            session_id,
+            self._stored.get(session_id, session_id),
             first,
             encoded,
             [self._time(times[place]) for place in places],
@@ -302,14 +328,14 @@ def _summary_value(kind: str, name: str, data: Mapping[str, Any]) -> Any:
 
 
 def write_sessions(
-    database: MemoryDatabase, prepared: Sequence[SessionChunk | LogRow], report: ImportReport
+    database: MemoryDatabase, tenant: str, prepared: Sequence[SessionChunk | LogRow], report: ImportReport
 ) -> Script[None]:
     """Write sessions and logs, and count them in the report."""
     for each in prepared:
         if isinstance(each, LogRow):
             yield from _write_log(each, report)
         else:
-            yield from _write_chunk(database, each, report)
+            yield from _write_chunk(database, tenant, each, report)
     kept_ids = any(isinstance(each, SessionChunk) and each.ids for each in prepared)
     if kept_ids and database.dialect is POSTGRESQL:
         name = _ITEMS.name
@@ -319,10 +345,15 @@ def write_sessions(
         )
 
 
-def _write_chunk(database: MemoryDatabase, chunk: SessionChunk, report: ImportReport) -> Script[None]:
+def _write_chunk(
+    database: MemoryDatabase, tenant: str, chunk: SessionChunk, report: ImportReport
+) -> Script[None]:
     is_server = database.dialect is POSTGRESQL
-    rows = yield Statement(f"SELECT 1 FROM {_SESSIONS.name} WHERE session_id = ?1", (chunk.session_id,))
+    rows = yield Statement(_OWNER, (chunk.session_id,))
     is_stored = bool(rows)
+    if is_stored and tenant_of(rows[0][0]) != tenant:
+        report.skip(Skipped(chunk.where, "a session of another tenant has this id: it was not changed"))
+        return
     if chunk.heading is not None:
         (report.existing if is_stored else report.added)["sessions"] += 1
     elif not is_stored:

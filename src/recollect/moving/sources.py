@@ -31,11 +31,12 @@ _BLANK = b" \t\r\n,"
 class Value:
     """A JSON value of a file, with its place for messages about it."""
 
-    __slots__ = ("data", "where")
+    __slots__ = ("data", "size", "where")
 
-    def __init__(self, where: str, data: Any) -> None:
+    def __init__(self, where: str, data: Any, size: int) -> None:
         self.where = where
         self.data = data
+        self.size = size  # bytes
 
 
 def is_zip(path: Path) -> bool:
@@ -223,7 +224,7 @@ class _Splitter:
 def decode(where: str, data: bytes) -> Iterator[Value | Skipped]:
     """A JSON value. Bytes in another encoding are replaced, which is reported."""
     try:
-        yield Value(where, msgspec.json.decode(data))
+        yield Value(where, msgspec.json.decode(data), len(data))
         return
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
@@ -235,7 +236,7 @@ def decode(where: str, data: bytes) -> Iterator[Value | Skipped]:
         return
     if not is_exact:
         yield Skipped(where, "it has bytes that are not UTF-8: they are replaced")
-    yield Value(where, value)
+    yield Value(where, value, len(data))
 
 
 def _decode_text(data: bytes) -> tuple[str, bool]:

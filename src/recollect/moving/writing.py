@@ -6,6 +6,7 @@ order of their ids, so two imports cannot wait for each other.
 
 import json
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,8 @@ from .records import ImportReport, Skipped
 from .session_rows import LogRow, SessionChunk, write_sessions
 
 _OTHERS = "another {} has this id: nothing was changed"
+_PLACE_TAKEN = "another message is stored at its place"
+_ID_TAKEN = "another message of its conversation has its message_id"
 _STAMPS = f"SELECT memory_id, turns_stamp FROM {MEMORIES.name} WHERE memory_id IN {{}}"
 _APPENDED = (
     f"UPDATE {CONVERSATIONS.name} SET next_index = ?2, learn_at = ?4,"
@@ -45,6 +48,22 @@ _PLACED = (
 
 
 @dataclass
+class _Messages:
+    """The messages that a transaction adds to a conversation, for comparison with further ones."""
+
+    by_index: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)
+
+    def add(self, message: Mapping[str, Any]) -> None:
+        self.by_index[message["message_index"]] = _said(message)
+        self.ids.add(message["message_id"])
+
+
+def _said(message: Mapping[str, Any]) -> tuple[str, str, str]:
+    return message["message_id"], message["role"], message["content"]
+
+
+@dataclass
 class _Batch:
     """The state of one transaction."""
 
@@ -54,6 +73,8 @@ class _Batch:
     remapped: dict[str, str]
     """Memory ids of the source that are other memories here."""
     report: ImportReport = field(default_factory=ImportReport)
+    messages: defaultdict[str, _Messages] = field(default_factory=lambda: defaultdict(_Messages))
+    """New messages by conversation."""
 
     def ids(self, name: str, given: Iterable[str]) -> tuple[str, str]:
         """A condition for the ids in a list, and its parameter."""
@@ -82,7 +103,7 @@ def write_batch(
     yield from _write_runs(batch, [each for each in prepared if isinstance(each, PreparedRun)])
     yield from _write_entries(batch, [each for each in prepared if isinstance(each, PreparedEntry)])
     yield from write_sessions(
-        database, [each for each in prepared if isinstance(each, SessionChunk | LogRow)], batch.report
+        database, tenant, [each for each in prepared if isinstance(each, SessionChunk | LogRow)], batch.report
     )
     return Written(batch.report, batch.remapped)
 
@@ -162,7 +183,7 @@ def _write_chunks(batch: _Batch, chunks: Sequence[Chunk]) -> Script[None]:
         elif known is None and chunk.owner is not None:
             memory_id = owners[chunk.owner]
             new[chunk.conversation_id] = (chunk, memory_id)
-            messages += _in_memory(chunk.messages, memory_id)
+            messages += _in_memory(_new_ones(batch, chunk, {}, 0, set()), memory_id)
         elif known is None:
             batch.lose(
                 chunk.where, "its conversation is not here: put its line after that of the conversation"
@@ -203,7 +224,7 @@ def _continue_new(batch: _Batch, new: dict[str, tuple[Chunk, str]], chunk: Chunk
         batch.lose(chunk.where, "its conversation_id is used twice in the source")
         return iter(())
     first.row["next_index"] = max(first.row["next_index"], chunk.row["next_index"])
-    return _in_memory(chunk.messages, memory_id)
+    return _in_memory(_new_ones(batch, chunk, {}, 0, set()), memory_id)
 
 
 def _append(batch: _Batch, chunk: Chunk, known: _Known) -> Script[list[dict[str, Any]]]:
@@ -215,24 +236,45 @@ def _append(batch: _Batch, chunk: Chunk, known: _Known) -> Script[list[dict[str,
     first, last = chunk.messages[0]["message_index"], chunk.messages[-1]["message_index"]
     rows = yield Statement(conversations.READ_MESSAGES, (chunk.conversation_id, first, last))
     stored = {row[3]: (row[0], row[1], row[2]) for row in rows}
-    added = []
-    for message in chunk.messages:
-        index = message["message_index"]
-        same = stored.get(index)
-        if same == (message["message_id"], message["role"], message["content"]):
-            batch.report.existing["messages"] += 1
-        elif same is None and index >= known.next_index:
-            added.append(message)
-        elif same is None:  # it was erased here, and stays erased
-            batch.report.skip(Skipped(chunk.where, "messages that were erased here", is_lost=False))
-        else:
-            batch.lose(f"{chunk.where}, message {index}", "another message is stored at its place")
+    where, given = batch.ids("message_id", [message["message_id"] for message in chunk.messages])
+    found = yield Statement(
+        f"SELECT message_id FROM {MESSAGES.name} WHERE {where} AND conversation_id = ?2",
+        (given, chunk.conversation_id),
+    )
+    added = _new_ones(batch, chunk, stored, known.next_index, {row[0] for row in found})
     if added:
         learn_at = known.learn_at if chunk.learn_at is None else known.learn_at or chunk.learn_at
         known.next_index = max(chunk.row["next_index"], added[-1]["message_index"] + 1)
         values = (known.next_index, added[-1]["created_at"], learn_at, added[0]["message_index"])
         yield Statement(_APPENDED, (chunk.conversation_id, *values))
     return list(_in_memory(added, known.memory_id))
+
+
+def _new_ones(
+    batch: _Batch,
+    chunk: Chunk,
+    stored: Mapping[int, tuple[str, str, str]],
+    next_index: int,
+    stored_ids: set[str],
+) -> list[dict[str, Any]]:
+    """The messages that are neither stored nor in this transaction already. What collides is reported."""
+    new = batch.messages[chunk.conversation_id]
+    added = []
+    for message in chunk.messages:
+        index = message["message_index"]
+        same = stored.get(index) or new.by_index.get(index)
+        if same == _said(message):
+            batch.report.existing["messages"] += 1
+        elif same is not None:
+            batch.lose(f"{chunk.where}, message {index}", _PLACE_TAKEN)
+        elif message["message_id"] in stored_ids or message["message_id"] in new.ids:
+            batch.lose(f"{chunk.where}, message {index}", _ID_TAKEN)
+        elif index < next_index:  # it was erased here, and stays erased
+            batch.report.skip(Skipped(chunk.where, "messages that were erased here", is_lost=False))
+        else:
+            new.add(message)
+            added.append(message)
+    return added
 
 
 def _insert_conversations(batch: _Batch, new: Iterable[tuple[Chunk, str]]) -> Script[None]:
@@ -288,6 +330,7 @@ def _write_runs(batch: _Batch, runs: Sequence[PreparedRun]) -> Script[None]:
         elif conversation is None or conversation.memory_id != row["memory_id"]:
             batch.lose(run.where, "its conversation is not here")
         else:
+            stored[row["run_id"]] = row["memory_id"]
             yield from _insert_run(batch, run, row)
 
 
@@ -347,12 +390,12 @@ def _insert_entries(batch: _Batch, memory_id: str, new: Sequence[PreparedEntry])
         fits = entry.has_place and row["position"] not in taken
         taken.add(row["position"])
         (rows if fits else loose).append(row)
+    after = max([-1, *(row["position"] for row in rows)]) + 1
+    yield Statement(_PLACED, (memory_id, after))
     if loose:
         first = yield from memories.advance(memory_id, batch.now, len(loose))
         for place, row in enumerate(loose, first):
             row["position"] = place
-    after = max([-1, *(row["position"] for row in rows)]) + 1
-    yield Statement(_PLACED, (memory_id, after))
     rows += loose
     yield from run_all(insert(CONTENTS, rows))
     cited = [each for entry in new for each in entry.evidence]

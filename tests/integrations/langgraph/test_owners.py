@@ -162,7 +162,8 @@ def test_an_export_has_the_items_and_they_are_imported_again(
     for count in (2, 0):  # a second import finds them there
         assert main(["import", str(target), "--url", new, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["store_items"] == count
-    assert main(["import", str(lines), "--url", other]) == 0
+    assert main(["import", str(lines), "--url", other, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == {"store_items": 2}
     with Store(other, embedder=None) as items:
         assert {item.key for item in items.search(("notes", "ada"))} == {"diet", "pet"}
     with Store(new) as items:

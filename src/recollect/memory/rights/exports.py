@@ -29,7 +29,7 @@ from ..times import format_time
 from .langgraph_data import export_store_items
 from .ownership import DataOwner, UserData, find_user_data
 from .personal_data import SessionTables, find_personal_tables, tenant_of
-from .records import exported_columns, select, to_records, to_whole_record
+from .records import IS_WAITING, exported_columns, select, to_records, to_whole_record
 
 FORMAT = "recollect.user/2"
 KINDS = ("memories", "entries", "conversations", "runs", "sessions", "events", "summaries", "store_items")
@@ -45,7 +45,8 @@ _TEXTS = (
     " AND retired_at IS NULL AND (expires_at IS NULL OR expires_at > ?2) ORDER BY position"
 )
 _CONVERSATIONS = (
-    f"{select(CONVERSATIONS)} WHERE memory_id = ?1 AND (created_at, conversation_id) > (?2, ?3)"
+    f"SELECT {', '.join(exported_columns(CONVERSATIONS))}, learn_at IS NOT NULL FROM {CONVERSATIONS.name}"
+    " WHERE memory_id = ?1 AND (created_at, conversation_id) > (?2, ?3)"
     " ORDER BY created_at, conversation_id LIMIT ?4"
 )
 _COUNT_MESSAGES = f"SELECT count(*) FROM {MESSAGES.name} WHERE conversation_id = ?1"
@@ -218,10 +219,11 @@ async def _with_stages(database: MemoryDatabase, page: Sequence[Mapping[str, Any
 async def _conversations(database: MemoryDatabase, memory_id: str) -> AsyncIterator[Record]:
     edge = (_FIRST_TIME, "")
     while rows := await database.fetch(_CONVERSATIONS, (memory_id, *edge, _PAGE_SIZE), list[Row]):
-        for row in rows:
-            async for record in _with_messages(database, to_whole_record(CONVERSATIONS, row)):
+        for *row, is_waiting in rows:
+            conversation = to_whole_record(CONVERSATIONS, tuple(row))
+            async for record in _with_messages(database, {**conversation, IS_WAITING: bool(is_waiting)}):
                 yield record
-        last = dict(zip(exported_columns(CONVERSATIONS), rows[-1], strict=True))
+        last = dict(zip(exported_columns(CONVERSATIONS), rows[-1][:-1], strict=True))
         edge = (last["created_at"], last["conversation_id"])
 
 

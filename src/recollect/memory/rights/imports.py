@@ -23,15 +23,17 @@ from ..database.access import MemoryDatabase
 from ..database.schema import CONTENTS, CONVERSATIONS, EVIDENCE, FAILURES, MEMORIES, MESSAGES, RUNS, STAGES
 from ..entry import CONTENT_TYPES
 from ..memory import Memory
-from ..pipeline.stages import STAGES as STAGE_NAMES
+from ..pipeline.stages import CONSOLIDATION
+from ..pipeline.stages import STAGES as EACH_RUN
 from ..times import latest_allowed
-from .records import LARGEST, to_row
+from .records import LARGEST, read_learn_at, to_row
 
 Rows = dict[str, list[dict[str, Any]]]
 
 IMPORTED = "import"
 """The source of evidence that came from another system, in place of the run that found it."""
 _TIMES = ("created_at", "said_at", "learned_at", "last_confirmed_at", "rejected_at")
+_STAGES = (*EACH_RUN, CONSOLIDATION)
 _OPEN = ("pending", "running")
 _STATUSES = (*_OPEN, "done", "failed")
 # In the order of writing: parents before their children.
@@ -198,8 +200,7 @@ def _read_conversation(export: ParsedExport, where: str, record: Mapping[str, An
     if row["memory_injection"] not in (None, "true", "false"):
         raise ImportFormatError(f"memory_injection of {where} must be true or false, as text")
     following = max([row["next_index"], *(n + 1 for n in indexes)])
-    # Messages that were waiting are due at once.
-    learn_at = None if row["waiting_from"] is None else 0.0
+    learn_at = read_learn_at(record, row, conversation.created_at, where)
     export.add(CONVERSATIONS, {**row, "next_index": following, "learn_at": learn_at})
     for index, message in zip(indexes, given["messages"], strict=True):
         belongs = {name: row[name] for name in ("conversation_id", "memory_id")}
@@ -240,10 +241,8 @@ def read_run(export: ParsedExport, where: str, record: Mapping[str, Any]) -> Non
     for table, name in ((STAGES, "stages"), (FAILURES, "failures")):
         for place, each in _listed(record, name):
             stage = to_row(table, {**each, "run_id": row["run_id"]}, f"{place} of {where}")
-            if stage["stage"] not in STAGE_NAMES:
-                raise ImportFormatError(
-                    f"stage of {place} of {where} must be one of {', '.join(STAGE_NAMES)}"
-                )
+            if stage["stage"] not in _STAGES:
+                raise ImportFormatError(f"stage of {place} of {where} must be one of {', '.join(_STAGES)}")
             _check_tokens(stage, f"{place} of {where}")
             export.add(table, stage)
 

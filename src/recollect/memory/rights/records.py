@@ -1,6 +1,7 @@
 """Rows of tables as JSON objects of an export, and back: times with Z, no vectors, no internal columns."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from ...sql.description import Column, Table
 from ...sql.scripts import Row
 from ..content_parts import attachments_to_column
 from ..database.corruption import UNKNOWN_TIME, readable, stored_object, stored_text, stored_time, value_or
+from ..database.quiet_period import BACKLOG
 from ..entry import check_type
 from ..metadata import metadata_to_column, read_metadata
 from ..tags import read_tags, tags_from_column, tags_to_column
@@ -30,6 +32,8 @@ _VECTORS = {"content_vector", "vector_model", "vector_dimension"}
 _ESCAPED = {"content_text", "slot", "wording", "content", "raw_response", "error"}
 _LABELS = {"metadata", "tags"}
 _DATES = {"valid_from", "valid_to"}
+IS_WAITING = "is_waiting"
+"""Whether a conversation has messages that are to be learned from. Older exports do not say it."""
 LARGEST = 2**62  # of counters, with room to count on
 
 
@@ -97,6 +101,22 @@ def to_row(table: Table, record: Mapping[str, Any], where: str) -> dict[str, Any
         column.name: _to_stored(column, record.get(column.name), f"{column.name} of {where}")
         for column in _exported_columns(table)
     }
+
+
+def read_learn_at(
+    record: Mapping[str, Any], row: Mapping[str, Any], created_at: datetime, where: str
+) -> float | None:
+    """When the waiting messages of an exported conversation are due: in the backlog, by their time.
+
+    Messages that were recorded not to be learned from do not wait. An older export does not tell them from
+    the others: all without a run are due at once.
+    """
+    is_waiting = record.get(IS_WAITING)
+    if is_waiting is not None and not isinstance(is_waiting, bool):
+        raise ImportFormatError(f"{IS_WAITING} of {where} must be true or false")
+    if row["waiting_from"] is None or is_waiting is False:
+        return None
+    return BACKLOG + created_at.timestamp() if is_waiting else 0.0
 
 
 def _to_stored(column: Column, value: Any, where: str) -> Any:

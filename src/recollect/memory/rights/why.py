@@ -117,7 +117,7 @@ async def explain(database: MemoryDatabase, tenant: str, content_id: str) -> Why
     if not found:
         return None
     entry = found[0]
-    quotes = await database.fetch(_QUOTES, (content_id, tenant), _quotes_from)
+    quotes = await quotes_of(database, tenant, content_id)
     origin = await _origin(database, tenant, entry)
     return Why(
         entry,
@@ -127,6 +127,11 @@ async def explain(database: MemoryDatabase, tenant: str, content_id: str) -> Why
         await _successors(database, tenant, entry),
         await _edit(database, tenant, entry) if origin is None else None,
     )
+
+
+async def quotes_of(database: MemoryDatabase, tenant: str, content_id: str) -> tuple[Quote, ...]:
+    """The messages of the same memory that an entry was learned from."""
+    return await database.fetch(_QUOTES, (content_id, tenant), _quotes_from)
 
 
 async def _edit(database: MemoryDatabase, tenant: str, entry: Entry) -> Edit | None:

@@ -1,5 +1,5 @@
 """Copies of whole databases, between SQLite and PostgreSQL."""
 
-from .copy import CopyReport, TableReport, copy_database
+from .copy import CopyReport, TableReport, copy_database, count_extra_rows
 
-__all__ = ["CopyReport", "TableReport", "copy_database"]
+__all__ = ["CopyReport", "TableReport", "copy_database", "count_extra_rows"]

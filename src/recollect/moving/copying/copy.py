@@ -5,7 +5,7 @@ what has changed since. Tables with equal checksums are not touched, so a pass c
 repeated at any time. After each table, the number of rows and the checksum are compared.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import ConflictError, SchemaMismatchError
@@ -78,28 +78,60 @@ class _Pair:
 
 
 async def copy_database(
-    source_url: str, target_url: str, on_progress: Callable[[str, int, int], object] = lambda *_: None
+    source_url: str,
+    target_url: str,
+    on_progress: Callable[[str, int, int], object] = lambda *_: None,
+    *,
+    tables: Collection[str] | None = None,
+    remove_extra: bool = False,
 ) -> CopyReport:
     """Make the target equal to a snapshot of the source. Both must have their tables already.
 
-    `on_progress` is called with a table, the rows that are done, and the rows of the table. Raises
-    `SchemaMismatchError` if the target lacks tables or columns, and `ConflictError` if a checksum differs in
-    the end, because something else writes to the target.
+    `on_progress` is called with a table, the rows that are done, and the rows of the table. With `tables`,
+    only tables of these names are copied. Rows that only the target has are removed with `remove_extra`;
+    without it, they raise `ConflictError` before anything is written. Raises `SchemaMismatchError` if the
+    target lacks tables or columns, and `ConflictError` if a checksum differs in the end, because something
+    else writes to the target.
     """
     report = CopyReport()
     async with (
         open_end(source_url, to_write=False) as source,
         open_end(target_url, to_write=True) as target,
     ):
-        for pair in await _pairs(source, target):
+        pairs = await _pairs(source, target, tables)
+        if not remove_extra and (extra := await _count_extra(pairs)):
+            raise ConflictError(
+                f"the target has {sum(extra.values()):,} rows that the source lacks, in {', '.join(extra)}:"
+                " a copy would remove them, and nothing was changed"
+            )
+        for pair in pairs:
             report.tables.append(await _copy_table(pair, on_progress))
         await target.finish()
     return report
 
 
-async def _pairs(source: End, target: End) -> list[_Pair]:
+async def count_extra_rows(
+    source_url: str, target_url: str, *, tables: Collection[str] | None = None
+) -> dict[str, int]:
+    """How many rows of the target the source lacks, by table. A copy removes them."""
+    async with (
+        open_end(source_url, to_write=False) as source,
+        open_end(target_url, to_write=False) as target,
+    ):
+        return await _count_extra(await _pairs(source, target, tables))
+
+
+async def _count_extra(pairs: Sequence[_Pair]) -> dict[str, int]:
+    counts = {pair.at_target.name: sum([len(keys) async for keys in _extra_keys(pair)]) for pair in pairs}
+    return {name: count for name, count in counts.items() if count}
+
+
+async def _pairs(source: End, target: End, wanted: Collection[str] | None) -> list[_Pair]:
     """The tables of the source with those of the target, parents first."""
-    at_source, at_target = await source.tables(), await target.tables()
+    at_source, at_target = (
+        {name: table for name, table in found.items() if wanted is None or name in wanted}
+        for found in (await source.tables(), await target.tables())
+    )
     order = at_target if target.is_server else at_source
     for name in at_source.keys() - at_target.keys():
         if await source.count(at_source[name]):
@@ -118,18 +150,30 @@ def _pair(source: End, target: End, at_source: TableInfo, at_target: TableInfo) 
         raise SchemaMismatchError(
             f"table {at_target.name!r} of the target lacks {', '.join(sorted(missing))}"
         )
-    names = at_source.columns
     key = at_target.key or at_source.key
+    if not key:
+        raise SchemaMismatchError(f"table {at_target.name!r} has no primary key, so it cannot be compared")
+    return _pair_of(source, target, at_source, at_target, key, at_source.columns)
+
+
+def _pair_of(
+    source: End,
+    target: End,
+    at_source: TableInfo,
+    at_target: TableInfo,
+    key: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> _Pair:
     ends = [
         TableInfo(
             each.name,
-            names,
+            columns,
             key,
-            tuple(each.kinds[place] for place in each.places(names)) if each.kinds else (),
+            tuple(each.kinds[place] for place in each.places(columns)) if each.kinds else (),
         )
         for each in (at_source, at_target)
     ]
-    kinds = ends[1].kinds or ends[0].kinds or ("",) * len(names)
+    kinds = ends[1].kinds or ends[0].kinds or ("",) * len(columns)
     return _Pair(source, target, ends[0], ends[1], kinds)
 
 
@@ -165,16 +209,24 @@ async def _scan(pair: _Pair, end: End, table: TableInfo) -> Checksum:
 
 async def _remove_extra(pair: _Pair) -> int:
     """Remove the rows of the target that the source no longer has."""
-    removed, last = 0, None
-    while rows := await pair.target.page(pair.at_target, last, _PAGE):
-        keys = [pair.key_of(row) for row in rows]
-        last = keys[-1]
-        kept = {pair.key_of(row) for row in await pair.source.find(pair.at_source, keys)}
-        gone = [key for key in keys if key not in kept]
-        if gone:
-            await pair.target.remove(pair.at_target, gone)
-            removed += len(gone)
+    removed = 0
+    async for gone in _extra_keys(pair):
+        await pair.target.remove(pair.at_target, gone)
+        removed += len(gone)
     return removed
+
+
+async def _extra_keys(pair: _Pair) -> AsyncIterator[list[Row]]:
+    """The keys of the target that the source lacks. Only keys are read."""
+    table = pair.at_source
+    short = _pair_of(pair.source, pair.target, table, pair.at_target, table.key, table.key)
+    last = None
+    while keys := await short.target.page(short.at_target, last, _PAGE):
+        last = keys[-1]
+        kept = set(short.compared(await short.source.find(short.at_source, keys)))
+        gone = [key for key, form in zip(keys, short.compared(keys), strict=True) if form not in kept]
+        if gone:
+            yield gone
 
 
 async def _copy_rows(

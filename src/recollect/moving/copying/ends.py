@@ -1,7 +1,6 @@
 """The two ends of a copy: a SQLite file and a PostgreSQL database, with the same few operations."""
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -173,8 +172,8 @@ class FileEnd:
 
     async def find(self, table: TableInfo, keys: Sequence[Row]) -> list[Row]:
         """The rows with these keys."""
-        sql = f'SELECT {", ".join(table.columns)} FROM "{table.name}" WHERE {_among(table.key)}'
-        return await self._run(sql, (json.dumps(keys),))
+        sql = f'SELECT {", ".join(table.columns)} FROM "{table.name}" WHERE {_among(table.key, len(keys))}'
+        return await self._run(sql, [value for key in keys for value in key])
 
     async def put(self, table: TableInfo, rows: Sequence[Row]) -> None:
         """Insert rows, or replace those with the same keys, in one transaction."""
@@ -194,7 +193,8 @@ class FileEnd:
 
     async def remove(self, table: TableInfo, keys: Sequence[Row]) -> None:
         """Delete the rows with these keys."""
-        await self._run(f'DELETE FROM "{table.name}" WHERE {_among(table.key)}', (json.dumps(keys),))
+        given = [value for key in keys for value in key]
+        await self._run(f'DELETE FROM "{table.name}" WHERE {_among(table.key, len(keys))}', given)
 
     async def make_ready(self, table: TableInfo) -> None:
         """Nothing to do: SQLite has no indexes of vectors."""
@@ -207,9 +207,10 @@ def _marks(count: int, first: int) -> str:
     return ", ".join(f"?{number}" for number in range(first, first + count))
 
 
-def _among(key: Sequence[str]) -> str:
-    parts = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(key)))
-    return f"({', '.join(key)}) IN (SELECT {parts} FROM json_each(?1))"
+def _among(key: Sequence[str], count: int) -> str:
+    """A condition for keys. Each part is a parameter: a key may hold bytes, which JSON has not."""
+    marks = f"({', '.join('?' for _ in key)})"
+    return f"({', '.join(key)}) IN (VALUES {', '.join([marks] * count)})"
 
 
 def _upsert(table: TableInfo) -> str:

@@ -7,17 +7,16 @@ from typing import IO, Any
 
 from ...errors import ImportFormatError
 from ..kinds import ReadOptions
-from ..records import Read, Record, Skipped
+from ..records import STORE_ITEMS, Read, Record, Skipped
 from ..sources import Value, as_utf8, read_lines, read_members
 
 FORMATS = ("recollect.user/1", "recollect.user/2")
 """The versions of the format that are read. A file may begin with a line that names one."""
 KINDS = (
     *("memories", "conversations", "messages", "entries", "runs"),
-    *("sessions", "items", "events", "summaries"),
+    *("sessions", "items", "events", "summaries", STORE_ITEMS),
 )
 _FOR_READING = ("threads",)
-_ELSEWHERE = "store_items"  # which the store of LangGraph imports
 
 
 def read(source: Path) -> Read:
@@ -47,16 +46,17 @@ def records_of(values: Iterator[Value | Skipped]) -> Read:
                 )
             yield value
         else:
-            yield from _record(value.where, value.data, is_first)
+            yield from _record(value, is_first)
         is_first = False
 
 
 def record_of(value: Value) -> Iterator[Record | Skipped]:
     """The record of a line that may be any line of a stream."""
-    yield from _record(value.where, value.data, is_first=False)
+    yield from _record(value, is_first=False)
 
 
-def _record(where: str, line: Any, is_first: bool) -> Iterator[Record | Skipped]:
+def _record(value: Value, is_first: bool) -> Iterator[Record | Skipped]:
+    where, line = value.where, value.data
     if not isinstance(line, Mapping):
         if is_first:
             raise ImportFormatError(f"{where}: not an object, so this is not a file in the line format")
@@ -69,12 +69,10 @@ def _record(where: str, line: Any, is_first: bool) -> Iterator[Record | Skipped]
         yield Skipped(where, "it has no kind and data")
     elif line["kind"] in _FOR_READING:
         yield Skipped(where, f"{line['kind']} are exported for reading only", is_lost=False)
-    elif line["kind"] == _ELSEWHERE:
-        yield Skipped(where, "items of the store of LangGraph are imported by it", is_lost=False)
     elif line["kind"] not in KINDS:
         yield Skipped(where, f"unknown kind of record: use one of {', '.join(KINDS)}")
     else:
-        yield Record(line["kind"], line["data"], where)
+        yield Record(line["kind"], line["data"], where, value.size)
 
 
 def _check_format(where: str, given: Any) -> None:
