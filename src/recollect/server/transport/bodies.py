@@ -4,7 +4,7 @@ import asyncio
 import zlib
 from collections.abc import Mapping
 
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive
 
 from ..problems import Problem
 from ..settings import ServerSettings
@@ -17,7 +17,7 @@ _STREAMED = {("POST", "/v1/import")}
 _GRACE = 10.0  # seconds before the minimum pace applies
 
 
-def is_streamed(scope: Scope) -> bool:
+def is_streamed(scope: Mapping[str, object]) -> bool:
     """Whether a request has a body of any length, which its route reads as it arrives."""
     return (scope["method"], scope["path"]) in _STREAMED
 
