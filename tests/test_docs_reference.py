@@ -25,6 +25,8 @@ OTHERS = (
     "recollect.integrations.strands.Repository",
 )
 ELSEWHERE = (
+    "recollect.integrations.anthropic",
+    "recollect.integrations.langgraph",
     "recollect.integrations.openai_agents",
     "recollect.providers.openai.provider",
     "recollect.providers.openai.registry",
@@ -94,7 +96,7 @@ def meant(name: str) -> Iterator[object]:
         return
     owner, _, member = name.rpartition(".")
     for module in modules:
-        public = vars(module) if module is not recollect else dict.fromkeys(recollect.__all__)
+        public = list(getattr(module, "__all__", vars(module)))
         for each in public:
             if each == name:
                 yield getattr(module, each)

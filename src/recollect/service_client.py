@@ -21,7 +21,6 @@ from .errors import (
     AccessDeniedError,
     ConflictError,
     ConnectionLostError,
-    DatabaseBusyError,
     DiskFullError,
     ImportFormatError,
     InvalidTypeError,
@@ -40,6 +39,9 @@ ErrorT = TypeVar("ErrorT", bound=Exception)
 
 _CONFLICT = {409, 412}
 _BUSY = {408, 425, 429, 502, 503, 504}
+_NOTHING_DONE = {  # or it is being done by an earlier attempt of the same request
+    *("concurrency_limited", "idempotency_in_progress", "not_ready", "overloaded", "rate_limited"),
+}
 _FIRST_PAUSE = 0.1  # seconds
 _LONGEST_PAUSE = 5.0
 _SHORTEST_TIMEOUT = 0.001
@@ -304,12 +306,11 @@ def _problem(content: bytes) -> Mapping[str, Any]:
 def _failure_from(response: "httpx2.Response", is_safe: bool) -> _Failure:
     """A response that is no success. A busy service is asked again, and so is one that still works on it.
 
-    A gateway may answer with 502 or 504 after the service has done the work, so this counts only if the
-    request may be repeated. 429 and 503 say that nothing was done.
+    A gateway may answer with 502 or 504 after the service has done the work, and so may the service if its
+    database was lost meanwhile. This counts only if the request may be repeated.
     """
-    status = response.status_code
-    is_running = _problem(response.content).get("code") == "idempotency_in_progress"
-    can_retry = is_running or status in (429, 503) or (is_safe and status in _BUSY)
+    status, code = response.status_code, _problem(response.content).get("code")
+    can_retry = code in _NOTHING_DONE or (is_safe and status in _BUSY)
     return _Failure(
         _error_from(status, response.content), can_retry, _seconds(response.headers.get("Retry-After"))
     )
@@ -340,5 +341,5 @@ def _error_from(status: int, content: bytes) -> Exception:
     if status == 507:
         return DiskFullError(detail)
     if code == "storage_unavailable":
-        return DatabaseBusyError(detail)
+        return ConnectionLostError(detail)
     return TransientError(detail) if status in _BUSY else StorageError(detail)

@@ -10,7 +10,13 @@ export interface TransportOptions {
 }
 
 const BUSY = new Set([429, 502, 503, 504]);
-const NOTHING_DONE = new Set([429, 503]);
+const NOTHING_DONE = new Set([
+  "concurrency_limited",
+  "idempotency_in_progress",
+  "not_ready",
+  "overloaded",
+  "rate_limited",
+]);
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 5_000;
 const READING_POSTS = /\/v1\/(memories\/(search|recall)|conversations\/search)$/;
@@ -28,7 +34,7 @@ export function transportOf(options: TransportOptions): (request: Request) => Pr
       const result = await attemptOnce(send, copies.clone(), timeout);
       if (result instanceof Response && result.ok) return result;
       const pause = pauseBefore(attempt, result);
-      if (attempt >= retries || request.signal.aborted || !mayRepeat(request, result)) {
+      if (attempt >= retries || request.signal.aborted || !(await mayRepeat(request, result))) {
         throw result instanceof Response ? await errorFrom(result) : result;
       }
       await new Promise((resolve) => setTimeout(resolve, pause));
@@ -54,13 +60,15 @@ async function attemptOnce(
   }
 }
 
-function mayRepeat(request: Request, result: Response | ConnectionError): boolean {
+async function mayRepeat(request: Request, result: Response | ConnectionError): Promise<boolean> {
   const isSafe =
     request.method === "GET" ||
     request.headers.has("Idempotency-Key") ||
     (request.method === "POST" && READING_POSTS.test(new URL(request.url).pathname));
   if (!(result instanceof Response)) return isSafe;
-  return NOTHING_DONE.has(result.status) || (isSafe && BUSY.has(result.status));
+  if (isSafe && BUSY.has(result.status)) return true;
+  const problem = (await result.clone().json().catch(() => ({}))) as { code?: string };
+  return NOTHING_DONE.has(problem.code ?? "");
 }
 
 function pauseBefore(attempt: number, result: Response | ConnectionError): number {

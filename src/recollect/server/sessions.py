@@ -1,15 +1,15 @@
 """The sessions that callers keep in the service, in the usual tables of sessions."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import quote
 
-from ..memory.rights.personal_data import DEFAULT_TENANT
 from ..sessions.manager import open_session
 from ..sessions.protocol import SessionMetadata
+from ..sessions.tenants import stored_id
 from ..sql.urls import sqlite_path
+from .problems import Problem
 from .settings import DatabaseSettings
-
-_OF_TENANT = "tenant:"
 
 
 class ServiceSessions:
@@ -19,19 +19,20 @@ class ServiceSessions:
         self._url = settings.url
         self._options: dict[str, Any] = {} if sqlite_path(settings.url) is not None else settings.options()
 
-    def open(
+    @asynccontextmanager
+    async def open(
         self, tenant: str, session_id: str, user_id: str | None = None, agent_id: str | None = None
-    ) -> Any:
-        """A handle on a session of a tenant, which the caller closes. A new one gets this owner."""
+    ) -> AsyncIterator[Any]:
+        """A session of a tenant, which is closed afterwards. A new one gets this owner.
+
+        Adapters of frameworks store sessions of any tenant under ids of their own. Such a session of another
+        tenant is refused as if it did not exist.
+        """
         metadata = SessionMetadata(user_id, agent_id, None, {"tenant": tenant})
-        return open_session(self._url, stored_id(tenant, session_id), metadata=metadata, **self._options)
-
-
-def stored_id(tenant: str, session_id: str) -> str:
-    """The id of a session in the database. No two tenants share one.
-
-    Sessions of the default tenant have the same id as for a program that opens the database itself.
-    """
-    if tenant == DEFAULT_TENANT and not session_id.startswith(_OF_TENANT):
-        return session_id
-    return f"{_OF_TENANT}{quote(tenant, safe='')}/{session_id}"
+        session: Any = open_session(
+            self._url, stored_id(tenant, session_id), metadata=metadata, **self._options
+        )
+        async with session:
+            if (await session.get_metadata()).data.get("tenant", tenant) != tenant:
+                raise Problem("not_found", "There is no session with this id.")
+            yield session

@@ -170,7 +170,10 @@ class AdapterContract:
             assert len(set(batches)) == len(batches)
             await conversation.add([self.record("and on")])
             if self.records_messages:
-                assert await self._said(memory, user) == [*found, "and on"], "the memory has caught up"
+                said = await self._said(memory, user)
+                # A server may finish the last write of a killed process after it was read above.
+                assert said[: len(found)] == found
+                assert said == await self._texts(conversation), "the memory has caught up"
             await conversation.aclose()
 
     @contextmanager

@@ -143,6 +143,15 @@ async def test_a_service_that_stays_busy_is_a_transient_error() -> None:
 
 
 @in_event_loop
+async def test_an_edit_is_not_repeated_if_the_database_was_lost_meanwhile() -> None:
+    handle, requests = answering(problem(503, "storage_unavailable", "Retry-After: 0"))
+    async with listening(handle) as url, RemoteMemoryStore(url) as store:
+        with pytest.raises(ConnectionLostError):
+            await store.edit_entry("x", "text")
+        assert len(requests) == 1
+
+
+@in_event_loop
 async def test_a_service_that_never_answers_is_given_up() -> None:
     async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -9,6 +9,7 @@ import pytest
 
 from recollect import (
     AccessDeniedError,
+    ConflictError,
     EncryptedSession,
     RemoteMemoryStore,
     RemoteSession,
@@ -16,8 +17,8 @@ from recollect import (
     SQLiteSession,
     open_session,
 )
-from recollect.server.sessions import stored_id
 from recollect.sessions.protocol import AppendsOnce
+from recollect.sessions.tenants import stored_id
 from recollect.testing.contract import SessionContract, in_event_loop, message, texts
 
 from ...memory.remote.test_network import Cutting, listening
@@ -109,6 +110,24 @@ async def test_the_default_tenant_reads_what_a_program_stored_in_the_database(
         await local.add_items([message("from the program")])
     async with RemoteSession("shared with the service", service_on_sqlite.url) as remote:
         assert texts(await remote.get_items()) == ["from the program"]
+
+
+@in_event_loop
+async def test_a_session_that_another_tenant_stored_under_its_bare_id_is_not_found(
+    keyed_service: Running,
+) -> None:
+    path, session_id = keyed_service.service.settings.database.url, uuid.uuid4().hex
+    owner = SessionMetadata("ada", "assistant", None, {"tenant": "acme"})
+    async with SQLiteSession(session_id, path, metadata=owner) as theirs:  # as adapters of frameworks do
+        await theirs.add_items([message("secret")])
+        key = keyed_service.make_key("admin", "default")
+        async with RemoteSession(session_id, keyed_service.url, key=key) as session:
+            for call in (session.get_items(), session.pop_item(), session.clear_session()):
+                with pytest.raises(ConflictError):
+                    await call
+            with pytest.raises(ConflictError):
+                await session.add_items([message("mine")])
+        assert texts(await theirs.get_items()) == ["secret"]
 
 
 @in_event_loop

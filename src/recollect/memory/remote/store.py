@@ -1,6 +1,7 @@
 """`RemoteMemoryStore`: a `MemoryStore` whose data is in a service."""
 
 from ...service_client import ServiceClient, ServiceOptions
+from ..database.access import MemoryDatabase
 from ..store import MemoryStore
 from ..store.monitor import StoreMonitor
 from ..store.parts import TenantParts
@@ -51,6 +52,16 @@ class RemoteMemoryStore(MemoryStore):
     ) -> None:
         self._client = ServiceClient(ServiceOptions(url, key, timeout, retries), "RemoteMemoryStore")
         self._parts = _RemoteParts(self._client, tenant)
+
+    @property
+    def memory_database(self) -> MemoryDatabase:
+        """Not available: the database belongs to the service."""
+        raise not_over_http("memory_database")
+
+    @property
+    def masks_messages(self) -> bool:
+        """Not available: the service decides."""
+        raise not_over_http("masks_messages")
 
     @property
     def monitor(self) -> StoreMonitor:

@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 from ...sessions.events.schema import EVENTS_TABLE
 from ...sessions.events.schema import HEADS_TABLE as EVENT_HEADS
 from ...sessions.sql.tables import Tables, tables_named
+from ...sessions.tenants import DEFAULT_TENANT as DEFAULT_TENANT
 from ...sql.description import Table
 from ...sql.scripts import Row, Script, Statement
 from ...strategies.summaries.schema import HEADS_TABLE as SUMMARY_HEADS
@@ -27,7 +28,6 @@ from ..database.schema import CONVERSATIONS, MEMORIES, TABLES
 from .langgraph_data import STORE_TABLES, THREAD_TABLES
 
 _NO_TENANT = "\0"  # no tenant can have this name
-DEFAULT_TENANT = "default"
 _NAMES_IN_SQLITE = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _NAMES_IN_POSTGRESQL = (
     "SELECT CAST(relname AS VARCHAR) FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"

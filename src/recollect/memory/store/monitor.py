@@ -51,7 +51,8 @@ class StoreMonitor:
         """Whether workers would find something to do: runs, conversations that are due, or indexing."""
         if await self.queue_depth() or await self.fetch_rows(_ANY_UNMADE):
             return True
-        for due in self._database.quiet.due_anywhere:
+        quiet = self._database.quiet
+        for due in (*quiet.due_anywhere, quiet.any_backlog_anywhere):
             if await self._database.fetch(due, (None, 1), list):
                 return True
         return self._backfill is not None and await self._backfill.is_pending()
