@@ -187,6 +187,41 @@ def test_without_a_terminal_it_asks_for_yes_and_writes_nothing(
     assert not (Path.home() / ".cursor").exists()
 
 
+class _Terminal(io.StringIO):
+    """A terminal whose user says yes after something else has changed a file."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        super().__init__("y\n")
+        self.path, self.text = path, text
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, size: int | None = -1, /) -> str:
+        write(self.path, self.text)
+        return super().readline(-1 if size is None else size)
+
+
+@pytest.mark.parametrize("before", [CLAUDE, None])
+@pytest.mark.parametrize("undo", [True, False])
+def test_a_file_that_changes_while_the_user_is_asked_keeps_its_change(
+    before: str | None, undo: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(".mcp.json") if before is None else write(Path(".mcp.json"), before)
+    if undo:
+        install("claude-code", "codex", "--scope", "project")
+    other = Path(".codex/config.toml")
+    others = other.read_bytes() if undo else None
+    monkeypatch.setattr("sys.stdin", _Terminal(path, '{"numStartups": 8}'))
+    command = ["mcp", "install", "codex", "claude-code", "--scope", "project", "--user", "ada"]
+    assert main([*command, *(["--undo"] if undo else [])]) == 1
+    assert f"{path} was changed meanwhile; run this again" in capsys.readouterr().err.replace(
+        f"{Path.cwd()}/", ""
+    )
+    assert path.read_text() == '{"numStartups": 8}'
+    assert (other.read_bytes() if other.exists() else None) == others
+
+
 @pytest.mark.parametrize(
     ("client", "place", "text", "fault"),
     [

@@ -141,16 +141,25 @@ class LearningProcess:
     async def _keep_running(self) -> None:
         pause = _FIRST_PAUSE
         while True:
-            self._process = await self._launch()
-            try:
-                if await self._read_reports(self._process):
-                    pause = _FIRST_PAUSE
-            finally:
-                self.is_alive = False
-            code = await self._process.wait()
-            _log.error("learning process ended unexpectedly, restarting", extra={"exit_code": code})
+            if await self._run_once():
+                pause = _FIRST_PAUSE
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _run_once(self) -> bool:
+        """Run a process until it ends; returns whether it has reported anything."""
+        try:
+            self._process = await self._launch()
+        except OSError as error:  # the system has no memory or process id left
+            _log.error("learning process could not start, will retry", extra={"reason": str(error)})
+            return False
+        try:
+            has_reported = await self._read_reports(self._process)
+        finally:
+            self.is_alive = False
+        code = await self._process.wait()
+        _log.error("learning process ended unexpectedly, restarting", extra={"exit_code": code})
+        return has_reported
 
     async def _launch(self) -> Process:
         process = await asyncio.create_subprocess_exec(

@@ -24,6 +24,7 @@ from .telemetry.metrics import Metrics
 from .telemetry.processes import Siblings
 
 _TURN_END_SECONDS = 60.0  # after its timeout, to record a turn and settle its tokens
+_LEAST_RECORD_SECONDS = 5.0  # for the last proxied turns, also if requests used up the grace period
 
 
 @dataclass
@@ -99,7 +100,7 @@ class Service:
         self.begin_to_stop()
         await self.provider.aclose(self._grace_left())
         if self.proxy is not None:
-            await self.proxy.aclose(self._grace_left())
+            await self.proxy.aclose(max(self._grace_left(), _LEAST_RECORD_SECONDS))
         if self.learning is not None:
             await self.learning.stop()
         await self.memory.aclose()

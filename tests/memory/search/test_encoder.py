@@ -1,6 +1,7 @@
 """The sentence encoder gives the vectors of the package that has its weights, which it keeps in a file."""
 
 import os
+import pwd
 import random
 import stat
 from pathlib import Path
@@ -176,6 +177,18 @@ def test_a_link_in_its_place_is_replaced_and_not_followed(
     file.symlink_to(elsewhere)
     check(cache_file.load_arrays())
     assert len(reads) == 2
+
+
+def test_without_a_home_directory_the_weights_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[int]
+) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # as for a user id that the system does not know
+    monkeypatch.chdir(tmp_path)
+    check(cache_file.load_arrays())
+    assert len(reads) == 1
+    assert os.listdir(tmp_path) == []
 
 
 def test_without_a_folder_to_write_the_weights_stay_in_memory(

@@ -127,6 +127,35 @@ async def test_the_time_that_an_answer_takes_does_not_count() -> None:
         assert (await talking).startswith(b"HTTP/1.1 200 OK")
 
 
+_IMPORT = b"POST /v1/import HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
+
+
+@in_event_loop
+async def test_a_streamed_body_may_take_any_time() -> None:
+    async with _serving(_Hasty) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for part in (_IMPORT, b"ab", b"cd", b"ef"):
+            writer.write(part)
+            await asyncio.sleep(_Hasty.receive_seconds)
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+        writer.transport.abort()
+
+
+@in_event_loop
+async def test_what_still_arrives_of_a_refused_stream_does_not_hold_its_connection() -> None:
+    async def refusing(scope: Any, _: Any, send: Any) -> None:
+        await _application(scope | {"method": "GET"}, None, send)
+
+    async with _serving(_Hasty, refusing) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(_IMPORT.replace(b"Connection: close\r\n", b""))
+        assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 OK")
+        writer.write(b"abc")
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.transport.abort()
+
+
 @in_event_loop
 async def test_a_head_without_end_is_not_kept() -> None:
     async with _serving(_Patient) as port:

@@ -14,10 +14,18 @@ from .places import TALKER, Place, make_key, record, revoke_key, say
 from .waiting import wait_until
 
 NEED_ADMIN = {"audit.list", "users.list", "users.export", "users.erase"}
-ADMIN_BEYOND_ONE_USER = {"conversations.list", "memories.list", "runs.list"}
+ADMIN_BEYOND_ONE_USER = {"conversations.list", "memories.list", "runs.list", "threads.list"}
 READING_POSTS = {"conversations.search", "memories.search", "memories.recall"}
-# One's own user of the same name has a memory by then, or has none yet.
-EXPECTED = {"memories.of": (200, 404), "memories.create": (201, 409)}
+# The threads of LangGraph are the default tenant's, so the tenants here have none.
+OF_A_THREAD = dict.fromkeys(("threads.branches", "threads.steps"), (404,))
+EXPECTED = {
+    # One's own user of the same name has a memory by then, or has none yet.
+    "memories.of": (200, 404),
+    "memories.create": (201, 409),
+    "sessions.clear": (204,),
+    **OF_A_THREAD,
+}
+OPEN = "conversations.open"
 PLANTED = "planted-in-lisbon"
 SOMEWHERE = "00000000-0000-4000-8000-000000000000"
 
@@ -30,6 +38,7 @@ class Route:
     method: str
     path: str
     body: Any
+    media_type: str
     query: dict[str, str]
 
     def ask(self, client: httpx2.Client, ids: dict[str, str], user: str = "ada") -> httpx2.Response:
@@ -39,7 +48,10 @@ class Route:
             body = {**body, **({"user_id": user} if "user_id" in body else {})}
         query = {**self.query, **({"user_id": user} if "user_id" in self.query else {})}
         path, headers = self.path.format_map(ids), {"If-Match": "*"}
-        answer = client.request(self.method, path, json=body, params=query, headers=headers)
+        content = {"content": body} if isinstance(body, str) else {"json": body}
+        if isinstance(body, str):
+            headers["Content-Type"] = self.media_type
+        answer = client.request(self.method, path, params=query, headers=headers, **content)
         answer.read()
         return answer
 
@@ -56,11 +68,12 @@ def routes_of(document: dict[str, Any]) -> list[Route]:
 
 
 def _route(path: str, method: str, operation: dict[str, Any]) -> Route:
-    media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    contents = operation.get("requestBody", {}).get("content", {})
+    media_type, media = next(iter(contents.items()), ("", {}))
     needed = [each for each in operation.get("parameters", []) if each["in"] == "query" and each["required"]]
     owner = {"agent_id": TALKER, "user_id": "ada"}
     query = {each["name"]: owner.get(each["name"]) or each["example"] for each in needed}
-    return Route(operation["operationId"], method.upper(), path, media.get("example"), query)
+    return Route(operation["operationId"], method.upper(), path, media.get("example"), media_type, query)
 
 
 @dataclass(frozen=True)
@@ -163,7 +176,8 @@ def test_a_key_does_what_its_scope_allows_and_no_more(
     with place.client(place.key("read", theirs.tenant)) as client:
         for route in routes:
             if _is_allowed(route, "read"):
-                assert route.ask(client, theirs.ids, theirs.user).status_code == 200, route.name
+                answer = route.ask(client, theirs.ids, theirs.user)
+                assert answer.status_code in OF_A_THREAD.get(route.name, (200,)), route.name
 
 
 def _is_allowed(route: Route, scope: str) -> bool:
@@ -176,13 +190,28 @@ def test_what_is_anothers_is_not_there(place: Place, theirs: Theirs, routes: lis
     before = theirs.everything()
     with place.client(place.key("admin", f"{theirs.tenant}-other")) as client:
         for route in routes:
-            if "{" in route.path:
+            if "{" in route.path and route.name != OPEN:
                 told = [route.ask(client, ids, theirs.user) for ids in (theirs.ids, _nobodys(theirs.ids))]
                 answers = [(each.status_code, {**each.json(), "request_id": None}) for each in told]
                 assert answers[0] == answers[1], route.name
                 assert answers[0][0] == 404, (route.name, answers[0])
                 assert answers[0][1]["code"] == "not_found", route.name
                 assert _headers(told[0]) == _headers(told[1]), route.name
+    assert theirs.everything() == before
+
+
+def test_an_id_that_another_has_cannot_be_opened_and_tells_nothing(
+    place: Place, theirs: Theirs, routes: list[Route]
+) -> None:
+    """Ids are the same for all tenants, so one of another's is taken. That is all that the answer says."""
+    before = theirs.everything()
+    (route,) = (route for route in routes if route.name == OPEN)
+    with place.client(place.key("admin", f"{theirs.tenant}-other")) as client:
+        answer = route.ask(client, theirs.ids, theirs.user)
+        assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+        told = answer.text.replace(theirs.ids["conversation_id"], "")
+        assert not [each for each in (*_ids_of(theirs), theirs.tenant, theirs.user, PLANTED) if each in told]
+        assert client.get(f"/v1/conversations/{theirs.ids['conversation_id']}").status_code == 404
     assert theirs.everything() == before
 
 

@@ -241,6 +241,21 @@ def test_a_path_that_is_no_part_of_the_proxy_is_refused(
     assert raw.requests == []
 
 
+@pytest.mark.parametrize("name", ["%2e", "%2E%2E", "...", "a%2Fb", "a" * 201, "a%0A"])
+def test_a_model_that_is_another_path_is_refused(raw_proxy: Running, raw: RawProvider, name: str) -> None:
+    with raw_proxy.client() as client:
+        assert client.get(f"/proxy/openai/v1/models/{name}").status_code in (404, 422)
+    assert raw.requests == []
+
+
+@pytest.mark.parametrize("name", ["gpt-5.1-mini", "ft:gpt-4o:acme::1", ".hidden"])
+def test_a_model_is_passed_on(raw_proxy: Running, raw: RawProvider, name: str) -> None:
+    raw.answer(http(b"{}", "application/json"))
+    with raw_proxy.client() as client:
+        assert client.get(f"/proxy/openai/v1/models/{name}").status_code == 200
+    assert raw.requests[0].startswith(f"GET /v1/models/{name} HTTP".encode())
+
+
 @pytest.mark.proof
 def test_a_proxy_that_is_off_is_not_there(tmp_path: Path, named: dict[str, Any]) -> None:
     with running(

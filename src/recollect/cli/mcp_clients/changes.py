@@ -37,8 +37,14 @@ class Change:
                 f"{sign} {line}" for line in text[start : len(text) - end].splitlines() if line.strip()
             )
 
+    def check(self) -> None:
+        """Raise an error if the file is no longer as it was when the change was planned."""
+        if _read(self.path) != self.before:
+            raise ConfigurationFileError(f"{self.path} was changed meanwhile; run this again")
+
     def apply(self) -> None:
         """Write the file completely or not at all. The first change keeps a copy of the old file."""
+        self.check()
         backup = _backup_of(self.path)
         if not self.is_undo and self.before is not None and not backup.exists():
             _write(backup, self.before, _mode_of(self.path))

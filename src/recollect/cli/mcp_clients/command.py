@@ -64,6 +64,8 @@ def run_install(options: argparse.Namespace) -> int:
     if not confirm(options, "Write these changes?", "pass --yes to write these changes"):
         return 1
     for change in changed:
+        change.check()  # all before the first is written
+    for change in changed:
         change.apply()
     print("Done. Restart the coding agent to use it." if not options.undo else "Done.")
     return 0

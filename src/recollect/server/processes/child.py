@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from ...errors import RecollectError
@@ -41,12 +41,14 @@ class ServerProcess:
     async def launch(cls, start: Mapping[str, Any], descriptors: Sequence[int]) -> "ServerProcess":
         """Start a process that inherits file descriptors. It gets `start` as its first message."""
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, ExitStack() as on_failure:
+            on_failure.enter_context(ours)
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", _MODULE, str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *descriptors),
             )
+            on_failure.pop_all()
         link = await Link.open(ours)
         link.send("start", start)
         return cls(process, link)

@@ -67,7 +67,7 @@ class Generation:
         while True:
             try:
                 return await self._add()
-            except StartError as error:
+            except (StartError, OSError) as error:  # the system may have no memory or process id left
                 _log.error("server process could not start, will retry", extra={"reason": str(error)})
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)

@@ -38,13 +38,15 @@ class DeadlineRecall:
         self._seconds = seconds
         self._token_budget = token_budget
         self._running: set[asyncio.Task[Recalled]] = set()
+        self._late: set[asyncio.Task[Recalled]] = set()
+        """Those of the running ones for which no call waits any more."""
 
     async def __call__(self, store: MemoryStore, speaker: Speaker, said: Sequence[Said]) -> Memories:
         """The memories about the newest message of the user."""
         question = next((each.text for each in reversed(said) if each.role == "user"), None)
         if question is None:
             return Memories("none")
-        if len(self._running) >= _MOST_LATE:
+        if len(self._late) >= _MOST_LATE:
             return Memories("slow")
         recalled = await self._recall_in_time(store, speaker, _shortened(question))
         if isinstance(recalled, str):
@@ -65,13 +67,18 @@ class DeadlineRecall:
         task = asyncio.create_task(recall)
         self._running.add(task)
         task.add_done_callback(self._end)
-        await asyncio.wait([task], timeout=self._seconds)
+        try:
+            await asyncio.wait([task], timeout=self._seconds)
+        finally:  # also if the call was given up
+            if not task.done():
+                self._late.add(task)
         if not task.done():
             return "slow"
         return "failed" if task.cancelled() or task.exception() is not None else task.result()
 
     def _end(self, task: "asyncio.Task[Recalled]") -> None:
         self._running.discard(task)
+        self._late.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is None:
             return

@@ -27,7 +27,8 @@ async def _proxy(service: ServiceDep) -> Proxy:
 
 
 ProxyDep = Annotated[Proxy, Depends(_proxy)]
-ModelName = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:@-]{1,200}$")]
+# A name of dots alone would be another path of the provider.
+ModelName = Annotated[str, Path(pattern=r"^\.*[A-Za-z0-9_:@-][A-Za-z0-9._:@-]*$", max_length=200)]
 
 
 @router.post("/openai/v1/chat/completions")

@@ -13,7 +13,13 @@ _IDENTITY, _GZIP = {"", "identity"}, {"gzip", "x-gzip"}
 _GZIP_FORMAT = 31  # zlib's code for a gzip header and the largest window
 LINES = ("application/jsonl", "application/x-ndjson")
 """The media types of bodies with one JSON value on each line."""
+_STREAMED = {"/v1/import"}
 _GRACE = 10.0  # seconds before the minimum pace applies
+
+
+def is_streamed(scope: Mapping[str, object]) -> bool:
+    """Whether a request may have a body of any length, which its route reads as it arrives."""
+    return scope["path"] in _STREAMED
 
 
 async def read_body(headers: Mapping[str, str], receive: Receive, limits: ServerSettings) -> bytes:

@@ -9,6 +9,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from .bodies import is_streamed
+
 _MAX_HEAD = 64 * 1024  # bytes of the request line and headers
 
 
@@ -16,7 +18,7 @@ class TimedConnection(HttpToolsProtocol):
     """A connection that is closed if a request arrives too slowly, or its response is not read."""
 
     receive_seconds = 30.0
-    """The most time for a request to arrive, head and body."""
+    """The most time for a request to arrive, head and body; of a streamed one, the head."""
     read_seconds = 60.0
     """The most time without reading while the write buffer is full."""
 
@@ -50,9 +52,11 @@ class TimedConnection(HttpToolsProtocol):
             self._start_receive_timer()
 
     def on_headers_complete(self) -> None:
-        """Stop counting the bytes of the head."""
+        """Stop counting the bytes of the head, and the time of a streamed body: the gate limits each part."""
         self._head_bytes = None
         super().on_headers_complete()
+        if is_streamed(self.scope):
+            self._stop_receive_timer()
 
     def on_message_complete(self) -> None:
         """Stop the time limit of the request. The response has none."""

@@ -18,11 +18,10 @@ from ..error_handlers import error_response, problem_response
 from ..problems import Problem
 from ..service import Service
 from ..settings import ProxySettings, ServerSettings
-from .bodies import read_body, replay_body, stream_body
+from .bodies import is_streamed, read_body, replay_body, stream_body
 from .listener import is_loopback
 
 _WITH_BODY = {"POST", "PUT", "PATCH"}
-_STREAMED = {("POST", "/v1/import")}  # bodies of any length: the route reads them as they arrive
 _GUARDED, _PROXY = "/v1", "/proxy"
 _OUTAGE = 300.0  # seconds for which a proxied call needs no database to be admitted again
 _CLOSE = {"Connection": "close"}
@@ -90,7 +89,7 @@ class Gate:
     async def _receive(self, caller: Caller, scope: Scope, receive: Receive) -> Receive:
         if scope["method"] not in _WITH_BODY:
             return receive
-        if (scope["method"], scope["path"]) in _STREAMED:
+        if is_streamed(scope):
             return stream_body(Headers(scope=scope), receive, self._limits)
         limits = self._proxy_limits if _is_under(_PROXY, scope["path"]) else self._limits
         try:

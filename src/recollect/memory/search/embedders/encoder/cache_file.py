@@ -39,6 +39,8 @@ class _UntrustedFileError(Exception):
 def load_arrays() -> Arrays:
     """The arrays by name, from the file if there is one. Else it is made, if its folder can be written."""
     path = cache_path()
+    if path is None:
+        return read_arrays()
     try:
         return open_arrays(path)
     except FileNotFoundError:
@@ -54,9 +56,14 @@ def load_arrays() -> Arrays:
         return arrays
 
 
-def cache_path() -> Path:
-    """The file for the installed weights: `XDG_CACHE_HOME` or `~/.cache`, and a digest of the contents."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+def cache_path() -> Path | None:
+    """The file for the installed weights: `XDG_CACHE_HOME` or `~/.cache`, and a digest of the contents.
+
+    `None` if the user has no home directory, as in a container that runs with an unknown user id.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if base.startswith("~"):
+        return None
     return Path(base) / "recollect" / f"encoder-{_fingerprint()}.bin"
 
 
