@@ -9,7 +9,7 @@ import asyncio
 import json
 import random
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from time import monotonic
@@ -158,23 +158,16 @@ class ServiceClient:
         return await finish_despite_cancellation(self._send("POST", path, content, is_safe=True))
 
     async def lines(self, path: str, **query: Any) -> AsyncIterator[dict[str, Any]]:
-        """The objects of a JSON Lines response, as they arrive."""
-        request = self._clients.get().build_request("GET", self._address(path), params=_query(query))
+        """The objects of a JSON Lines response, as they arrive. It is requested again until it begins."""
+        address, texts = self._address(path), _query(query)
+        response = await self._repeat(lambda timeout: self._begin_stream(address, texts, timeout))
         try:
-            response = await self._clients.get().send(request, stream=True)
-            try:
-                if response.is_error:
-                    await response.aread()
-                    raise _error_from(response.status_code, response.content)
-                async for line in response.aiter_lines():
-                    if line:
-                        yield _parse(line.encode())
-            finally:
-                await response.aclose()
-        except self._http.ConnectError as error:
-            raise self._unreachable(error) from error
+            async for line in _split_lines(response.aiter_bytes()):
+                yield _parse(line)
         except self._http.HTTPError as error:
             raise ConnectionLostError("the connection to the service broke during a response") from error
+        finally:
+            await response.aclose()
 
     async def aclose(self) -> None:
         """Close the connections of this event loop; a later request opens new ones."""
@@ -214,9 +207,13 @@ class ServiceClient:
         request = _Request(
             method, self._address(path), content, _query(query or {}), {**kind, **(headers or {})}
         )
+        return await self._repeat(lambda timeout: self._attempt(request, is_safe, timeout))
+
+    async def _repeat(self, attempt: Callable[[float], Awaitable[Any]]) -> Any:
+        """The first result that is no failure. An attempt gets the seconds that are left."""
         deadline, pauses = monotonic() + self._options.timeout, _pauses(self._options.retries)
         while True:
-            result = await self._attempt(request, is_safe, max(deadline - monotonic(), _SHORTEST_TIMEOUT))
+            result = await attempt(max(deadline - monotonic(), _SHORTEST_TIMEOUT))
             if not isinstance(result, _Failure):
                 return result
             pause = max(next(pauses, float("inf")), result.pause)
@@ -235,23 +232,47 @@ class ServiceClient:
                 headers=request.headers,
                 timeout=timeout,
             )
-        except self._http.ConnectError as error:
-            return _Failure(_caused(self._unreachable(error), error), can_retry=True)
         except self._http.HTTPError as error:
-            lost = ConnectionLostError("the service did not answer; the outcome of the call is unknown")
-            return _Failure(_caused(lost, error), can_retry=is_safe)
+            return self._without_answer(error, is_safe)
         if response.is_success:
             return _parse(response.content) if response.content else None
         return _failure_from(response, is_safe)
 
-    def _unreachable(self, error: Exception) -> UnreachableError:
-        return UnreachableError(
-            f"no connection to the service at {self._options.url}: {type(error).__name__}"
-        )
+    async def _begin_stream(self, address: str, query: dict[str, str], timeout: float) -> Any:
+        """A response whose body is still to be read, or why there is none."""
+        client = self._clients.get()
+        try:
+            request = client.build_request("GET", address, params=query, timeout=timeout)
+            response = await client.send(request, stream=True)
+            if response.is_success:
+                return response
+            await response.aread()
+        except self._http.HTTPError as error:
+            return self._without_answer(error, is_safe=True)
+        return _failure_from(response, is_safe=True)
+
+    def _without_answer(self, error: Exception, is_safe: bool) -> _Failure:
+        if isinstance(error, self._http.ConnectError):
+            where = f"no connection to the service at {self._options.url}: {type(error).__name__}"
+            return _Failure(_caused(UnreachableError(where), error), can_retry=True)
+        lost = ConnectionLostError("the service did not answer; the outcome of the call is unknown")
+        return _Failure(_caused(lost, error), can_retry=is_safe)
 
 
 async def _close(client: "httpx2.AsyncClient") -> None:
     await client.aclose()
+
+
+async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines of a body that are not empty. Only a line feed ends one: texts may have other separators."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
+    if rest:
+        yield rest
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:

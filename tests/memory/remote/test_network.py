@@ -13,6 +13,7 @@ from recollect import (
     ConnectionLostError,
     MemoryStore,
     RemoteMemoryStore,
+    RemoteSession,
     StorageError,
     TransientError,
     UnreachableError,
@@ -184,6 +185,22 @@ async def test_another_server_is_a_clear_error(answer: bytes) -> None:
         with pytest.raises(StorageError) as raised:
             await store.get_run("r")
         assert "rk_secret" not in str(raised.value)
+
+
+@in_event_loop
+async def test_a_stream_that_does_not_begin_is_requested_again(service_on_sqlite: Running) -> None:
+    cutting = Cutting(service_on_sqlite.url, cuts=2)
+    async with listening(cutting) as url, RemoteMemoryStore(url) as store:
+        assert (await store.export_user("nobody at all"))["conversations"] == []
+        assert len(cutting.requests) == 3
+
+
+@in_event_loop
+async def test_a_stream_that_leads_elsewhere_is_an_error_and_not_empty() -> None:
+    handle, _ = answering(b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")
+    async with listening(handle) as url, RemoteSession("s", url) as session:
+        with pytest.raises(StorageError):
+            await session.get_items()
 
 
 @in_event_loop

@@ -79,6 +79,14 @@ async def test_a_batch_whose_answer_is_lost_is_stored_once(service_on_sqlite: Ru
 
 
 @in_event_loop
+async def test_separators_of_lines_inside_a_text_come_back(service_on_sqlite: Running) -> None:
+    text = "one\u2028two\u2029three\x85four\x0bfive\rsix\nseven"
+    async with RemoteSession(uuid.uuid4().hex, service_on_sqlite.url) as session:
+        await session.add_items([message(text)])
+        assert texts(await session.get_items()) == [text]
+
+
+@in_event_loop
 async def test_sessions_of_tenants_are_apart(keyed_service: Running) -> None:
     keys = [keyed_service.make_key("admin", tenant) for tenant in ("acme", "acme/x", "default")]
     # Ids that would meet if the tenant were merely put in front.
