@@ -17,6 +17,7 @@ from ..search.records import Batch, CorruptRecordsError, OutdatedRecordsError, d
 from .cached_corpus import CachedCorpus, Stamps, run_off_loop
 
 _NEVER = -1  # a stamp below all others
+_NO_END = 2**62  # a stamp above all others
 _PAGE = 3000  # records that are read at once
 _MOST_ANALYSED = 2000  # messages without a record that a refresh analyses: the newest
 
@@ -73,11 +74,15 @@ class TurnReader:
         await asyncio.to_thread(_apply_changes, cached, stamps, counts, found, unread, present)
 
     async def _newer(self, memory_id: str, since: int, until: int) -> _Records:
-        """The records with a stamp after `since`, up to `until`: when all are read, page by page."""
+        """The records with a stamp after `since`: when all are read, page by page.
+
+        The last page has no end. A record that is made meanwhile gets a stamp after `until`, and would be
+        missing; the next refresh reads it again.
+        """
         found, is_first = _Records(), since == _NEVER
         while since < until:
             end = await self._page_end(memory_id, since, until) if is_first else until
-            parameters = (memory_id, since, self._model, end)
+            parameters = (memory_id, since, self._model, end if end < until else _NO_END)
             found.extend(await self._database.fetch(self._queries.newer, parameters, _records_from))
             since = end
         return found
