@@ -51,6 +51,22 @@ async def test_each_message_that_is_searched_has_a_row(place: Place) -> None:
 
 
 @in_event_loop
+async def test_a_message_whose_record_is_made_during_the_search_is_found(file_place: Place) -> None:
+    async with file_place.open(embedder=None) as store:
+        await tell(store, *TURNS)
+        corpora = store._shared.corpora
+        read_stamps = corpora._read_stamps
+
+        async def read_and_be_overtaken(key: Any) -> Any:
+            stamps = await read_stamps(key)
+            await filler(store).step()
+            return stamps
+
+        corpora._read_stamps = read_and_be_overtaken  # type: ignore[method-assign]
+        assert (await store.search_conversations("kitten salmon", AGENT, USER)).hits
+
+
+@in_event_loop
 async def test_messages_are_found_before_and_after_their_records_are_made(place: Place) -> None:
     async with place.open(embedder=None) as store:
         await tell(store, *TURNS)
