@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...server.proof.places import Place
-from ...server.proof.schemas import _configuration, _document, _learned_ids
+from ...server.proof.schemas import HOOKS, _configuration, _document, _learned_ids
 
 # What makes something, and the name of its id: in the answer, and in the paths where it can be asked for.
 _MAKERS = {"conversation_id": "/v1/conversations", "memory_id": "/v1/memories"}
@@ -29,6 +29,7 @@ def run_sequences(place: Place, folder: Path, count: int) -> "subprocess.Complet
     # Whether the service takes whatever fits the schema is not what is asked here.
     told = told.replace("enabled = true", "enabled = true\npositive_data_acceptance.enabled = false", 1)
     (folder / "schemathesis.toml").write_text(told)
+    (folder / "hooks.py").write_text(HOOKS)
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", "schemathesis.toml"]
     command += ["run", "openapi.json", "--url", place.url, "--no-color", "--continue-on-failure"]
     command += ["--phases", "stateful", "--max-examples", str(count), "--generation-deterministic"]

@@ -51,7 +51,7 @@ _JUDGED_BY_MORE_THAN_SCHEMA = [
     "users.list",
 ]
 
-_HOOKS = """
+HOOKS = """
 import schemathesis
 
 
@@ -65,7 +65,7 @@ def run_schemathesis(place: Place, folder: Path, examples: int) -> "subprocess.C
     """All checks, in all phases; its report is in what it printed."""
     document = _document(place)
     (folder / "openapi.json").write_text(json.dumps(document))
-    (folder / "hooks.py").write_text(_HOOKS)
+    (folder / "hooks.py").write_text(HOOKS)
     (folder / "schemathesis.toml").write_text(_configuration(place.key(), *_learned_ids(place)))
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", "schemathesis.toml"]
     command += ["run", "openapi.json", "--url", place.url, "--no-color", "--continue-on-failure"]
