@@ -338,3 +338,14 @@ class _Counted:
 def _counted(file: IO[bytes], size: int) -> IO[bytes]:
     reached = _watch.get()
     return file if reached is None else cast(IO[bytes], _Counted(file, size, reached))
+
+
+def read_arrays(path: Path, pattern: str) -> Iterator[Value | Skipped]:
+    """The values of the JSON arrays in a file, or in the members of an archive that match a pattern."""
+    for member in read_members(path, pattern):
+        if isinstance(member, Skipped):
+            yield member
+            continue
+        name, file = member
+        with as_utf8(file) as text:
+            yield from read_array(name, text)

@@ -8,7 +8,7 @@ from ...errors import ImportFormatError
 from ..chats import Chat, ChatMessage, records_of, text_or_none, time_of
 from ..kinds import ReadOptions
 from ..records import Read, Skipped
-from ..sources import Value, as_utf8, read_array, read_members
+from ..sources import Value, read_arrays
 
 _IN_ARCHIVE = r"conversations(-\d+)?\.json"
 _ROLES = ("user", "assistant", "tool")
@@ -23,14 +23,8 @@ _HIDDEN = (
 
 def open_source(source: str, options: ReadOptions) -> Read:
     """Read an export."""
-    for member in read_members(Path(source), _IN_ARCHIVE):
-        if isinstance(member, Skipped):
-            yield member
-            continue
-        name, file = member
-        with as_utf8(file) as text:
-            for value in read_array(name, text):
-                yield from [value] if isinstance(value, Skipped) else _records(value, options)
+    for value in read_arrays(Path(source), _IN_ARCHIVE):
+        yield from [value] if isinstance(value, Skipped) else _records(value, options)
 
 
 def _records(value: Value, options: ReadOptions) -> Read:

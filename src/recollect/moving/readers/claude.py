@@ -8,7 +8,7 @@ from ...errors import ImportFormatError
 from ..chats import Chat, ChatMessage, records_of, text_or_none
 from ..kinds import ReadOptions
 from ..records import Read, Skipped
-from ..sources import Value, as_utf8, read_array, read_members
+from ..sources import Value, read_arrays
 
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _BEFORE_ALL = "00000000-0000-4000-8000-000000000000"  # the parent of the first message
@@ -16,14 +16,8 @@ _BEFORE_ALL = "00000000-0000-4000-8000-000000000000"  # the parent of the first 
 
 def open_source(source: str, options: ReadOptions) -> Read:
     """Read an export."""
-    for member in read_members(Path(source), r"conversations(-\d+)?\.json"):
-        if isinstance(member, Skipped):
-            yield member
-            continue
-        name, file = member
-        with as_utf8(file) as text:
-            for value in read_array(name, text):
-                yield from [value] if isinstance(value, Skipped) else _records(value, options)
+    for value in read_arrays(Path(source), r"conversations(-\d+)?\.json"):
+        yield from [value] if isinstance(value, Skipped) else _records(value, options)
 
 
 def _records(value: Value, options: ReadOptions) -> Read:
