@@ -135,6 +135,7 @@ def main() -> None:
     """Serve until a signal comes."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # who reads the next line may connect at once
         print(f"bare app listens on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         config = uvicorn.Config(app, loop="uvloop", http="httptools", access_log=False, log_level="warning")
         uvicorn.Server(config).run([listener])
