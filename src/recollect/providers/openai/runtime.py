@@ -166,9 +166,11 @@ class AgentRuntime:
     def client(self) -> "AsyncOpenAI":
         """The client of the endpoint, created at its first use."""
         if self._client is None:
-            from .paced_client import paced_http_client
+            from .client import ModelClient, paced_http_client
 
-            self._client = make_client(self._options.endpoint, paced_http_client(self.turnstile))
+            self._client = make_client(
+                self._options.endpoint, paced_http_client(self.turnstile), kind=ModelClient
+            )
         return self._client
 
     def start(self, descriptor: AgentDescriptor, context: RunContext, session: StrategySession) -> AgentRun:
