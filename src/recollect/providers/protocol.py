@@ -65,6 +65,10 @@ class ChatProvider(Protocol):
         """The agents that users can chat with."""
         ...
 
+    async def prepare(self) -> None:
+        """Load what the first turn needs, beside the event loop; nothing if no agent has a model."""
+        ...
+
     async def run(self, turn: ChatTurn) -> ChatReply:
         """Run a turn and return its reply. A turn that is done returns its recorded reply."""
         ...

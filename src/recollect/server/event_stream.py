@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT
 from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from .schemas.base import encode_json
 
@@ -23,18 +23,35 @@ E = TypeVar("E")
 class EventStream(StreamingResponse):
     """Sends encoded events as they come, and a comment if there is none for a while.
 
-    FastAPI's own stream takes a model, three queues and a timer for each event. This one sends all events
-    together that came in the meantime.
+    FastAPI's own stream takes a model, two queues and a timer for each event. This one sends all events
+    together that came in the meantime. It needs no anyio, which would be loaded at the first stream.
     """
 
     def __init__(self, chunks: AsyncGenerator[bytes], status_code: int = 200) -> None:
         super().__init__(chunks, status_code, _HEADERS, "text/event-stream")
         self._chunks = chunks
 
-    async def stream_response(self, send: Send) -> None:
-        """Send the chunks. If the client disconnects, their generator is closed at once."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
+        """Send the chunks until their end, or until the client disconnects."""
+        sending = asyncio.create_task(self._send(send))
+        leaving = asyncio.create_task(_wait_for_disconnect(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            await asyncio.wait((sending, leaving))
+        if not sending.cancelled():
+            sending.result()  # raises its error
+
+    async def _send(self, send: Send) -> None:
         async with aclosing(self._chunks):
-            await super().stream_response(send)
+            await self.stream_response(send)
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def encode_event(name: str, data: Any) -> bytes:

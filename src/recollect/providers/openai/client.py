@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from .turnstile import Turnstile, split_events
 
-_EVENTS = "text/event-stream"
+EVENT_STREAM = "text/event-stream"
 
 
 class PacedStream(httpx2.AsyncByteStream):
@@ -38,7 +38,7 @@ def paced_http_client(turnstile: Turnstile) -> DefaultAsyncHttpxClient:
     """The default HTTP client of the openai package, with streams that pass the turnstile."""
 
     async def pace(response: httpx2.Response) -> None:
-        if response.headers.get("content-type", "").startswith(_EVENTS):
+        if response.headers.get("content-type", "").startswith(EVENT_STREAM):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = PacedStream(response.stream, turnstile)
 

@@ -60,6 +60,14 @@ class OpenAIAgentProvider:
             for each in found
         ]
 
+    async def prepare(self) -> None:
+        """Load what the first turn needs, in a thread; nothing if no agent has a model.
+
+        Without this, the first turn waits for it. It takes seconds, and 100 MB.
+        """
+        if self._parts.runtime.has_model:
+            await self._parts.runtime.load()
+
     async def run(self, turn: ChatTurn) -> ChatReply:
         """Run a turn and return its reply. A turn that is done returns its recorded reply.
 
