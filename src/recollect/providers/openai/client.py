@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 from pydantic import BaseModel, ValidationError
 
-from .turnstile import Turnstile, split_events
+from ..turnstile import Turnstile, split_events
 
 EVENT_STREAM = "text/event-stream"
 

@@ -20,7 +20,7 @@ from .context import RunContext
 from .options import OFFLINE as OFFLINE
 from .options import ChatOptions, make_client, make_model_provider, make_run_config
 from .registry import AgentDescriptor, AgentRegistry
-from .turnstile import Turnstile
+from ..turnstile import Turnstile
 
 if TYPE_CHECKING:
     from agents import ModelProvider, RunConfig

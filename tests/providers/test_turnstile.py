@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from recollect.providers.openai.turnstile import Turnstile, split_events
+from recollect.providers.turnstile import Turnstile, split_events
 from recollect.testing.contract import in_event_loop
 
 _WORK = 0.006  # seconds: longer than may be worked without a pause
