@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import cache
+from time import monotonic
 from typing import Any, get_args
 
 import httpx2
@@ -13,20 +14,28 @@ from pydantic import BaseModel, ValidationError
 
 from ..turnstile import Turnstile, split_events
 
+_PASS_SECONDS = 0.002
 EVENT_STREAM = "text/event-stream"
 
 
 class PacedStream(httpx2.AsyncByteStream):
-    """A stream of server-sent events, each of which passes the turnstile."""
+    """A stream of server-sent events, which passes the turnstile before every two milliseconds of work.
+
+    To pass it before each event would double the work: each of the dozen layers that read a stream would have
+    to be resumed.
+    """
 
     def __init__(self, stream: httpx2.AsyncByteStream, turnstile: Turnstile) -> None:
         self._stream = stream
         self._turnstile = turnstile
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        passed_at = 0.0
         async for chunk in self._stream:
             for event in split_events(chunk):
-                await self._turnstile()
+                if monotonic() - passed_at > _PASS_SECONDS:
+                    await self._turnstile()
+                    passed_at = monotonic()
                 yield event
 
     async def aclose(self) -> None:

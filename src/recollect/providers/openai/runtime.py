@@ -15,12 +15,12 @@ from ...models.values import MOST_TOKENS
 from ...sql.garbage import keep_new_objects
 from ...strategies.session import StrategySession
 from ..errors import describe_failure
+from ..turnstile import Turnstile
 from ..values import ChatEvent, ChatReply, ToolCall
 from .context import RunContext
 from .options import OFFLINE as OFFLINE
 from .options import ChatOptions, make_client, make_model_provider, make_run_config
 from .registry import AgentDescriptor, AgentRegistry
-from ..turnstile import Turnstile
 
 if TYPE_CHECKING:
     from agents import ModelProvider, RunConfig
