@@ -59,10 +59,8 @@ def create_app(
     app.state.settings = settings
     app.state.service = service = open_service(settings, registry, learning)
     install_error_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
-    if settings.proxy.enabled:
-        app.include_router(proxy_routes.router)
+    for router in (*ROUTERS, *([proxy_routes.router] if settings.proxy.enabled else [])):
+        app.router.routes += router.routes  # an included router would match each request twice
     describe_api(app)
     app.add_middleware(Gate, limits=settings.server, proxy=settings.proxy)
     if settings.server.cors_origins:

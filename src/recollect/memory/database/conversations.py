@@ -37,7 +37,7 @@ COLUMNS = (
     " closed_at, updated_at, provider_conversation_id, metadata, tags"
 )
 MESSAGE_COLUMNS = "message_id, role, content, message_index, created_at, name, attachments"
-_MAKE = (
+MAKE = (
     f"INSERT INTO {CONVERSATIONS.name} (conversation_id, tenant, agent_id, user_id, session_id, memory_id,"
     " created_at, updated_at, next_index, memory_strategy, memory_injection, metadata, tags)"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
@@ -140,7 +140,7 @@ class ConversationRow(NamedTuple):
 def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Script[bool]:
     """Add a conversation; `False` if it exists already. Raises `ConflictError` if another has its id."""
     if not (yield from make(tenant, conversation, memory_id, now)):
-        yield from _check_same(tenant, conversation, memory_id)
+        yield from check_same(tenant, conversation, memory_id)
         return False
     yield Statement(memories.TURNS_CHANGED, (memory_id,))
     yield from add_messages(tenant, memory_id, conversation.conversation_id, conversation.messages)
@@ -161,7 +161,14 @@ def make(
     tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
 ) -> Script[bool]:
     """Insert the row of a conversation, with its strategy and injection; `False` if its id is taken."""
-    values = (
+    return bool((yield Statement(MAKE, values_of(tenant, conversation, memory_id, now, settings))))
+
+
+def values_of(
+    tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
+) -> tuple[Any, ...]:
+    """The parameters of `MAKE`."""
+    return (
         conversation.conversation_id,
         tenant,
         conversation.agent_id,
@@ -175,10 +182,10 @@ def make(
         metadata_to_column(conversation.metadata),
         tags_to_column(conversation.tags),
     )
-    return bool((yield Statement(_MAKE, values)))
 
 
-def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
+def check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
+    """Raise `ConflictError` unless the stored conversation with its id is the same one."""
     rows = yield Statement(READ, (conversation.conversation_id, tenant))
     stored = ConversationRow(*rows[0]) if rows else None
     if stored is not None and stored.has(memory_id, conversation.metadata, conversation.tags):
@@ -205,7 +212,18 @@ def add_messages(
     tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
 ) -> Script[None]:
     """Insert messages at their indexes. The transaction must have run `memories.TURNS_CHANGED` before."""
-    rows = [
+    rows = message_rows(tenant, memory_id, conversation_id, messages)
+    yield from run_all(insert(MESSAGES, rows))
+    if rows:
+        span = (rows[0]["message_index"], rows[-1]["message_index"])
+        yield Statement(records.ADD_OF_CONVERSATION, (conversation_id, *span))
+
+
+def message_rows(
+    tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
+) -> list[dict[str, Any]]:
+    """The rows of messages."""
+    return [
         {
             "conversation_id": conversation_id,
             "tenant": tenant,
@@ -220,10 +238,6 @@ def add_messages(
         }
         for message in messages
     ]
-    yield from run_all(insert(MESSAGES, rows))
-    if rows:
-        span = (rows[0]["message_index"], rows[-1]["message_index"])
-        yield Statement(records.ADD_OF_CONVERSATION, (conversation_id, *span))
 
 
 def in_conversation(dialect: Dialect) -> str:

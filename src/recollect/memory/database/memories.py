@@ -3,11 +3,11 @@
 import hashlib
 import json
 import random
-import uuid
 from datetime import datetime
 from typing import NamedTuple, Self
 
 from ...errors import ConflictError, TransientError
+from ...ids import new_id
 from ...sql.columns import StoredTime
 from ...sql.scripts import Row, Script, Statement
 from .corruption import UNKNOWN_TIME, stored_time, value_or
@@ -72,7 +72,7 @@ class MemoryRow(NamedTuple):
     @classmethod
     def new(cls, tenant: str, agent_id: str, user_id: str, now: str, memory_id: str | None = None) -> Self:
         """The row of a new memory."""
-        return cls(memory_id or str(uuid.uuid4()), tenant, agent_id, user_id, now, now, 1)
+        return cls(memory_id or new_id(), tenant, agent_id, user_id, now, now, 1)
 
 
 def owner_key(tenant: str, agent_id: str, user_id: str) -> str:
@@ -89,12 +89,13 @@ def _hash(*names: str) -> str:
     return hashlib.sha256(json.dumps(names).encode()).hexdigest()
 
 
-def find_to_record(row: MemoryRow, find: str) -> Script[str]:
+def find_to_record(row: MemoryRow, find: str, *parameters: str) -> Script[str]:
     """Find the memory of an agent and a user, or create it with the id of the row; returns its id.
 
-    It is not deleted before the transaction ends. Raises `ConflictError` if another memory has the id.
+    It is not deleted before the transaction ends. Raises `ConflictError` if another memory has the id. `find`
+    gets the key of the owner and the other parameters.
     """
-    found = yield from _find_or_make(row, find)
+    found = yield from _find_or_make(row, find, *parameters)
     if found is not None:
         return found
     if (yield Statement(_TAKEN, (row.memory_id,))):
@@ -111,9 +112,9 @@ def find_or_make(row: MemoryRow) -> Script[str]:
     return found
 
 
-def _find_or_make(row: MemoryRow, find_with: str) -> Script[str | None]:
+def _find_or_make(row: MemoryRow, find_with: str, *parameters: str) -> Script[str | None]:
     keys = (owner_key(row.tenant, row.agent_id, row.user_id), user_key(row.tenant, row.user_id))
-    find = Statement(find_with, (keys[0],))
+    find = Statement(find_with, (keys[0], *parameters))
     rows = yield find
     if not rows:
         values = (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, row.created_at, row.version)
