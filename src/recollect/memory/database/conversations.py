@@ -37,10 +37,38 @@ COLUMNS = (
     " closed_at, updated_at, provider_conversation_id, metadata, tags"
 )
 MESSAGE_COLUMNS = "message_id, role, content, message_index, created_at, name, attachments"
-MAKE = (
-    f"INSERT INTO {CONVERSATIONS.name} (conversation_id, tenant, agent_id, user_id, session_id, memory_id,"
-    " created_at, updated_at, next_index, memory_strategy, memory_injection, metadata, tags)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+MADE = (
+    "conversation_id",
+    "tenant",
+    "agent_id",
+    "user_id",
+    "session_id",
+    "memory_id",
+    "created_at",
+    "updated_at",
+    "next_index",
+    "memory_strategy",
+    "memory_injection",
+    "metadata",
+    "tags",
+)
+"""The columns of `values_of`."""
+MESSAGE_ROW = (
+    "conversation_id",
+    "tenant",
+    "memory_id",
+    "message_index",
+    "message_id",
+    "role",
+    "content",
+    "created_at",
+    "name",
+    "attachments",
+)
+"""The columns of a new message."""
+_MAKE = (
+    f"INSERT INTO {CONVERSATIONS.name} ({', '.join(MADE)})"
+    f" VALUES ({', '.join(f'?{number}' for number in range(1, len(MADE) + 1))})"
     " ON CONFLICT (conversation_id) DO NOTHING RETURNING 1"
 )
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
@@ -140,7 +168,7 @@ class ConversationRow(NamedTuple):
 def add(tenant: str, conversation: Conversation, memory_id: str, now: str) -> Script[bool]:
     """Add a conversation; `False` if it exists already. Raises `ConflictError` if another has its id."""
     if not (yield from make(tenant, conversation, memory_id, now)):
-        yield from check_same(tenant, conversation, memory_id)
+        yield from _check_same(tenant, conversation, memory_id)
         return False
     yield Statement(memories.TURNS_CHANGED, (memory_id,))
     yield from add_messages(tenant, memory_id, conversation.conversation_id, conversation.messages)
@@ -161,13 +189,13 @@ def make(
     tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
 ) -> Script[bool]:
     """Insert the row of a conversation, with its strategy and injection; `False` if its id is taken."""
-    return bool((yield Statement(MAKE, values_of(tenant, conversation, memory_id, now, settings))))
+    return bool((yield Statement(_MAKE, values_of(tenant, conversation, memory_id, now, settings))))
 
 
 def values_of(
     tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
 ) -> tuple[Any, ...]:
-    """The parameters of `MAKE`."""
+    """The values of the columns `MADE` of a new conversation."""
     return (
         conversation.conversation_id,
         tenant,
@@ -184,8 +212,7 @@ def values_of(
     )
 
 
-def check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
-    """Raise `ConflictError` unless the stored conversation with its id is the same one."""
+def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
     rows = yield Statement(READ, (conversation.conversation_id, tenant))
     stored = ConversationRow(*rows[0]) if rows else None
     if stored is not None and stored.has(memory_id, conversation.metadata, conversation.tags):
@@ -223,21 +250,22 @@ def message_rows(
     tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
 ) -> list[dict[str, Any]]:
     """The rows of messages."""
+    owner = (conversation_id, tenant, memory_id)
     return [
-        {
-            "conversation_id": conversation_id,
-            "tenant": tenant,
-            "memory_id": memory_id,
-            "message_index": message.message_index,
-            "message_id": message.message_id,
-            "role": message.role,
-            "content": text_to_column(message.content),
-            "created_at": time_to_column(message.created_at),
-            "name": message.name,
-            "attachments": attachments_to_column(message.attachments),
-        }
-        for message in messages
+        dict(zip(MESSAGE_ROW, (*owner, *_values_of_message(message)), strict=True)) for message in messages
     ]
+
+
+def _values_of_message(message: Message) -> tuple[Any, ...]:
+    return (
+        message.message_index,
+        message.message_id,
+        message.role,
+        text_to_column(message.content),
+        time_to_column(message.created_at),
+        message.name,
+        attachments_to_column(message.attachments),
+    )
 
 
 def in_conversation(dialect: Dialect) -> str:

@@ -7,6 +7,7 @@ of conversations and messages are the idempotency keys.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 
 from ...errors import ConflictError, InvalidValueError
 from ...sql.columns import check_id
-from ...sql.scripts import Script, Statement
+from ...sql.scripts import DuplicateKeyError, Script, Statement
 from ..conversation import (
     UNCHANGED,
     Conversation,
@@ -93,11 +94,20 @@ class ConversationWriter:
         check_said("created_at", conversation.created_at)
         _check_messages(conversation.messages)
         conversation.messages = self._to_store(conversation.messages)
-        record = partial(_record, self._database, self._tenant, conversation, column_now())
-        conversation.memory_id, is_new = await self._database.write(record)
+        conversation.memory_id, is_new = await self._record(conversation, column_now())
         self._on_work()
         stored = None if is_new else await self._reader.get_conversation(conversation.conversation_id)
         return stored or conversation
+
+    async def _record(self, conversation: Conversation, at: str) -> tuple[str, bool]:
+        """Store a conversation; returns the id of its memory, and whether it is new."""
+        if self._database.recording.adds_at_once(conversation):
+            memory, spans = _memory_row(self._tenant, conversation, at), spans_of(conversation.messages)
+            add = partial(recording.add_at_once, self._database.recording, memory, conversation, spans, at)
+            with suppress(DuplicateKeyError):
+                if (memory_id := await self._database.write(add)) is not None:
+                    return memory_id, True
+        return await self._database.write(partial(_record, self._database, self._tenant, conversation, at))
 
     async def open_conversation(
         self,
@@ -218,10 +228,9 @@ def _record(
 ) -> Script[tuple[str, bool]]:
     """The id of the memory, and whether the conversation is new."""
     made, queries = _memory_row(tenant, conversation, now), database.recording
-    memory = _theirs(conversation, (yield from recording.find_memory(queries, made)))
+    memory = _theirs(conversation, (yield from memories.find_to_record(made, queries.find)))
     spans = spans_of(conversation.messages)
-    is_new = yield from recording.add(queries, tenant, conversation, memory, spans, now)
-    return memory, is_new
+    return memory, (yield from recording.add(queries, tenant, conversation, memory, spans, now))
 
 
 def _memory_row(tenant: str, conversation: Conversation, now: str) -> MemoryRow:
