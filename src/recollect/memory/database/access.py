@@ -17,6 +17,7 @@ from . import conversations, entries, memories
 from .dialect import dialect_of
 from .entries import EntryQueries
 from .labels import LabelQueries
+from .overviews import OverviewQueries
 from .pages import OutlineQueries
 from .quiet_period import QuietQueries
 from .removal import RemovalQueries
@@ -49,6 +50,7 @@ class MemoryDatabase(SQLStore):
         self.quiet = QuietQueries(self.dialect)
         self.runs = RunQueries(self.dialect)
         self.outlines = OutlineQueries(self.dialect)
+        self.overviews = OverviewQueries(self.dialect)
         self.entries = EntryQueries(self.dialect)
         self.labels = LabelQueries(self.dialect)
         self.turns = conversations.by_ids(self.dialect)
@@ -70,9 +72,10 @@ class MemoryDatabase(SQLStore):
 
     async def with_evidence(self, found: Sequence[Entry]) -> list[Entry]:
         """Entries with their evidence and the ids of the entries that they superseded."""
+        if not found:
+            return []
         ids = json.dumps([entry.content_id for entry in found])
-        evidence = await self._fetch(self.entries.evidence, (ids,), entries.evidence_from)
-        superseded = await self._fetch(self.entries.superseded, (ids,), entries.superseded_from)
+        evidence, superseded = await self._fetch(self.entries.origins, (ids,), entries.origins_from)
         return [
             replace(
                 entry,
