@@ -59,10 +59,10 @@ def create_app(
     app.state.settings = settings
     app.state.service = service = open_service(settings, registry, learning)
     install_error_handlers(app)
+    if settings.proxy.enabled:  # first: each call would be compared with all other routes before
+        app.include_router(proxy_routes.router)
     for router in ROUTERS:
         app.include_router(router)
-    if settings.proxy.enabled:
-        app.include_router(proxy_routes.router)
     describe_api(app)
     app.add_middleware(Gate, limits=settings.server, proxy=settings.proxy)
     if settings.server.cors_origins:

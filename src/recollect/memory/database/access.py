@@ -87,10 +87,12 @@ class MemoryDatabase(SQLStore):
 
     async def entries_by_id(self, tenant: str, ids: Sequence[str]) -> dict[str, Entry]:
         """Entries with their evidence, by their ids."""
-        key = (tenant, json.dumps(list(ids)))
-        found = await self._fetch(self.entries.by_ids, key, entries.entries_from) if ids else []
-        whole = await self.with_evidence([entry for _, entry in found])
-        return {entry.content_id: entry for entry in whole}
+        if not ids:
+            return {}
+        wanted = json.dumps(list(ids))
+        rows = await self._fetch(self.entries.by_ids, (tenant, wanted), list)
+        origins = await self._fetch(self.entries.origins, (wanted,), entries.origins_from)
+        return entries.whole_entries_from(rows, origins)
 
     async def turns_by_id(
         self, tenant: str, ids: Sequence[tuple[str, str]]

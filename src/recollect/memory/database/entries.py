@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...sql.columns import StoredTime, json_to_column, text_to_column, time_to_column
 from ...sql.scripts import Row, Script, Statement, insert, run_all
@@ -341,7 +341,20 @@ def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
     return readable(CONTENTS.name, rows, lambda row: (stored_count(row[-1]), _from_row(row)))
 
 
-def _from_row(row: Row) -> Entry:
+class Origins(NamedTuple):
+    """By the ids of entries: their evidence, and the entries that they superseded."""
+
+    evidence: Mapping[str, Sequence[Evidence]]
+    superseded: Mapping[str, Sequence[str]]
+
+
+def whole_entries_from(rows: Sequence[Row], origins: Origins) -> dict[str, Entry]:
+    """Entries with their evidence, by their ids. Corrupt rows are left out."""
+    found = readable(CONTENTS.name, rows, lambda row: _from_row(row, origins))
+    return {entry.content_id: entry for entry in found}
+
+
+def _from_row(row: Row, origins: Origins | None = None) -> Entry:
     content_id, memory_id, kind, text, data, confidence, learned, since, until, *rest, _ = row
     retired, superseded_by, said, slot, metadata, tags, expires, confirmed, rejected = rest
     return Entry(
@@ -356,6 +369,8 @@ def _from_row(row: Row) -> Entry:
         stored_date(until),
         or_none(stored_time)(retired),
         superseded_by,
+        tuple(origins.superseded.get(content_id, ())) if origins else (),
+        tuple(origins.evidence.get(content_id, ())) if origins else (),
         data=stored_object(data),
         slot=slot,
         metadata=or_none(stored_object)(metadata) or {},
@@ -379,11 +394,11 @@ def _evidence_from(row: Row) -> tuple[str, Evidence]:
     return content_id, Evidence(stored_id(conversation_id), stored_id(message_id), source or None)
 
 
-def origins_from(rows: Sequence[Row]) -> tuple[dict[str, list[Evidence]], dict[str, list[str]]]:
-    """By the ids of entries: their evidence, without corrupt rows, and the entries that they superseded."""
+def origins_from(rows: Sequence[Row]) -> Origins:
+    """The origins of entries, without corrupt rows."""
     evidence = evidence_from([row[1:5] for row in rows if row[0]])
     superseded: dict[str, list[str]] = {}
     for is_evidence, content_id, replaced, *_ in rows:
         if not is_evidence:
             superseded.setdefault(content_id, []).append(replaced)
-    return evidence, superseded
+    return Origins(evidence, superseded)
