@@ -106,11 +106,11 @@ class Unsorted:
 
     def has(self, wanted: Terms) -> Flags:
         """Whether it has each wanted term."""
-        return _are_among(wanted, self._distinct)
+        return _are_among(wanted, self._in_order)
 
     @cached_property
-    def _distinct(self) -> Terms:
-        return np.unique(self.terms)
+    def _in_order(self) -> Terms:
+        return np.sort(self.terms)
 
     def renumbered(self, new_numbers: Numbers) -> "Unsorted":
         """The same postings for passages with new numbers. Those with the new number -1 are dropped."""
@@ -166,8 +166,7 @@ class Postings:
         """The newest postings, in arrays that grow."""
         self._first = self.passages
         self._terms, self._counts, self._ends = Column(np.uint32), Column(np.uint8), Column(np.int64)
-        self._distinct: Terms = np.empty(0, np.uint32)
-        self._distinct_of = 0  # postings: the tail has more if the terms are out of date
+        self._in_order: Terms = np.empty(0, np.uint32)  # out of date if the tail has more of them
 
     @property
     def _tail(self) -> Unsorted:
@@ -206,9 +205,9 @@ class Postings:
     def _tail_has(self, wanted: Terms) -> Flags:
         """The same for the newest postings. Their terms are sorted once, until there are more of them."""
         terms = self._terms.values
-        if self._distinct_of != len(terms):
-            self._distinct, self._distinct_of = np.unique(terms), len(terms)
-        return _are_among(wanted, self._distinct)
+        if len(self._in_order) != len(terms):
+            self._in_order = np.sort(terms)
+        return _are_among(wanted, self._in_order)
 
     def next_unsorted(self) -> Unsorted | None:
         """Postings whose sorting makes the search faster, if any. They are never changed."""

@@ -77,8 +77,9 @@ def _merged(own: Found, others: Sequence[Found]) -> Found:
         return own
     passages = np.concatenate([own.passages, *(each.passages for each in others)])
     counts = np.concatenate([own.counts, *(_RELATED * each.counts for each in others)])
-    places, inverse = np.unique(passages, return_inverse=True)
-    return Found(places, np.bincount(inverse, counts, len(places)))
+    together = np.bincount(passages, counts)
+    places = np.flatnonzero(together)
+    return Found(places, together[places])
 
 
 def score_rows(matches: Matches, corpus: Corpus) -> Floats:

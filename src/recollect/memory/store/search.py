@@ -107,7 +107,7 @@ class MemorySearcher:
             name=name,
         )
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
-        return cut.apply(await self._find_entries(query, searched, limit, request, as_of))
+        return await self._find_entries(query, searched, limit, request, as_of, cut)
 
     async def search_conversations(
         self,
@@ -147,8 +147,8 @@ class MemorySearcher:
         if not searched:
             return TurnSearch(())
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        found = await self._find_turns(query, searched, limit, wanted)
-        return cut.apply(replace(found, warnings=(*wanted.warnings, *found.warnings)))
+        found = await self._find_turns(query, searched, limit, wanted, cut)
+        return replace(found, warnings=(*wanted.warnings, *found.warnings))
 
     async def recall(
         self,
@@ -180,10 +180,10 @@ class MemorySearcher:
         request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
         searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
         wishes = await self._instructions_of(searched)
-        known = cut.apply(await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None))
+        known = await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None, cut)
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        said = cut.apply(await self._find_turns(query, searched, _RECALLED_TURNS, wanted))
+        said = await self._find_turns(query, searched, _RECALLED_TURNS, wanted, cut)
         chosen = choose(query, known.hits, said.hits, wishes)
         text = inject_memory(
             None,
@@ -202,24 +202,26 @@ class MemorySearcher:
         limit: int,
         request: RequestedFilters,
         as_of: datetime | str | None,
+        cut: Cut,
     ) -> MemorySearch:
         if not searched:
             return MemorySearch(())
         wanted = await self._filters.for_entries(request, _ids_of(searched))
         expired = frozenset() if as_of is not None else await self._expired_in(searched)
         cached = await self._entry_corpus(searched, as_of)
-        found = await self._rank(query, cached, limit, replace(wanted.filter, left_out=expired))
+        kept = replace(wanted.filter, left_out=expired) if expired else wanted.filter
+        found = cut.apply(await self._rank(query, cached, limit, kept))
         pending = () if as_of is not None else _warn_of_pending(searched)
         warnings = (*wanted.warnings, *pending, *found.warnings)
         return MemorySearch(await self._entries_of(found.hits, searched), warnings, found.relevance)
 
     async def _find_turns(
-        self, query: str, searched: Sequence[MemoryOverview], limit: int, wanted: ResolvedFilter
+        self, query: str, searched: Sequence[MemoryOverview], limit: int, wanted: ResolvedFilter, cut: Cut
     ) -> TurnSearch:
         if not searched:
             return TurnSearch(())
         cached = await self._corpora.get("turn", {each.memory_id: each.turns_stamp for each in searched})
-        found = await self._rank(query, cached, limit, wanted.filter)
+        found = cut.apply(await self._rank(query, cached, limit, wanted.filter))
         return TurnSearch(await self._turns_of(found.hits), found.warnings, found.relevance)
 
     async def _instructions_of(self, searched: Sequence[MemoryOverview]) -> tuple[Entry, ...]:
@@ -306,8 +308,9 @@ class MemorySearcher:
         )
 
     async def _turns_of(self, hits: Sequence[Hit]) -> tuple[TurnHit, ...]:
-        found = await self._database.turns_by_id(self._tenant, [turn_of(hit.id) for hit in hits])
-        matched = ((hit, found[turn_of(hit.id)]) for hit in hits if turn_of(hit.id) in found)
+        keys = [turn_of(hit.id) for hit in hits]
+        found = await self._database.turns_by_id(self._tenant, keys)
+        matched = ((hit, found[key]) for hit, key in zip(hits, keys, strict=True) if key in found)
         return tuple(
             TurnHit(
                 message,
