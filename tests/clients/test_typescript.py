@@ -207,9 +207,10 @@ def runtimes() -> Path:
 
 
 @pytest.mark.proof
+@pytest.mark.usefixtures("runtimes")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_client_works_in_other_runtimes(
-    name: str, runtimes: Path, program: Path, service: Running, tmp_path: Path
+    name: str, program: Path, service: Running, tmp_path: Path
 ) -> None:
     with places_of(service) as places:
         environment = {
