@@ -22,7 +22,7 @@ from ...cancellation import finish_despite_cancellation
 from ...errors import ConnectionLostError, StorageError
 from ...event_loops import PerLoop
 from ..schema import Schema
-from ..scripts import DuplicateKeyError, Row
+from ..scripts import Row
 from .errors import explain, explain_connecting, explained
 from .values import psycopg_loaders, to_asyncpg, to_psycopg
 
@@ -117,7 +117,7 @@ class Connections:
         try:
             await finish_despite_cancellation(attempt())
         except StorageError as error:
-            if type(error) not in (StorageError, DuplicateKeyError):
+            if type(error) is not StorageError:
                 raise
             # Another process, which does not know our lock, may have created the same tables: try once more.
             await finish_despite_cancellation(attempt())
