@@ -34,6 +34,24 @@ async def test_others_have_their_turn_between_the_steps_of_many() -> None:
 
 
 @in_event_loop
+async def test_as_many_pass_at_once_as_may() -> None:
+    turnstile, passed = Turnstile(at_once=3), list[int]()
+
+    async def step(number: int) -> None:
+        await turnstile()
+        passed.append(number)
+        time.sleep(_WORK)  # noqa: ASYNC251
+
+    tasks = [asyncio.create_task(step(number)) for number in range(7)]
+    seen = set[int]()
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0)
+        seen.add(len(passed))
+    assert passed == list(range(7))
+    assert {3, 6, 7} <= seen
+
+
+@in_event_loop
 async def test_one_that_is_cancelled_while_it_waits_stops_nobody() -> None:
     turnstile, passed = Turnstile(), list[int]()
 
