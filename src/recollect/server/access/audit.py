@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from ...ids import random_bytes
 from ...memory.database.dialect import Dialect, dialect_of
 from ...sessions.settings import check_limit
 from ...sql.columns import (
@@ -178,7 +179,7 @@ _numbers = itertools.count(secrets.randbits(20))  # random, so that processes ra
 
 def time_ordered_id(at: datetime) -> str:
     """A UUID of version 7: ids sort by time, and those of one process also by the order of calls."""
-    return _uuid7(at, (next(_numbers) & 0xFFFFFF) << 38 | secrets.randbits(38))
+    return _uuid7(at, (next(_numbers) & 0xFFFFFF) << 38 | int.from_bytes(random_bytes()[:5], "big") >> 2)
 
 
 def _first_id_of(at: datetime) -> str:
