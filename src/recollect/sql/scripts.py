@@ -9,15 +9,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ..errors import StorageError
-
 if TYPE_CHECKING:
     from .description import Table
     from .schema import Schema
-
-
-class DuplicateKeyError(StorageError):
-    """A row with this key exists already."""
 
 
 T = TypeVar("T")

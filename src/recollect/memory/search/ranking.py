@@ -357,9 +357,7 @@ def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, am
 # --- hits ---
 
 
-def _hits(
-    rows: Sequence[int], chances: Sequence[float], scores: Scores, corpus: Corpus
-) -> tuple[Hit, ...]:
+def _hits(rows: Sequence[int], chances: Sequence[float], scores: Scores, corpus: Corpus) -> tuple[Hit, ...]:
     """The hits of rows, each with its parts and its best passage."""
     parts = {name: its[rows].tolist() for name, its in scores.parts.items()}
     best = [_best_passage(corpus.passages_of(row), scores) for row in rows]

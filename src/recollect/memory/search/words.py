@@ -107,7 +107,9 @@ def _covered(matches: Matches, found: Sequence[tuple[Numbers, NDArray[Any]]], da
 def score_sessions(matches: Matches, corpus: Corpus) -> Floats:
     """The BM25 score of every session, as if its rows were one text; by the number of the session."""
     group = corpus.layout.segment
-    damping = corpus.derived("damping of sessions", lambda: _damping_of_groups(corpus.column("length"), group))
+    damping = corpus.derived(
+        "damping of sessions", lambda: _damping_of_groups(corpus.column("length"), group)
+    )
     groups = len(damping)
     scores = np.zeros(groups)
     for rows, counts in matches.by_row:
