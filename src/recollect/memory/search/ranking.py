@@ -1,16 +1,15 @@
 """Ranks documents for a question: pure functions that also return the parts of every score."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
 from ..texts.terms import terms
 from .corpus import Corpus
 from .dates import nearness
-from .documents import Document, Flags, Floats, Numbers, Vector
+from .documents import Flags, Floats, Numbers, Vector
 from .index import taken_from
 from .query import Query
 from .records import ROLE_NUMBERS, hash_of
@@ -127,12 +126,13 @@ def rank(
     weights: Weights | None = None,
     calibration: Calibration | None = None,
     limit: int = 10,
-    keep: Callable[[Document], bool] | None = None,
+    keep: Callable[[Corpus], Flags] | None = None,
     quotes: Mapping[str, float] | None = None,
 ) -> Ranking:
     """The documents that answer a question best. Without a vector, they are found by their text only.
 
-    `quotes` has the share of the quoted phrases in documents, by their ids, for a corpus without texts.
+    `keep` says which documents of the corpus may be found. `quotes` has the share of the quoted phrases in
+    documents, by their ids, for a corpus without texts.
     """
     if limit < 0:
         raise ValueError(f"limit must not be negative, and it is {limit}")
@@ -140,8 +140,8 @@ def rank(
         return Ranking()
     scores, by = score(query, corpus, vector, weights or Weights(), quotes), calibration or Calibration()
     total = _total(scores.parts, len(corpus))
-    rows = np.flatnonzero(_is_found(scores.parts, len(corpus)))
-    best = list(islice(_best(total, rows, limit if keep is None else len(rows), corpus, keep), limit))
+    found = _is_found(scores.parts, len(corpus))
+    best = _best(total, np.flatnonzero(found if keep is None else found & keep(corpus)), limit, corpus)
     # With a filter, only what it lets through counts: what it keeps out must not show in any figure.
     shown = None if keep is None else np.sort(np.array(best, np.int64))
     odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
@@ -292,8 +292,9 @@ def _is_question(corpus: Corpus) -> Floats:
 
 def _newness(seconds: Floats) -> Floats:
     """From 0 for the oldest to 1 for the newest, by the order of their times."""
-    times, place = np.unique(seconds, return_inverse=True)
-    return place / max(1, len(times) - 1)
+    times = np.sort(seconds)
+    distinct = times[np.append(True, times[1:] > times[:-1])]  # np.unique imports a large module
+    return np.searchsorted(distinct, seconds) / max(1, len(distinct) - 1)
 
 
 def _quotes(query: Query, corpus: Corpus, quotes: Mapping[str, float] | None) -> Floats:
@@ -357,9 +358,7 @@ def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, am
 # --- hits ---
 
 
-def _hits(
-    rows: Sequence[int], chances: Sequence[float], scores: Scores, corpus: Corpus
-) -> tuple[Hit, ...]:
+def _hits(rows: Sequence[int], chances: Sequence[float], scores: Scores, corpus: Corpus) -> tuple[Hit, ...]:
     """The hits of rows, each with its parts and its best passage."""
     parts = {name: its[rows].tolist() for name, its in scores.parts.items()}
     best = [_best_passage(corpus.passages_of(row), scores) for row in rows]
@@ -402,19 +401,12 @@ def _is_found(parts: Parts, count: int) -> Flags:
     return found
 
 
-def _best(
-    total: Floats,
-    rows: Numbers,
-    limit: int,
-    corpus: Corpus,
-    keep: Callable[[Document], bool] | None,
-) -> Iterator[int]:
-    """The rows to keep, best scores first. Among equal scores, the earliest said comes first."""
+def _best(total: Floats, rows: Numbers, limit: int, corpus: Corpus) -> list[int]:
+    """The best of some rows, best scores first. Among equal scores, the earliest said comes first."""
     if limit < len(rows):
         least = np.partition(total[rows], len(rows) - limit - 1)[len(rows) - limit - 1] if limit else np.inf
         rows = rows[total[rows] >= least]
     rounded = np.round(total[rows], _DIGITS)  # sums in another order differ in the last digits
     order = np.lexsort((corpus.column("position")[rows], corpus.column("seconds")[rows], -rounded))
-    for row in rows[order].tolist():
-        if keep is None or keep(corpus.document(row)):
-            yield row
+    best: list[int] = rows[order].tolist()[:limit]
+    return best

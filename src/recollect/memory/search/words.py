@@ -39,7 +39,7 @@ class Matches:
         With `among`, only these rows count.
         """
         total = float(self.rarity.sum())
-        found = [rows if among is None else np.intersect1d(rows, among) for rows, _ in self.by_row]
+        found = [rows if among is None else rows[np.isin(rows, among)] for rows, _ in self.by_row]
         gone = sum(float(rarity) for rarity, rows in zip(self.rarity, found, strict=True) if not len(rows))
         return gone / total if total else 1.0
 
@@ -107,7 +107,9 @@ def _covered(matches: Matches, found: Sequence[tuple[Numbers, NDArray[Any]]], da
 def score_sessions(matches: Matches, corpus: Corpus) -> Floats:
     """The BM25 score of every session, as if its rows were one text; by the number of the session."""
     group = corpus.layout.segment
-    damping = corpus.derived("damping of sessions", lambda: _damping_of_groups(corpus.column("length"), group))
+    damping = corpus.derived(
+        "damping of sessions", lambda: _damping_of_groups(corpus.column("length"), group)
+    )
     groups = len(damping)
     scores = np.zeros(groups)
     for rows, counts in matches.by_row:

@@ -299,7 +299,9 @@ class MemorySearcher:
             self._pause.until = monotonic() + _PAUSE
         return prepared
 
-    async def _entries_of(self, hits: Sequence[Hit], searched: Sequence[MemoryOverview]) -> tuple[MemoryHit, ...]:
+    async def _entries_of(
+        self, hits: Sequence[Hit], searched: Sequence[MemoryOverview]
+    ) -> tuple[MemoryHit, ...]:
         found = await self._database.entries_by_id(self._tenant, [hit.id for hit in hits])
         agents = {memory.memory_id: memory.agent_id for memory in searched}
         matched = ((hit, found[hit.id]) for hit in hits if hit.id in found)
