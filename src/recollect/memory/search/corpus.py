@@ -220,8 +220,10 @@ class Corpus:
     def rows_where(self, name: str, values: Collection[str]) -> Flags:
         """Whether each row has one of these values as its `kind`, `role`, `speaker` or `session`."""
         numbers = self._numbers_of(name)
-        wanted = [numbers[value] for value in values if value in numbers]
-        return np.isin(self.column(name), wanted)
+        is_wanted = np.zeros(max(len(self._names), *ROLE_NUMBERS.values()) + 2, np.bool_)
+        is_wanted[[numbers[value] for value in values if value in numbers]] = True
+        found: Flags = is_wanted[self.column(name)]  # nobody, -1, is never wanted
+        return found
 
     def _numbers_of(self, name: str) -> Mapping[str, int]:
         known = {"kind": self._kinds, "speaker": self._speakers, "session": self._sessions}

@@ -143,10 +143,10 @@ def rank(
     found = _is_found(scores.parts, len(corpus))
     best = _best(total, np.flatnonzero(found if keep is None else found & keep(corpus)), limit, corpus)
     # With a filter, only what it lets through counts: what it keeps out must not show in any figure.
-    shown = None if keep is None else np.sort(np.array(best, np.int64))
+    shown = None if keep is None else _flags(best, len(corpus))
     odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
     behind = best_value(total if shown is None else total[shown]) - total
-    relevance = chance(odds) if shown is None or len(shown) else 0.0
+    relevance = chance(odds) if shown is None or best else 0.0
     chances = hit_chances(behind[best], odds, len(corpus), by) if best else []
     # No hit is more likely to be relevant than that anything is.
     hits = _hits(best, [min(each, relevance) for each in chances], scores, corpus)
@@ -238,10 +238,9 @@ def _persons(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats
 
 def _is_named_speaker(query: Query, corpus: Corpus) -> Floats:
     """1 for documents of the speaker that the question names."""
-    speaker, numbers = corpus.column("speaker"), corpus.speakers
     if query.speakers:
-        named = [numbers[name] for name in query.speakers if name in numbers]
-        return np.isin(speaker, named) / max(1, len(named))
+        named = sum(name in corpus.speakers for name in query.speakers)
+        return corpus.rows_where("speaker", query.speakers) / max(1, named)
     role = named_role(query, corpus)
     return np.zeros(len(corpus)) if role is None else (corpus.column("role") == role).astype(np.float64)
 
@@ -322,11 +321,11 @@ def quoted_share(query: Query, text: str) -> float:
 # --- relevance ---
 
 
-def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Numbers | None = None) -> Signs:
+def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Flags | None = None) -> Signs:
     """What the scores show of the question as a whole. With `among`, only these rows count."""
     words, similar, matches = scores.words, scores.similar, scores.matches
     if among is not None:
-        inside = np.isin(corpus.passage_column("row"), among)
+        inside = among[corpus.passage_column("row")]
         words, similar = words[inside], None if similar is None else similar[inside]
     # The name of a speaker is no term, but a word of the question that the corpus knows.
     known = _RARITY_OF_A_NAME * len(query.speakers)
@@ -344,14 +343,14 @@ def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Numbers | None
     )
 
 
-def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, among: Numbers | None) -> float:
+def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, among: Flags | None) -> float:
     """If the question asks for advice: the similarity of the nearest preference that the user stated."""
     if not query.asks_advice or similar is None:
         return 0.0
     is_user = corpus.column("role") == ROLE_NUMBERS["user"]
     stated = is_user & (corpus.column("preference") > 0) & (corpus.column("statement") > 0)
     if among is not None:
-        stated &= np.isin(np.arange(len(stated)), among)
+        stated &= among
     return best_value(corpus.best_of_passages(similar)[stated])
 
 
@@ -381,6 +380,13 @@ def _best_passage(inside: range, scores: Scores) -> int:
     part = slice(inside.start, inside.stop)
     found = scores.words[part] if scores.similar is None else scores.words[part] + scores.similar[part]
     return inside.start + int(np.argmax(found))
+
+
+def _flags(rows: Sequence[int], count: int) -> Flags:
+    """Whether each of so many rows is among some."""
+    flags = np.zeros(count, np.bool_)
+    flags[rows] = True
+    return flags
 
 
 def _share_of_best(scores: Floats) -> Floats:
