@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .description import Table
     from .schema import Schema
 
+
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Decode: TypeAlias = Callable[[list[Row]], T]

@@ -13,13 +13,14 @@ from ..conversation import Message
 from ..entry import Entry
 from ..lifetime import is_expired
 from ..times import now
-from . import conversations, entries, memories
+from . import conversations, entries
 from .dialect import dialect_of
 from .entries import EntryQueries
 from .labels import LabelQueries
 from .overviews import OverviewQueries
 from .pages import OutlineQueries
 from .quiet_period import QuietQueries
+from .recording import RecordingQueries
 from .removal import RemovalQueries
 from .run_queries import RunQueries
 from .runs import QueueQueries
@@ -56,7 +57,7 @@ class MemoryDatabase(SQLStore):
         self.turns = conversations.by_ids(self.dialect)
         self.messages_by_id = conversations.in_conversation(self.dialect)
         self.removal = RemovalQueries(self.dialect)
-        self.find_to_record = memories.find_statement(self.dialect)
+        self.recording = RecordingQueries(self.dialect, self.queue)
 
     async def prepared(self) -> Engine:
         """The engine, after the tables are created or checked."""

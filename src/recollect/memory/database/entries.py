@@ -1,12 +1,12 @@
 """The rows of entries, their evidence and their terms."""
 
 import hashlib
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from ...ids import new_id
 from ...sql.columns import StoredTime, json_to_column, text_to_column, time_to_column
 from ...sql.scripts import Row, Script, Statement, insert, run_all
 from ..entry import ContentType, Entry, Evidence, check_type
@@ -126,7 +126,7 @@ class NewEntry:
     said_at: datetime | None = None
     superseded_by: str | None = None
     """A known entry that was said later. This one was valid before it."""
-    content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    content_id: str = field(default_factory=new_id)
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     tags: tuple[str, ...] = field(default=(), repr=False)
     learned_by: str | None = None
