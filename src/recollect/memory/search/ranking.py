@@ -285,8 +285,9 @@ def _hints(
 
 def _is_question(corpus: Corpus) -> Floats:
     """Whether a short document is itself a question, from 0 to 1."""
-    is_short: Flags = corpus.column("length") <= _SHORT
-    return is_short * corpus.column("question").astype(np.float64)
+    share: Floats = corpus.column("question").astype(np.float64)
+    share[corpus.column("length") > _SHORT] = 0.0
+    return share
 
 
 def _newness(seconds: Floats) -> Floats:

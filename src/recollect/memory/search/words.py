@@ -121,7 +121,7 @@ def score_sessions(matches: Matches, corpus: Corpus) -> Floats:
 
 def _damping_of_groups(lengths: Floats, group: Numbers) -> Floats:
     groups = int(group.max(initial=-1)) + 1
-    return _damping(np.bincount(group, lengths, groups), _LENGTH_OF_GROUPS)
+    return _damping(np.bincount(group, lengths, groups).astype(np.float64), _LENGTH_OF_GROUPS)
 
 
 def _damping(lengths: Floats, strength: float) -> Floats:
