@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from recollect.memory.search import Corpus, Document
+from recollect.memory.search.records import Place, decode, make_record
 
 from .conversations import ask, turns
 
@@ -100,10 +101,12 @@ def test_a_document_that_is_replaced_again_and_again_leaves_no_pieces_behind() -
     assert left == pytest.approx({hit.id: hit.score for hit in ask("Who has a greyhound in Lisbon?")})
 
 
-def test_vectors_may_come_after_documents_without_vectors_were_removed() -> None:
-    corpus = Corpus(turns())
-    corpus.remove(["0", "5"])
-    corpus.add([replace(turns()[0], vector=np.array([0.6, 0.8]))])
-    similar = corpus.similarities(np.array([0.6, 0.8], np.float32))
+def test_vectors_may_come_after_messages_without_vectors_were_removed() -> None:
+    corpus, vector = Corpus(), np.array([[0.6, 0.8]], np.float32)
+    records = [make_record("A tram.", Place("user", place)) for place in range(6)]
+    corpus.append(decode(records), [("talk", str(place)) for place in range(6)], ["talk"] * 6)
+    corpus.remove([("talk", "0"), ("talk", "5")])
+    corpus.append(decode([make_record("A tram.", Place("user", 6), vector)]), [("talk", "6")], ["talk"])
+    similar = corpus.similarities(vector[0])
     assert similar is not None
-    assert similar.tolist() == pytest.approx([0.0] * 6 + [1.0], abs=_STEP)
+    assert similar.tolist() == pytest.approx([0.0] * 4 + [1.0], abs=_STEP)
