@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,11 +112,15 @@ class MemoryDatabase(SQLStore):
         terms = sorted({term for each in wanted for term in each})
         postings = await self._postings(memory_id, terms) if terms else {}
         places = sorted({place for each in wanted for place in _best(each, postings)})
-        found = await self._found(self.entries.by_positions, memory_id, places)
-        found += await self._found(
-            self.entries.by_slots, memory_id, sorted(set(map(entries.slot_key, slots)))
+        keys = sorted(set(map(entries.slot_key, slots)))
+        if not places and not keys:
+            return []
+        found = await self._fetch(
+            self.entries.by_positions_or_slots,
+            (memory_id, json.dumps(places), json.dumps(keys)),
+            entries.entries_from,
         )
-        return _not_expired(dict(sorted(found)).values())
+        return _not_expired(dict(sorted(found, key=itemgetter(0))).values())
 
     def related_within(self, memory_id: str, text: str) -> Script[list[Entry]]:
         """The entries about the same subject as a text, or with the same text, within a transaction."""
@@ -141,12 +146,6 @@ class MemoryDatabase(SQLStore):
     async def _postings(self, memory_id: str, terms: Sequence[str]) -> dict[str, list[int]]:
         parameters = (json.dumps(terms), memory_id, _NEWEST_OF_TERM)
         return await self._fetch(self.entries.by_terms, parameters, _postings_from)
-
-    async def _found(self, query: str, memory_id: str, keys: Sequence[Any]) -> list[tuple[int, Entry]]:
-        """The entries that a query finds by keys. Without keys the query is not run."""
-        if not keys:
-            return []
-        return await self._fetch(query, (memory_id, json.dumps(keys)), entries.entries_from)
 
 
 def _not_expired(found: Iterable[Entry]) -> list[Entry]:

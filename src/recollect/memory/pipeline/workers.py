@@ -73,7 +73,7 @@ class Workers:
         self._runs_due, self._quiet_ends, self._texts_wait = asyncio.Event(), asyncio.Event(), asyncio.Event()
         look_again = partial(_wait, seconds=_LONGEST_WAIT)
         work = [
-            *(self._work(self._execute_run, self._runs_due, self._wait_for_run) for _ in range(self._count)),
+            *(self._work(self._execute_runs, self._runs_due, self._wait_for_run) for _ in range(self._count)),
             self._work(self._create_runs, self._quiet_ends, look_again),
             self._work(self._index, self._texts_wait, look_again),
         ]
@@ -110,14 +110,13 @@ class Workers:
                 _log.error("worker failed unexpectedly: %s", _locate(error))
                 await asyncio.sleep(_AFTER_FAULT)
 
-    async def _execute_run(self) -> bool:
-        task = await self._runner.claim(str(uuid.uuid4()))
-        if task is not None:
-            await self._runner.execute(task)
+    async def _execute_runs(self) -> bool:
+        was_due = await self._runner.execute_due(str(uuid.uuid4()))
+        if was_due:
             self._texts_wait.set()  # the new entries need vectors
             if self._scheduler.has_backlog:
                 self._quiet_ends.set()
-        return task is not None
+        return was_due
 
     async def _create_runs(self) -> bool:
         made = await self._scheduler.step()
