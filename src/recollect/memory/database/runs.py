@@ -197,8 +197,8 @@ class _LastStages(NamedTuple):
     seconds: float
     versions: int | None
     places: int
-    now: StoredTime
     run_id: str
+    now: StoredTime
     model: str
     left_out: str | None
     conversation_id: str
@@ -325,19 +325,17 @@ def _store_last(dialect: Dialect, extend: str, count: int) -> str:
     advanced = (
         f"UPDATE {MEMORIES.name} SET version = version + {versions},"
         f" entries_stamp = entries_stamp + {versions}, next_position = next_position + CAST(?5 AS BIGINT),"
-        f" updated_at = CASE WHEN {versions} > 0 THEN {dialect.time.format('?6')} ELSE updated_at END"
+        f" updated_at = CASE WHEN {versions} > 0 THEN {dialect.time.format('?7')} ELSE updated_at END"
         f" WHERE memory_id = ?1 AND {versions} IS NOT NULL AND {is_added} RETURNING next_position"
     )
-    closed = f"{renumber(_CLOSE, 20)} AND {is_added}"
-    for number, name in ((21, 7), (22, 6), (23, 8), (24, 9)):
-        closed = closed.replace(f"?{number}", f"?{name}")
-    before = (
-        f"{renumber(conversations.READ, 9)} AND {is_added} AND (SELECT count(*) FROM advanced) >= 0"
-        f"{dialect.lock}"
-    )
+    closed = f"{renumber(_CLOSE, 5)} AND {is_added}"
+    # The release of the queue row will share the memory: the server checks the key of a row updated twice.
+    shared = f"SELECT 1 FROM {MEMORIES.name} WHERE memory_id = ?1 AND {is_added}{dialect.share}"
+    locked = "(SELECT count(*) FROM advanced) + (SELECT count(*) FROM shared) > 0"
+    before = f"{renumber(conversations.READ, 9)} AND {locked}{dialect.lock}"
     return (
-        f"WITH held AS ({extend}), added AS ({added}), advanced AS ({advanced}), closed AS ({closed}),"
-        f" before AS ({before}) SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM added),"
+        f"WITH held AS ({extend}), added AS ({added}), advanced AS ({advanced}), shared AS ({shared}),"
+        f" closed AS ({closed}), before AS ({before}) SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM added),"
         " (SELECT next_position FROM advanced), before.* FROM (SELECT 1) AS one LEFT JOIN before ON true"
     )
 
@@ -553,8 +551,8 @@ def store_last(queries: QueueQueries, task: Task, last: LastStages, seconds: flo
         min(seconds, LONGEST),
         last.versions,
         last.places,
-        stage.finished_at,
         run.run_id,
+        stage.finished_at,
         stage.model,
         last.left_out,
         run.conversation_id,
