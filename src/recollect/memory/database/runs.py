@@ -335,7 +335,8 @@ def _store_last(dialect: Dialect, extend: str, count: int) -> str:
     before = f"{renumber(conversations.READ, 9)} AND {locked}{dialect.lock}"
     return (
         f"WITH held AS ({extend}), added AS ({added}), advanced AS ({advanced}), shared AS ({shared}),"
-        f" closed AS ({closed}), before AS ({before}) SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM added),"
+        f" closed AS ({closed}), before AS ({before}) SELECT (SELECT count(*) FROM held),"
+        " (SELECT count(*) FROM added),"
         " (SELECT next_position FROM advanced), before.* FROM (SELECT 1) AS one LEFT JOIN before ON true"
     )
 
