@@ -9,9 +9,12 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AbstractAsyncContextManager
+
     from .description import Table
     from .schema import Schema
 
@@ -105,6 +108,17 @@ class Engine(Protocol):
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """Run one query and return what `decode` makes of its rows."""
+        ...
+
+
+@runtime_checkable
+class NotifyingEngine(Protocol):
+    """An engine whose database passes notifications between its clients."""
+
+    def listen(
+        self, channel: str, on_notice: Callable[[], None]
+    ) -> "AbstractAsyncContextManager[asyncio.Event]":
+        """Call a function at each notification in a channel. The event is set when the connection is lost."""
         ...
 
 

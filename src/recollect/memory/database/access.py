@@ -1,7 +1,9 @@
 """The database of long-term memory: transactions and queries on its tables."""
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -9,13 +11,13 @@ from typing import Any, TypeVar
 
 from ...sql.columns import time_to_column
 from ...sql.database import SQLStore
-from ...sql.scripts import Decode, Engine, MakeScript, Row, Script, Statement
+from ...sql.scripts import Decode, Engine, MakeScript, NotifyingEngine, Row, Script, Statement
 from ..conversation import Message
 from ..entry import Entry
 from ..lifetime import is_expired
 from ..times import now
 from . import conversations, entries, memories
-from .dialect import dialect_of
+from .dialect import POSTGRESQL, dialect_of
 from .entries import EntryQueries
 from .labels import LabelQueries
 from .pages import OutlineQueries
@@ -68,6 +70,19 @@ class MemoryDatabase(SQLStore):
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """Run one query."""
         return await self._fetch(sql, parameters, decode)
+
+    @property
+    def can_notify(self) -> bool:
+        """Whether processes on this database can notify each other."""
+        return self.dialect is POSTGRESQL and isinstance(self._database.engine, NotifyingEngine)
+
+    def listen(
+        self, channel: str, on_notice: Callable[[], None]
+    ) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Call a function at each notification in a channel. The event is set when the connection is lost."""
+        engine = self._database.engine
+        assert isinstance(engine, NotifyingEngine)
+        return engine.listen(channel, on_notice)
 
     async def with_evidence(self, found: Sequence[Entry]) -> list[Entry]:
         """Entries with their evidence and the ids of the entries that they superseded."""

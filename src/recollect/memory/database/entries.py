@@ -163,9 +163,9 @@ class Changes:
         return bool(self.added or self.supported or self.superseded)
 
     @property
-    def changes_known(self) -> bool:
-        """Whether entries change that were there before."""
-        return bool(self.supported or self.superseded or any(entry.supersedes for entry in self.added))
+    def supersedes(self) -> bool:
+        """Whether entries are superseded."""
+        return bool(self.superseded or any(entry.supersedes for entry in self.added))
 
 
 def change(
@@ -179,7 +179,10 @@ def change(
     yield from run_all(insert(CONTENTS, _content_rows(target, changes, first)))
     yield from run_all(insert(EVIDENCE, _evidence_of(target, changes), or_nothing=True))
     yield from index(tenant, memory_id, _indexed(changes, first))
-    yield from change_known(memory_id, changes, now)
+    for support in changes.supported:
+        if support.said_at is not None:
+            yield Statement(_SAID_AGAIN, (support.content_id, time_to_column(support.said_at), memory_id))
+    yield from supersede(memory_id, changes, now)
 
 
 @dataclass(frozen=True)
@@ -206,11 +209,8 @@ def _indexed(changes: Changes, first: int) -> list[tuple[int, str]]:
     return [(place, entry.text) for place, entry in placed if entry.superseded_by is None]
 
 
-def change_known(memory_id: str, changes: Changes, now: StoredTime) -> Script[None]:
-    """Apply changes to the entries that were there before: some are confirmed, and some are superseded."""
-    for support in changes.supported:
-        if support.said_at is not None:
-            yield Statement(_SAID_AGAIN, (support.content_id, time_to_column(support.said_at), memory_id))
+def supersede(memory_id: str, changes: Changes, now: StoredTime) -> Script[None]:
+    """Retire the entries that changes supersede."""
     for entry in changes.added:
         for target in entry.supersedes:
             yield from _retire(memory_id, target, now, entry.content_id, entry.valid_from)
@@ -329,21 +329,36 @@ class EntryQueries:
             f"SELECT superseded_by, content_id FROM {CONTENTS.name} WHERE superseded_by IN {ids}"
         )
         self._set_related(dialect, ids)
+        is_new = f"CAST({dialect.element.format('value', len(_EVIDENCE_ROW))} AS BIGINT) = 1"
+        known = f"SELECT 1 FROM {CONTENTS.name} WHERE content_id = {dialect.element.format('value', 0)}"
         self._add_evidence = _add_from_json(
-            dialect, EVIDENCE, dict.fromkeys(_EVIDENCE_ROW, "VARCHAR") | {"place": "BIGINT"}
+            dialect,
+            EVIDENCE,
+            dict.fromkeys(_EVIDENCE_ROW, "VARCHAR") | {"place": "BIGINT"},
+            f"{is_new} OR EXISTS ({known})",
+        )
+        said_at = dialect.time.format(dialect.element.format("value", 1))
+        self._said_again = (
+            f"UPDATE {CONTENTS.name} SET said_at = given.said, last_confirmed_at = given.said,"
+            " confidence = confidence + (1 - confidence) / 2 FROM"
+            f" (SELECT {dialect.element.format('value', 0)} AS id, {said_at} AS said"
+            f" FROM {dialect.each.format('?1')} AS each) AS given"
+            " WHERE content_id = given.id AND memory_id = ?2 AND (said_at IS NULL OR said_at < given.said)"
         )
         self._add_terms = _add_from_json(
             dialect, TERMS, dict.fromkeys(_TERM_ROW, "VARCHAR") | {"position": "BIGINT"}
         )
 
     def additions(self, target: Target, changes: Changes, first: int) -> list[Statement]:
-        """Statements that add the new entries and all new evidence; `first` is the first free position.
+        """Statements that add the new entries and all evidence; `first` is the first free position.
+
+        The memory must be locked. Evidence for an entry that no longer exists is left out.
 
         Their texts are few, whatever the number of rows: a server prepares each of them once.
         """
         found = [
             *insert(CONTENTS, _content_rows(target, changes, first)),
-            _from_json(self._add_evidence, [list(row.values()) for row in _evidence_of(target, changes)]),
+            _from_json(self._add_evidence, self._evidence_values(target, changes)),
             _from_json(
                 self._add_terms,
                 [
@@ -353,6 +368,22 @@ class EntryQueries:
             ),
         ]
         return [each for each in found if each is not None]
+
+    @staticmethod
+    def _evidence_values(target: Target, changes: Changes) -> list[list[Any]]:
+        added = {entry.content_id for entry in changes.added}
+        rows = (list(row.values()) for row in _evidence_of(target, changes))
+        return [[*row, int(row[0] in added)] for row in rows]
+
+    def said_again(self, memory_id: str, changes: Changes) -> list[Statement]:
+        """Statements that confirm the entries which were said again. Each changes an entry once."""
+        rounds: list[dict[str, str]] = []
+        for support in changes.supported:
+            if support.said_at is not None:
+                place = sum(support.content_id in each for each in rounds)
+                rounds += [{}] if place == len(rounds) else []
+                rounds[place][support.content_id] = time_to_column(support.said_at)
+        return [Statement(self._said_again, (json.dumps(list(each.items())), memory_id)) for each in rounds]
 
     @staticmethod
     def _cited(ids: str, which: str) -> str:
@@ -394,15 +425,15 @@ _EVIDENCE_ROW = ("content_id", "tenant", "conversation_id", "message_id", "sourc
 _TERM_ROW = ("memory_id", "tenant", "term", "position")
 
 
-def _add_from_json(dialect: Dialect, table: Table, types: Mapping[str, str]) -> str:
-    """Adds the rows of a JSON list of lists, without those whose key exists."""
+def _add_from_json(dialect: Dialect, table: Table, types: Mapping[str, str], which: str = "true") -> str:
+    """Adds the rows of a JSON list of lists that meet a condition, without those whose key exists."""
     values = (
         f"CAST({dialect.element.format('value', place)} AS {kind})"
         for place, kind in enumerate(types.values())
     )
     return (
         f"INSERT INTO {table.name} ({', '.join(types)}) SELECT {', '.join(values)}"
-        f" FROM {dialect.each.format('?1')} AS given WHERE true ON CONFLICT DO NOTHING"
+        f" FROM {dialect.each.format('?1')} AS given WHERE {which} ON CONFLICT DO NOTHING"
     )
 
 

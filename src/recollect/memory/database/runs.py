@@ -243,9 +243,13 @@ class QueueQueries:
             count: _store_last(dialect, self.extend, count) for count in self.extend_and_add_stages
         }
         """Stores the last stages of a run, closes it, and reads its conversation; none without `WITH`."""
-        is_open = f"EXISTS (SELECT 1 FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1)"
+        opened = f"FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
+        created = f"(SELECT {dialect.seconds.format('created_at')} {opened} ORDER BY sequence LIMIT 1)"
+        oldest = f"coalesce({created}, {now})"  # a corrupt time has no seconds
+        # The next run is due since it was created: the runs of a memory do not go to the end of the queue.
         self.release_if_open = (
-            f"UPDATE {queue} SET available_at = {now}, lease = NULL WHERE memory_id = ?1 AND {is_open}"
+            f"UPDATE {queue} SET available_at = {dialect.least.format(now, oldest)}, lease = NULL"
+            f" WHERE memory_id = ?1 AND EXISTS (SELECT 1 {opened}) RETURNING 1"
         )
         self.lock_conversation = f"{conversations.READ}{dialect.lock}"
 
@@ -622,7 +626,7 @@ def finish(
     """
     yield Statement(_CLOSE, (task.run.run_id, now, model, left_out))
     if not (yield Statement(queries.dequeue_if_done, (task.run.memory_id,))):
-        yield from release(queries, task, 0)
+        yield Statement(queries.release_if_open, (task.run.memory_id,))
     # Lock order: queue row first, then memory, then conversation. A releasing worker may wait for the memory
     # row. An appender holds the memory while it waits for the conversation, so the conversation comes last.
     rows = yield Statement(queries.lock_conversation, (task.run.conversation_id, task.run.tenant))

@@ -16,7 +16,7 @@ import msgspec
 from ...cancellation import finish_despite_cancellation
 from ...errors import ExtractionError, StorageError
 from ...sql.columns import StoredTime
-from ...sql.scripts import Script, Statement, combine
+from ...sql.scripts import Script, Statement, combine, run_all
 from ..database import entries, memories, runs
 from ..database.access import MemoryDatabase, column_now
 from ..database.entries import Changes, Target
@@ -85,6 +85,11 @@ def _depends_on(changes: Changes) -> set[str]:
     """The ids of the entries without which changes cannot be made as they are."""
     depends = {each for entry in changes.added for each in (entry.superseded_by, entry.remains_of) if each}
     return {support.content_id for support in changes.supported} | depends
+
+
+def _changes_by_others(changes: Changes) -> bool:
+    """Whether what becomes of an entry depends on another one that may be gone."""
+    return bool(changes.superseded) or any(entry.superseded_by or entry.remains_of for entry in changes.added)
 
 
 def _any_entry(_: Entry) -> bool:
@@ -208,9 +213,9 @@ class Execution:
             answer = _with_dropped(grounded, dropped)
         answer = guard_mind(answer, self._excerpt, await self._find_rejected())
         candidates = answer.value.candidates
-        if candidates:
-            await self._store_finished()  # what the stage before has learned is known now
         known = await self._known(candidates)
+        for _, unstored in self._unstored:  # what the stage before has learned is known now
+            known = apply_changes(known, unstored, self._task.run.memory_id)
         changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
         if changes.added and not self._may_merge:
             after = apply_changes(known, changes, self._task.run.memory_id)
@@ -335,7 +340,7 @@ class Execution:
         """The same for the last stages of a run, in few statements."""
         queue, task = self._database.queue, self._task
         changed = [(kept, changes) for kept, changes in unstored if changes]
-        depends = any(_depends_on(changes) for _, changes in changed)
+        depends = any(_changes_by_others(changes) for _, changes in changed)
         last = LastStages(
             [kept for kept, _ in unstored],
             describe_left_out(self._finished.values()),
@@ -364,6 +369,9 @@ class Execution:
                 Target(run.tenant, run.memory_id, run.run_id, kept.finished_at),
             )
             if place is None:
+                if waiting:
+                    yield combine(waiting)  # these changes may depend on the entries of the stage before
+                    waiting = []
                 changes = yield from self._still_possible(wanted)
                 if not changes:
                     continue
@@ -371,10 +379,13 @@ class Execution:
             else:
                 first = place + len(changes.added)
             waiting += self._database.entries.additions(target, changes, place)
-            if changes.changes_known:
+            said_again = self._database.entries.said_again(run.memory_id, changes)
+            waiting += said_again[:1]
+            if changes.supersedes or said_again[1:]:
                 yield combine(waiting)
                 waiting = []
-                yield from entries.change_known(run.memory_id, changes, kept.finished_at)
+                yield from run_all(said_again[1:])
+                yield from entries.supersede(run.memory_id, changes, kept.finished_at)
         return waiting
 
     def _stages_stored(self, stages: Sequence[StageRecord], *, alone: bool = False) -> Script[bool]:
