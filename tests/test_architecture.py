@@ -18,6 +18,7 @@ LAYERS = (
     "extras",
     "private_files",
     "text_checks",
+    "ids",
     "cursors",
     "cancellation",
     "event_loops",

@@ -280,11 +280,46 @@ def test_modes_links_and_copies_are_kept(home: Path) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in (real, copy)] == [0o600, 0o600]
 
 
-def test_a_password_is_not_written(capsys: pytest.CaptureFixture[str]) -> None:
-    url = "postgresql://ada:planted-5c@db/recollect"
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:planted-5c@db/recollect",
+        "postgresql://ada@db/recollect?password=planted-5c",
+        "https://planted-5c@memory.example.org",
+    ],
+)
+def test_a_password_is_not_written(home: Path, capsys: pytest.CaptureFixture[str], url: str) -> None:
     assert install("cursor", "--url", url) == 2
-    assert "planted-5c" not in capsys.readouterr().err
+    assert "planted-5c" not in "".join(capsys.readouterr())
+    assert not (home / ".cursor").exists()
     assert install("cursor", "--url", "postgresql://ada@db/recollect") == 0
+
+
+def test_for_a_service_it_says_where_the_key_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert install("cursor", "--url", "https://memory.example.org") == 0
+    assert "set RECOLLECT_KEY" in capsys.readouterr().out
+    assert install("cursor", "--undo") == 0
+    assert "RECOLLECT_KEY" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--user", "--agent", "--url"])
+def test_an_empty_option_is_refused(home: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert main(["mcp", "install", "cursor", option, "", "--yes"]) == 2
+    assert f"{option} is empty" in capsys.readouterr().err
+    assert not (home / ".cursor").exists()
+
+
+def test_a_name_that_begins_with_a_dash_stays_a_name(home: Path) -> None:
+    assert main(["mcp", "install", "cursor", "--user=-x", "--yes"]) == 0
+    assert "--user=-x" in entry_in(home / ".cursor/mcp.json", "cursor")["args"]
+
+
+def test_claude_code_and_codex_may_have_another_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "work"))
+    monkeypatch.setenv("CODEX_HOME", str(home / "work"))
+    assert install("claude-code", "codex") == 0
+    assert entry_in(home / "work/.claude.json", "claude-code")
+    assert entry_in(home / "work/config.toml", "codex")
 
 
 def test_the_installed_command_starts(home: Path) -> None:

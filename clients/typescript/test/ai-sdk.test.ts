@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { generateText, simulateReadableStream, stepCountIs, streamText, tool, wrapLanguageModel } from "ai";
-import { MockLanguageModelV3 } from "ai/test";
+import * as mocks from "ai/test";
 import { z } from "zod";
 
 import { recollectMemory } from "../src/ai-sdk.js";
@@ -18,8 +18,13 @@ const usage = {
 };
 const stop = { unified: "stop" as const, raw: "stop" };
 
-function answering(text: string): MockLanguageModelV3 {
-  return new MockLanguageModelV3({
+/** The newest mock model: version 7 of `ai` has one of a newer specification. */
+type MockModel = mocks.MockLanguageModelV3;
+const { MockLanguageModelV4: Newer } = mocks as { MockLanguageModelV4?: unknown };
+const MockModel = (Newer ?? mocks.MockLanguageModelV3) as typeof mocks.MockLanguageModelV3;
+
+function answering(text: string): MockModel {
+  return new MockModel({
     doGenerate: async () => ({ content: [{ type: "text", text }], finishReason: stop, usage, warnings: [] }),
     doStream: async () => ({
       stream: simulateReadableStream({
@@ -88,7 +93,7 @@ test("a turn with calls of tools is recorded once", async () => {
     { content: [call], finishReason: { unified: "tool-calls" as const, raw: "tool" } },
     { content: [{ type: "text" as const, text: "Sunny." }], finishReason: stop },
   ];
-  const model = new MockLanguageModelV3({
+  const model = new MockModel({
     doGenerate: async () => ({ ...steps.shift()!, usage, warnings: [] }),
   });
   await generateText({

@@ -1,7 +1,6 @@
 """Conversations, their messages, and their settings."""
 
 import json
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,6 +8,7 @@ from enum import Enum
 from typing import Any, Final, Literal, Self, TypeAlias, cast, get_args
 
 from ..errors import InvalidTypeError, InvalidValueError
+from ..ids import new_id
 from ..sql.columns import ColumnJSON, check_id, json_to_column
 from .content_parts import Attachment, read_attachments, read_parts
 from .metadata import read_metadata
@@ -97,8 +97,8 @@ class Conversation:
     ) -> None:
         self.agent_id = check_owner("agent_id", agent_id)
         self.user_id = check_owner("user_id", user_id)
-        self.session_id = check_key("session_id", session_id) or str(uuid.uuid4())
-        self.conversation_id = check_key("conversation_id", conversation_id) or str(uuid.uuid4())
+        self.session_id = check_key("session_id", session_id) or new_id()
+        self.conversation_id = check_key("conversation_id", conversation_id) or new_id()
         self.created_at = read_time("created_at", created_at) or now()
         self.memory_id = check_key("memory_id", memory_id)
         self.pipeline_result = pipeline_result
@@ -209,17 +209,25 @@ def _read_message(given: Message | Mapping[str, Any], place: int, said_at: datet
         given = vars(given)
     if not isinstance(given, Mapping):
         raise InvalidTypeError(f"{name} must be an object, not {type(given).__name__}")
-    if unknown := sorted(map(str, given.keys() - _FIELDS)):
+    if not given.keys() <= _FIELDS:
+        unknown = sorted(map(str, given.keys() - _FIELDS))
         raise InvalidValueError(f"{name} has unknown fields: {', '.join(unknown)}")
-    message_id = check_key(f"message_id of {name}", given.get("message_id"))
     content, attachments = _read_content(name, given)
+    message_id, created_at, speaker = map(given.get, ("message_id", "created_at", "name"))
+    # Without a value there is nothing to check, and no name of it to make.
+    if message_id is not None:
+        message_id = check_key(f"message_id of {name}", message_id)
+    if created_at is not None:
+        created_at = read_time(f"created_at of {name}", created_at)
+    if speaker is not None:
+        speaker = read_name(f"name of {name}", speaker)
     return Message(
         _read_role(name, given.get("role")),
         content,
-        message_id or str(uuid.uuid4()),
+        message_id or new_id(),
         place,
-        read_time(f"created_at of {name}", given.get("created_at")) or said_at,
-        read_name(f"name of {name}", given.get("name")),
+        created_at or said_at,
+        speaker,
         attachments,
     )
 

@@ -153,7 +153,7 @@ def _find_owners(batch: _Batch, owners: Iterable[tuple[str, str]]) -> Script[dic
     found: dict[tuple[str, str], str] = {}
     for owner in sorted(set(owners), key=lambda owner: owner_key(batch.tenant, *owner)):
         made = MemoryRow.new(batch.tenant, *owner, batch.now)
-        found[owner] = yield from memories.find_to_record(made, batch.database.find_to_record)
+        found[owner] = yield from memories.find_to_record(made, batch.database.recording.find)
     return found
 
 

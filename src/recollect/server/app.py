@@ -59,10 +59,9 @@ def create_app(
     app.state.settings = settings
     app.state.service = service = open_service(settings, registry, learning)
     install_error_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
-    if settings.proxy.enabled:
-        app.include_router(proxy_routes.router)
+    # The proxy comes first: each call would be compared with all other routes before.
+    for router in (*([proxy_routes.router] if settings.proxy.enabled else []), *ROUTERS):
+        app.router.routes += router.routes  # an included router would match each request twice
     describe_api(app)
     app.add_middleware(Gate, limits=settings.server, proxy=settings.proxy)
     if settings.server.cors_origins:

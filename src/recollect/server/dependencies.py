@@ -1,7 +1,7 @@
 """Dependencies of routes: the caller, the store of its tenant, the service, auditing and idempotency."""
 
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.routing import APIRoute
@@ -13,8 +13,11 @@ from .access.keys import Scope
 from .error_handlers import status_of
 from .idempotency import Ids
 from .problems import Problem
+from .request_values import Endpoint, RequestValue, Values, take_values
 from .service import Service
 from .telemetry.logs import current_request_id, log_unexpected
+
+Handle: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 _READ_METHODS = {"GET", "HEAD"}
 _TARGETS = {
@@ -38,33 +41,26 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-# Dependencies are coroutines: FastAPI would run plain functions in a thread at each request.
-
-
-async def _service(request: Request) -> Service:
-    return service_of(request)
-
-
-def _require(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
-    async def allowed(request: Request) -> Caller:
+def _require(scope: Scope) -> RequestValue[Caller]:
+    def allowed(request: Request) -> Caller:
         caller = caller_of(request)
         if not caller.allows(scope):
             raise Problem("forbidden", f"This needs a key with the scope {scope}.")
         return caller
 
-    return allowed
+    return RequestValue(allowed)
 
 
-def _store_requiring(scope: Scope) -> Callable[[Request], Awaitable[MemoryStore]]:
+def _store_requiring(scope: Scope) -> RequestValue[MemoryStore]:
     allowed = _require(scope)
 
-    async def store(request: Request) -> MemoryStore:
-        return service_of(request).memory.for_tenant((await allowed(request)).tenant)
+    def store(request: Request) -> MemoryStore:
+        return service_of(request).memory.for_tenant(allowed.compute(request).tenant)
 
-    return store
+    return RequestValue(store)
 
 
-ServiceDep = Annotated[Service, Depends(_service)]
+ServiceDep = Annotated[Service, Depends(RequestValue(service_of))]
 Reader = Annotated[Caller, Depends(_require("read"))]
 Writer = Annotated[Caller, Depends(_require("write"))]
 Admin = Annotated[Caller, Depends(_require("admin"))]
@@ -84,9 +80,13 @@ class AuditedRoute(APIRoute):
     target in `request.state.audit_target`, as ids only.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def __init__(self, path: str, endpoint: Endpoint, **options: Any) -> None:
+        endpoint, self._values = take_values(endpoint)
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Handle:
         """The handler of the route, followed by the audit log entry."""
-        handle = super().get_route_handler()
+        handle = _with_values(self._values, super().get_route_handler())
         action, changes = self.operation_id, not (set(self.methods or ()) <= _READ_METHODS)
         if action is None or not (self.openapi_extra or {}).get("x-audited", changes):
             return handle
@@ -103,6 +103,14 @@ class AuditedRoute(APIRoute):
             return response
 
         return handle_audited
+
+
+def _with_values(values: Values, handle: Handle) -> Handle:
+    async def handle_with_values(request: Request) -> Response:
+        request.state.values = {name: each.compute(request) for name, each in values.items()}
+        return await handle(request)
+
+    return handle_with_values
 
 
 async def _audit(request: Request, action: str, status: int) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 
 from ..cancellation import finish_despite_cancellation
 from ..errors import InvalidTypeError, InvalidValueError, RecollectError
+from ..ids import new_hex, uuid_text
 from ..memory.database.memories import user_key
 from ..sql.columns import check_id, json_to_column
 from ..sql.database import SQLStore
@@ -56,9 +57,7 @@ class Ids:
     def __call__(self, name: str) -> str:
         """The id of an object, such as `conversation` or `message 3`: a UUID derived from the seed."""
         digest = hashlib.sha256(f"{self._seed} {name}".encode()).digest()
-        number = int.from_bytes(digest[:16], "big")
-        number = number & ~(0xF << 76) | 8 << 76  # UUID version 8: custom
-        return str(uuid.UUID(int=number & ~(3 << 62) | 2 << 62))
+        return uuid_text(digest[:16], "8")  # the version of ids that are made otherwise
 
     def about(self, user_id: str) -> None:
         """Set the user that the request is about, so that `forget_user` finds its key."""
@@ -122,7 +121,7 @@ class Idempotency(SQLStore):
     async def claim(self, tenant: str, place: str, key: str | None, body: bytes) -> Claim:
         """Claim a key for a request. Raises a `Problem` if another request holds or has used the key."""
         if key is None:
-            return Claim(tenant, Ids(secrets.token_hex(32)))
+            return Claim(tenant, Ids(new_hex()))
         request_key, body_hash = _hashes(check_id("tenant", tenant), place, check_key(key), body)
         request = claims.ClaimRequest(tenant, request_key, body_hash, secrets.token_hex(32), uuid.uuid4().hex)
         claimed = await self._claim(request)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, completed with security, problem responses, limits and examples."""
+"""The OpenAPI document, completed with security, problem responses, limits, examples and links."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from .links import add_links
 from .problems import MEDIA_TYPE
 from .schemas.base import HIT_LIMIT, MAX_ITEMS, PAGE_SIZE
 from .schemas.chat import EVENTS
@@ -93,6 +94,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         _add_headers(operation)
         _set_query_limits(operation, app.state.settings.server)
     _set_body_limits(document["components"]["schemas"], app.state.settings.server)
+    add_links(document)
     return document
 
 

@@ -124,11 +124,12 @@ def open_service(
     learning = learning or _learning_of(settings, metrics)
     workers = 0 if learning is not None else settings.memory.workers
     extractor = _extractor_of(settings) if workers else None
+    audit = AuditLog(url, **place)
     return Service(
         settings,
         _memory_of(settings, extractor, budget, learning),
         KeyStore(url, **place),
-        AuditLog(url, **place),
+        audit,
         Idempotency(url, **place),
         ledger,
         budget,
@@ -137,7 +138,7 @@ def open_service(
         extractor,
         learning,
         ThreadList(url, **place),
-        Proxy(settings, metrics) if settings.proxy.enabled else None,
+        Proxy(settings, metrics, audit, budget) if settings.proxy.enabled else None,
     )
 
 

@@ -243,7 +243,7 @@ class Limits(_Section):
 
     requests_per_minute: _Limit = Field(default=None, description="Requests per minute.")
     tokens_per_day: _Limit = Field(
-        default=None, description="Model tokens per UTC day, for chat and learning."
+        default=None, description="Model tokens per UTC day, for chat, learning and the proxy."
     )
     tokens_per_turn: _Count = Field(
         default=2000,

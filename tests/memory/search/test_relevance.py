@@ -11,7 +11,7 @@ from recollect.memory.search.embedders import LocalEmbedder
 from recollect.memory.search.passages import split
 from recollect.memory.search.ranking import PARTS, named_role
 from recollect.memory.search.records import ROLE_NUMBERS, Place, decode, make_record
-from recollect.memory.search.relevance import DEFAULT_CUT, Calibration, Signs, hit_chance, log_odds
+from recollect.memory.search.relevance import DEFAULT_CUT, Calibration, Signs, hit_chances, log_odds
 
 from .conversations import turns
 
@@ -99,7 +99,7 @@ def test_what_a_corpus_lacks_lowers_its_relevance_and_what_it_has_raises_it() ->
 
 
 def test_a_hit_that_is_further_behind_is_less_likely() -> None:
-    chances = [hit_chance(behind, 1.0, 100, Calibration()) for behind in (0.0, 0.05, 0.2, 1.0, 3.0)]
+    chances = hit_chances(np.array([0.0, 0.05, 0.2, 1.0, 3.0]), 1.0, 100, Calibration())
     assert chances == sorted(chances, reverse=True)
     assert len(set(chances)) == len(chances)
 

@@ -24,7 +24,7 @@ def corpus() -> Corpus:
 def covered(question: str) -> dict[int, float]:
     """The share of the question that each text covers, of those that cover some."""
     searched = corpus()
-    scores = score_rows(match(understand(question).terms, searched), searched.column("length"))
+    scores = score_rows(match(understand(question).terms, searched), searched)
     return {place: float(score) for place, score in enumerate(scores) if score}
 
 
@@ -41,7 +41,7 @@ def test_coverage_is_the_share_of_the_question() -> None:
 def test_a_passage_of_a_long_text_covers_what_it_contains() -> None:
     long = "The weather was fine. " * 30 + "The cello is in the kitchen. " + "Nothing else happened. " * 30
     searched = Corpus([Document("long", long), Document("other", "A tram.")])
-    scores = score_passages(match(("cello",), searched), searched.passage_column("length"))
+    scores = score_passages(match(("cello",), searched), searched)
     (found,) = scores.nonzero()[0].tolist()
     start, end = (int(searched.passage_column(name)[found]) for name in ("start", "end"))
     assert "cello" in long[start:end]
@@ -95,5 +95,5 @@ def test_identifiers_are_found_as_a_whole(question: str, place: int) -> None:
 def test_an_identifier_counts_more_than_its_pieces() -> None:
     texts = ("release v0.6.2 is out", "release v0 6 2 is out")
     searched = Corpus(Document(str(place), text) for place, text in enumerate(texts))
-    scores = score_rows(match(understand("v0.6.2").terms, searched), searched.column("length"))
+    scores = score_rows(match(understand("v0.6.2").terms, searched), searched)
     assert scores[0] > scores[1] > 0

@@ -85,6 +85,45 @@ async def test_another_conversation_under_the_same_id_is_a_conflict(place: Place
 
 
 @in_event_loop
+async def test_a_conflict_leaves_no_memory_of_a_new_user(place: Place) -> None:
+    async with place.open() as store:
+        await record(store, conversation_id="c")
+        with pytest.raises(ConflictError):
+            await record(store, user="new", conversation_id="c")
+        assert [memory.user_id for memory in await store.list_memories()] == ["user"]
+        assert await store.coverage() == Coverage(pending=1)
+
+
+@in_event_loop
+async def test_conversations_of_one_user_at_once_have_a_run_each(shared_place: Place) -> None:
+    """Of transactions that number their runs at the same time, all but one must begin again."""
+    async with shared_place.open() as one, shared_place.open() as other:
+        stores = [one, other] * 20
+        recorded = await asyncio.gather(*(record(store, USER, SYSTEM, ASSISTANT) for store in stores))
+        assert len({conversation.memory_id for conversation in recorded}) == 1
+        runs = await one.list_runs(limit=100)
+        assert {run.conversation_id for run in runs} == {each.conversation_id for each in recorded}
+        assert len(runs) == len(stores)
+        assert await one.coverage() == Coverage(pending=len(stores))
+
+
+@in_event_loop
+@pytest.mark.parametrize("number", [1, 50, 51])
+async def test_short_and_long_conversations_are_stored_alike(place: Place, number: int) -> None:
+    said = [
+        {"role": "user", "content": f"line {place}", "name": "Ada", "attachments": [{"type": "file"}]}
+        for place in range(number)
+    ]
+    async with place.open() as store:
+        recorded = await record(store, *said, metadata={"from": "phone"}, tags=["a", "b"])
+        stored = await store.get_conversation(recorded.conversation_id)
+        assert stored is not None
+        assert stored.to_dict() == recorded.to_dict()
+        found = await store.search_conversations(f"line {number - 1}", "agent", "user")
+        assert found.hits[0].message.content == f"line {number - 1}"
+
+
+@in_event_loop
 async def test_a_memory_of_another_user_is_a_conflict(place: Place) -> None:
     async with place.open() as store:
         memory_id = (await record(store)).memory_id

@@ -400,7 +400,8 @@ async def test_an_entry_stands_where_it_was_first_said(shared_place: Place) -> N
             await store.drain(20)
         (hit,) = (await store.search_memories("Lisbon", AGENT, USER)).hits
         assert [each.conversation_id for each in hit.entry.evidence] == ["early", "middle", "late"]
-        held = await store._shared.corpora.get("entry", hit.entry.memory_id)
+        (overview,) = await store._parts.searcher._lookup.find_to_search(AGENT, USER)
+        held = await store._shared.corpora.get("entry", {overview.memory_id: overview.entries_stamp})
         assert [held.corpus.session_of(row) for row in range(len(held.corpus))] == ["early"]
 
 

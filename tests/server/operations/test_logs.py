@@ -1,5 +1,6 @@
 """Logs: structured, with request ids, and without anything that somebody said."""
 
+import asyncio
 import json
 import logging
 import os
@@ -177,3 +178,42 @@ def test_a_chain_of_causes_without_end_is_cut() -> None:
         outer.__cause__ = error
         error = outer
     assert describe_error(error).count("KeyError") == 5
+
+
+def test_an_event_loop_writes_lines_together_and_a_warning_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logging(LoggingSettings(format="text"))
+    log = logging.getLogger("recollect.access")
+
+    async def serve() -> tuple[list[str], list[str], list[str]]:
+        log.info("one")
+        log.info("two")
+        at_first = _lines(capsys)
+        log.warning("three")
+        with_the_warning = _lines(capsys)
+        log.info("four")
+        async with asyncio.timeout(10):
+            while not (later := _lines(capsys)):  # noqa: ASYNC110 - it is written by a timer
+                await asyncio.sleep(0.01)
+        return at_first, with_the_warning, later
+
+    parts = asyncio.run(serve())
+    assert [_messages(part) for part in parts] == [[], ["one", "two", "three"], ["four"]]
+
+
+def test_lines_of_a_loop_that_has_ended_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LoggingSettings(format="text"))
+    log = logging.getLogger("recollect.access")
+
+    async def serve(line: str) -> None:
+        log.info(line)
+
+    asyncio.run(serve("one"))
+    asyncio.run(serve("two"))
+    logging.root.handlers[0].flush()  # as at the end of the process
+    assert _messages(_lines(capsys)) == ["one", "two"]
+
+
+def _messages(lines: list[str]) -> list[str]:
+    return [line.split(" ")[3] for line in lines]

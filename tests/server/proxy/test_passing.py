@@ -1,9 +1,11 @@
 """What passes through the proxy: the same bytes, as they come; and what becomes of broken calls."""
 
 import gzip
+import itertools
 import json
 import socket
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,18 @@ def test_a_provider_that_hangs_is_a_502_after_the_timeout(
     assert raw.hung_up.wait(10)
 
 
+def test_a_provider_that_hangs_in_the_middle_ends_the_answer_after_the_timeout(
+    raw: RawProvider, tmp_path: Path, named: dict[str, Any]
+) -> None:
+    never = threading.Event()
+    raw.answer(stream_head(), chunk(b'data: {"choices":[{"index":0,"delta":{"content":"Ni"}}]}\n\n'), never)
+    with running(proxy_settings(tmp_path, raw.url, raw.url, timeout_seconds=0.2)) as proxy:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            post(proxy, CHAT, json=named)
+        assert raw.hung_up.wait(10)
+        assert recorded(proxy, named["user"]) == []
+
+
 @pytest.mark.parametrize("streams", [True, False])
 def test_an_answer_that_is_cut_is_cut_for_the_caller_too(
     raw_proxy: Running, raw: RawProvider, streams: bool, named: dict[str, Any]
@@ -206,13 +220,30 @@ def test_a_caller_that_hangs_up_after_the_last_event_has_an_answer(
     assert recorded(raw_proxy, named["user"]) == [[("user", "I live in Lisbon."), ("assistant", "Nice.")]]
 
 
-def test_a_body_of_fifty_megabytes_is_refused(raw_proxy: Running, raw: RawProvider) -> None:
-    host = raw_proxy.url.removeprefix("http://")
-    head = f"POST /proxy{CHAT} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+def send_raw(proxy: Running, *lines: bytes, body: Iterable[bytes] = ()) -> bytes:
+    """The first bytes of the answer to a call that no client library would send."""
+    host = proxy.url.removeprefix("http://")
+    start = [f"POST /proxy{CHAT} HTTP/1.1", f"Host: {host}", "Content-Type: application/json"]
+    head = b"\r\n".join([*(line.encode() for line in start), *lines]) + b"\r\n\r\n"
     with socket.create_connection(("127.0.0.1", int(host.partition(":")[2])), 30) as connection:
-        connection.sendall(f"{head}Content-Length: {50 * 1024 * 1024}\r\n\r\n".encode())
-        refusal = connection.recv(65536)
-    assert refusal.startswith(b"HTTP/1.1 413 ")
+        try:
+            for part in (head, *body):
+                connection.sendall(part)
+        except ConnectionError:  # it has answered already
+            pass
+        return connection.recv(65536)
+
+
+def test_a_body_of_fifty_megabytes_is_refused(raw_proxy: Running, raw: RawProvider) -> None:
+    size = 50 * 1024 * 1024
+    named = send_raw(raw_proxy, f"Content-Length: {size}".encode())
+    assert named.startswith(b"HTTP/1.1 413 ")
+    megabyte = chunk(b" " * 1024 * 1024)
+    unnamed = send_raw(raw_proxy, b"Transfer-Encoding: chunked", body=itertools.repeat(megabyte, 50))
+    assert unnamed.startswith(b"HTTP/1.1 413 ")
+    packed = gzip.compress(b" " * size, 1)
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert post(raw_proxy, CHAT, content=packed, headers=headers).status_code == 413
     assert raw.requests == []
 
 
@@ -282,6 +313,17 @@ def test_a_header_that_is_no_id_is_refused(
     headers: Any = [(b"Content-Type", b"application/json"), (name.encode(), value)]
     refused = httpx2.post(f"{raw_proxy.url}/proxy{CHAT}", content=CALL, headers=headers, timeout=30)
     assert refused.status_code in (400, 422)
+    assert raw.requests == []
+
+
+@pytest.mark.parametrize("value", [b"a\x00b", b"a\rb", b"a\nb", b"a\r\n b", b"a\x01b", b"a\x7fb"])
+@pytest.mark.parametrize("name", [b"X-Recollect-User", b"OpenAI-Beta"])
+def test_a_header_with_control_characters_reaches_nobody(
+    raw_proxy: Running, raw: RawProvider, name: bytes, value: bytes
+) -> None:
+    length = f"Content-Length: {len(CALL)}".encode()
+    refused = send_raw(raw_proxy, name + b": " + value, length, b"Connection: close", body=[CALL])
+    assert refused.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 422 "))
     assert raw.requests == []
 
 

@@ -47,7 +47,9 @@ def _vscode_user_file() -> str:
 
 
 CLIENTS = {
-    "claude-code": Client("Claude Code", JsonFormat("mcpServers"), ".mcp.json", ".claude.json"),
+    "claude-code": Client(
+        "Claude Code", JsonFormat("mcpServers"), ".mcp.json", ".claude.json", "CLAUDE_CONFIG_DIR"
+    ),
     "codex": Client("Codex", TomlFormat(), ".codex/config.toml", ".codex/config.toml", "CODEX_HOME"),
     "cursor": Client("Cursor", JsonFormat("mcpServers"), ".cursor/mcp.json", ".cursor/mcp.json"),
     "vscode": Client(

@@ -5,15 +5,18 @@ import getpass
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
+from ...errors import MissingExtraError
 from ..arguments import Commands, Help, add_yes_option, path, raise_usage_error
 from ..database import confirm
 from ..output import escape_control_characters
 from .changes import Change, plan_install, plan_undo
 from .clients import CLIENTS, Client
 
+_SERVICE = ("http://", "https://")
 _EXAMPLES = """\
 examples:
   recollect mcp install claude-code --dry-run       show what would be written
@@ -53,8 +56,7 @@ def add_install_parser(actions: Commands) -> None:
 
 def run_install(options: argparse.Namespace) -> int:
     """Show the changes, ask, and write them."""
-    if options.scope == "project" and not options.folder.is_dir():
-        raise_usage_error(f"--folder {options.folder} is no folder")
+    _check(options)
     changes = [(CLIENTS[name], _plan(options, CLIENTS[name])) for name in dict.fromkeys(options.clients)]
     for client, change in changes:
         _show(client, change)
@@ -68,7 +70,20 @@ def run_install(options: argparse.Namespace) -> int:
     for change in changed:
         change.apply()
     print("Done. Restart the coding agent to use it." if not options.undo else "Done.")
+    if not options.undo and (_url(options) or "").startswith(_SERVICE):
+        print("The API key is not in these files: set RECOLLECT_KEY where the coding agent starts.")
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse what would be written, but could not be started."""
+    if options.scope == "project" and not options.folder.is_dir():
+        raise_usage_error(f"--folder {options.folder} is no folder")
+    for name in ("user", "agent", "url"):
+        if getattr(options, name) == "":
+            raise_usage_error(f"--{name} is empty: leave it out, or give a value")
+    if not options.undo and find_spec("mcp") is None:
+        raise MissingExtraError("recollect mcp", "mcp")
 
 
 def _plan(options: argparse.Namespace, client: Client) -> Change:
@@ -88,11 +103,12 @@ def _show(client: Client, change: Change) -> None:
 def _server(options: argparse.Namespace) -> tuple[str, list[str]]:
     """The command and the arguments that start our server."""
     user = options.user or os.environ.get("RECOLLECT_USER") or getpass.getuser()
-    arguments = ["mcp", "--user", user]
     agent = options.agent or os.environ.get("RECOLLECT_AGENT")
-    arguments += ["--agent", agent] if agent else []
-    url = _url(options)
-    arguments += ["--url", url] if url else []
+    given = {"--user": user, "--agent": agent, "--url": _url(options)}
+    arguments = ["mcp"]
+    for name, value in given.items():
+        if value:  # one that begins with a dash would be read as an option
+            arguments += [f"{name}={value}"] if value.startswith("-") else [name, value]
     if options.scope == "project":  # others have it at another place
         return "recollect", arguments
     found = shutil.which("recollect")
@@ -106,6 +122,13 @@ def _url(options: argparse.Namespace) -> str | None:
         return str(Path.home() / "recollect.db") if options.scope == "user" else None
     if "://" not in given:
         return str(Path(given).expanduser().resolve()) if options.scope == "user" else given
-    if urlsplit(given).password:
-        raise_usage_error("the URL has a password, which does not belong into these files: use ~/.pgpass")
+    if _has_secret(given):
+        where = "set RECOLLECT_KEY" if given.startswith(_SERVICE) else "use ~/.pgpass"
+        raise_usage_error(f"the URL has a password, which does not belong into these files: {where}")
     return given
+
+
+def _has_secret(url: str) -> bool:
+    parts = urlsplit(url)
+    is_key = bool(parts.username) and url.startswith(_SERVICE)
+    return bool(parts.password) or is_key or "password" in parse_qs(parts.query)

@@ -16,12 +16,14 @@ from ..conversation import Message
 from ..entry import Entry
 from ..lifetime import is_expired
 from ..times import now
-from . import conversations, entries, memories
+from . import conversations, entries
 from .dialect import POSTGRESQL, dialect_of
 from .entries import EntryQueries
 from .labels import LabelQueries
+from .overviews import OverviewQueries
 from .pages import OutlineQueries
 from .quiet_period import QuietQueries
+from .recording import RecordingQueries
 from .removal import RemovalQueries
 from .run_queries import RunQueries
 from .runs import QueueQueries
@@ -52,12 +54,13 @@ class MemoryDatabase(SQLStore):
         self.quiet = QuietQueries(self.dialect)
         self.runs = RunQueries(self.dialect)
         self.outlines = OutlineQueries(self.dialect)
+        self.overviews = OverviewQueries(self.dialect)
         self.entries = EntryQueries(self.dialect)
         self.labels = LabelQueries(self.dialect)
         self.turns = conversations.by_ids(self.dialect)
         self.messages_by_id = conversations.in_conversation(self.dialect)
         self.removal = RemovalQueries(self.dialect)
-        self.find_to_record = memories.find_statement(self.dialect)
+        self.recording = RecordingQueries(self.dialect, self.queue)
 
     async def prepared(self) -> Engine:
         """The engine, after the tables are created or checked."""
@@ -86,9 +89,10 @@ class MemoryDatabase(SQLStore):
 
     async def with_evidence(self, found: Sequence[Entry]) -> list[Entry]:
         """Entries with their evidence and the ids of the entries that they superseded."""
+        if not found:
+            return []
         ids = json.dumps([entry.content_id for entry in found])
-        evidence = await self._fetch(self.entries.evidence, (ids,), entries.evidence_from)
-        superseded = await self._fetch(self.entries.superseded, (ids,), entries.superseded_from)
+        evidence, superseded = await self._fetch(self.entries.origins, (ids,), entries.origins_from)
         return [
             replace(
                 entry,
@@ -100,10 +104,12 @@ class MemoryDatabase(SQLStore):
 
     async def entries_by_id(self, tenant: str, ids: Sequence[str]) -> dict[str, Entry]:
         """Entries with their evidence, by their ids."""
-        key = (tenant, json.dumps(list(ids)))
-        found = await self._fetch(self.entries.by_ids, key, entries.entries_from) if ids else []
-        whole = await self.with_evidence([entry for _, entry in found])
-        return {entry.content_id: entry for entry in whole}
+        if not ids:
+            return {}
+        wanted = json.dumps(list(ids))
+        rows = await self._fetch(self.entries.by_ids, (tenant, wanted), list)
+        origins = await self._fetch(self.entries.origins, (wanted,), entries.origins_from)
+        return entries.whole_entries_from(rows, origins)
 
     async def turns_by_id(
         self, tenant: str, ids: Sequence[tuple[str, str]]

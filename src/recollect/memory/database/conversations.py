@@ -37,10 +37,38 @@ COLUMNS = (
     " closed_at, updated_at, provider_conversation_id, metadata, tags"
 )
 MESSAGE_COLUMNS = "message_id, role, content, message_index, created_at, name, attachments"
+MADE = (
+    "conversation_id",
+    "tenant",
+    "agent_id",
+    "user_id",
+    "session_id",
+    "memory_id",
+    "created_at",
+    "updated_at",
+    "next_index",
+    "memory_strategy",
+    "memory_injection",
+    "metadata",
+    "tags",
+)
+"""The columns of `values_of`."""
+MESSAGE_ROW = (
+    "conversation_id",
+    "tenant",
+    "memory_id",
+    "message_index",
+    "message_id",
+    "role",
+    "content",
+    "created_at",
+    "name",
+    "attachments",
+)
+"""The columns of a new message."""
 _MAKE = (
-    f"INSERT INTO {CONVERSATIONS.name} (conversation_id, tenant, agent_id, user_id, session_id, memory_id,"
-    " created_at, updated_at, next_index, memory_strategy, memory_injection, metadata, tags)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+    f"INSERT INTO {CONVERSATIONS.name} ({', '.join(MADE)})"
+    f" VALUES ({', '.join(f'?{number}' for number in range(1, len(MADE) + 1))})"
     " ON CONFLICT (conversation_id) DO NOTHING RETURNING 1"
 )
 _OWNED = "conversation_id = ?1 AND tenant = ?2"
@@ -161,7 +189,14 @@ def make(
     tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
 ) -> Script[bool]:
     """Insert the row of a conversation, with its strategy and injection; `False` if its id is taken."""
-    values = (
+    return bool((yield Statement(_MAKE, values_of(tenant, conversation, memory_id, now, settings))))
+
+
+def values_of(
+    tenant: str, conversation: Conversation, memory_id: str, now: str, settings: Settings = (None, None)
+) -> tuple[Any, ...]:
+    """The values of the columns `MADE` of a new conversation."""
+    return (
         conversation.conversation_id,
         tenant,
         conversation.agent_id,
@@ -175,7 +210,6 @@ def make(
         metadata_to_column(conversation.metadata),
         tags_to_column(conversation.tags),
     )
-    return bool((yield Statement(_MAKE, values)))
 
 
 def _check_same(tenant: str, conversation: Conversation, memory_id: str) -> Script[None]:
@@ -205,25 +239,33 @@ def add_messages(
     tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
 ) -> Script[None]:
     """Insert messages at their indexes. The transaction must have run `memories.TURNS_CHANGED` before."""
-    rows = [
-        {
-            "conversation_id": conversation_id,
-            "tenant": tenant,
-            "memory_id": memory_id,
-            "message_index": message.message_index,
-            "message_id": message.message_id,
-            "role": message.role,
-            "content": text_to_column(message.content),
-            "created_at": time_to_column(message.created_at),
-            "name": message.name,
-            "attachments": attachments_to_column(message.attachments),
-        }
-        for message in messages
-    ]
+    rows = message_rows(tenant, memory_id, conversation_id, messages)
     yield from run_all(insert(MESSAGES, rows))
     if rows:
         span = (rows[0]["message_index"], rows[-1]["message_index"])
         yield Statement(records.ADD_OF_CONVERSATION, (conversation_id, *span))
+
+
+def message_rows(
+    tenant: str, memory_id: str, conversation_id: str, messages: Sequence[Message]
+) -> list[dict[str, Any]]:
+    """The rows of messages."""
+    owner = (conversation_id, tenant, memory_id)
+    return [
+        dict(zip(MESSAGE_ROW, (*owner, *_values_of_message(message)), strict=True)) for message in messages
+    ]
+
+
+def _values_of_message(message: Message) -> tuple[Any, ...]:
+    return (
+        message.message_index,
+        message.message_id,
+        message.role,
+        text_to_column(message.content),
+        time_to_column(message.created_at),
+        message.name,
+        attachments_to_column(message.attachments),
+    )
 
 
 def in_conversation(dialect: Dialect) -> str:

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...ids import new_id
 from ...sql.columns import StoredTime, json_to_column, text_to_column, time_to_column
 from ...sql.description import Table
 from ...sql.scripts import Row, Script, Statement, insert, run_all
@@ -128,7 +128,7 @@ class NewEntry:
     said_at: datetime | None = None
     superseded_by: str | None = None
     """A known entry that was said later. This one was valid before it."""
-    content_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    content_id: str = field(default_factory=new_id)
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     tags: tuple[str, ...] = field(default=(), repr=False)
     learned_by: str | None = None
@@ -317,17 +317,32 @@ def text_key(text: str) -> str:
 # --- reading ---
 
 
+_CITED = "cited.content_id, cited.conversation_id, cited.message_id, cited.source"
+_FIRST_SAID = "min(said.created_at) OVER (PARTITION BY cited.content_id, cited.source)"
+_IN_ORDER = f"cited.content_id, {_FIRST_SAID}, cited.source, cited.place"
+
+
+def _evidence(ids: str, which: str) -> str:
+    return (
+        f"FROM {EVIDENCE.name} AS cited LEFT JOIN {MESSAGES.name} AS said"
+        " ON said.conversation_id = cited.conversation_id AND said.message_id = cited.message_id"
+        f" WHERE cited.content_id IN {ids} AND {which}"
+    )
+
+
 class EntryQueries:
     """The statements that find entries by many ids at once, in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
-        self.cited = self._cited(ids, "TRUE")
+        self.cited = f"SELECT {_CITED} {_evidence(ids, 'TRUE')} ORDER BY {_IN_ORDER}"
         # An edit is its own evidence: the messages linked to it belong to the edited entry.
-        self.evidence = self._cited(ids, NOT_OF_EDIT)
-        self.superseded = (
-            f"SELECT superseded_by, content_id FROM {CONTENTS.name} WHERE superseded_by IN {ids}"
+        self.origins = (
+            f"SELECT 1, {_CITED}, {_FIRST_SAID}, cited.place {_evidence(ids, NOT_OF_EDIT)} UNION ALL"
+            f" SELECT 0, superseded_by, content_id, NULL, NULL, NULL, NULL FROM {CONTENTS.name}"
+            f" WHERE superseded_by IN {ids} ORDER BY 1, 2, 6, 5, 7"
         )
+        """The evidence of entries, in order, and the entries that they superseded."""
         self._set_related(dialect, ids)
         is_new = f"CAST({dialect.element.format('value', len(_EVIDENCE_ROW))} AS BIGINT) = 1"
         known = f"SELECT 1 FROM {CONTENTS.name} WHERE content_id = {dialect.element.format('value', 0)}"
@@ -385,16 +400,6 @@ class EntryQueries:
                 rounds[place][support.content_id] = time_to_column(support.said_at)
         return [Statement(self._said_again, (json.dumps(list(each.items())), memory_id)) for each in rounds]
 
-    @staticmethod
-    def _cited(ids: str, which: str) -> str:
-        return (
-            "SELECT cited.content_id, cited.conversation_id, cited.message_id, cited.source"
-            f" FROM {EVIDENCE.name} AS cited LEFT JOIN {MESSAGES.name} AS said"
-            " ON said.conversation_id = cited.conversation_id AND said.message_id = cited.message_id"
-            f" WHERE cited.content_id IN {ids} AND {which} ORDER BY cited.content_id, min(said.created_at)"
-            " OVER (PARTITION BY cited.content_id, cited.source), cited.source, cited.place"
-        )
-
     def _set_related(self, dialect: Dialect, ids: str) -> None:
         """The statements that find entries about the same subject."""
         # Only the newest entries of each term: the cost must not grow with the memory.
@@ -446,7 +451,20 @@ def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:
     return readable(CONTENTS.name, rows, lambda row: (stored_count(row[-1]), _from_row(row)))
 
 
-def _from_row(row: Row) -> Entry:
+class Origins(NamedTuple):
+    """By the ids of entries: their evidence, and the entries that they superseded."""
+
+    evidence: Mapping[str, Sequence[Evidence]]
+    superseded: Mapping[str, Sequence[str]]
+
+
+def whole_entries_from(rows: Sequence[Row], origins: Origins) -> dict[str, Entry]:
+    """Entries with their evidence, by their ids. Corrupt rows are left out."""
+    found = readable(CONTENTS.name, rows, lambda row: _from_row(row, origins))
+    return {entry.content_id: entry for entry in found}
+
+
+def _from_row(row: Row, origins: Origins | None = None) -> Entry:
     content_id, memory_id, kind, text, data, confidence, learned, since, until, *rest, _ = row
     retired, superseded_by, said, slot, metadata, tags, expires, confirmed, rejected = rest
     return Entry(
@@ -461,6 +479,8 @@ def _from_row(row: Row) -> Entry:
         stored_date(until),
         or_none(stored_time)(retired),
         superseded_by,
+        tuple(origins.superseded.get(content_id, ())) if origins else (),
+        tuple(origins.evidence.get(content_id, ())) if origins else (),
         data=stored_object(data),
         slot=slot,
         metadata=or_none(stored_object)(metadata) or {},
@@ -484,9 +504,11 @@ def _evidence_from(row: Row) -> tuple[str, Evidence]:
     return content_id, Evidence(stored_id(conversation_id), stored_id(message_id), source or None)
 
 
-def superseded_from(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The ids of superseded entries, by the id of the entry that superseded them."""
-    found: dict[str, list[str]] = {}
-    for content_id, superseded in rows:
-        found.setdefault(content_id, []).append(superseded)
-    return found
+def origins_from(rows: Sequence[Row]) -> Origins:
+    """The origins of entries, without corrupt rows."""
+    evidence = evidence_from([row[1:5] for row in rows if row[0]])
+    superseded: dict[str, list[str]] = {}
+    for is_evidence, content_id, replaced, *_ in rows:
+        if not is_evidence:
+            superseded.setdefault(content_id, []).append(replaced)
+    return Origins(evidence, superseded)

@@ -3,11 +3,11 @@
 import hashlib
 import json
 import random
-import uuid
 from datetime import datetime
 from typing import NamedTuple, Self
 
 from ...errors import ConflictError, TransientError
+from ...ids import new_id
 from ...sql.columns import StoredTime
 from ...sql.scripts import Row, Script, Statement
 from .corruption import UNKNOWN_TIME, stored_time, value_or
@@ -17,10 +17,23 @@ from .schema import MEMORIES, QUEUE
 NOT_THEIRS = "memory_id is not that of this agent and user"
 """The error for a `memory_id` of another owner. It is the same whether or not such a memory exists."""
 _COLUMNS = "memory_id, tenant, agent_id, user_id, created_at, updated_at, version"
+MADE = (
+    "memory_id",
+    "tenant",
+    "agent_id",
+    "user_id",
+    "owner_key",
+    "user_key",
+    "created_at",
+    "updated_at",
+    "version",
+    "turns_stamp",
+)
+"""The columns of `values_of`. Those that are left begin with 0 and with the same stamp."""
 _MAKE = (
-    f"INSERT INTO {MEMORIES.name} (memory_id, tenant, agent_id, user_id, owner_key, user_key, created_at,"
-    " updated_at, version, next_position, entries_stamp, turns_stamp)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, 0, ?9, ?9) ON CONFLICT DO NOTHING"
+    f"INSERT INTO {MEMORIES.name} ({', '.join(MADE)}, next_position, entries_stamp)"
+    f" VALUES ({', '.join(f'?{number}' for number in range(1, len(MADE) + 1))}, 0, ?{len(MADE)})"
+    " ON CONFLICT DO NOTHING"
 )
 FIND = f"SELECT {_COLUMNS} FROM {MEMORIES.name} WHERE owner_key = ?1"
 _TAKEN = f"SELECT 1 FROM {MEMORIES.name} WHERE memory_id = ?1"
@@ -72,7 +85,7 @@ class MemoryRow(NamedTuple):
     @classmethod
     def new(cls, tenant: str, agent_id: str, user_id: str, now: str, memory_id: str | None = None) -> Self:
         """The row of a new memory."""
-        return cls(memory_id or str(uuid.uuid4()), tenant, agent_id, user_id, now, now, 1)
+        return cls(memory_id or new_id(), tenant, agent_id, user_id, now, now, 1)
 
 
 def owner_key(tenant: str, agent_id: str, user_id: str) -> str:
@@ -112,15 +125,21 @@ def find_or_make(row: MemoryRow) -> Script[str]:
 
 
 def _find_or_make(row: MemoryRow, find_with: str) -> Script[str | None]:
-    keys = (owner_key(row.tenant, row.agent_id, row.user_id), user_key(row.tenant, row.user_id))
-    find = Statement(find_with, (keys[0],))
+    find = Statement(find_with, (owner_key(row.tenant, row.agent_id, row.user_id),))
     rows = yield find
     if not rows:
-        values = (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, row.created_at, row.version)
-        # Stamps start at random: a cached copy of an erased memory with this id must not pass for this one.
-        yield Statement(_MAKE, (*values, random.getrandbits(48)))
+        yield Statement(_MAKE, values_of(row))
         rows = yield find  # another transaction may have created it
     return str(rows[0][0]) if rows else None
+
+
+def values_of(row: MemoryRow) -> tuple[str | int | StoredTime, ...]:
+    """The values of the columns `MADE` of a new memory."""
+    keys = (owner_key(row.tenant, row.agent_id, row.user_id), user_key(row.tenant, row.user_id))
+    # Stamps start at random: a cached copy of an erased memory with this id must not pass for this one.
+    stamp = random.getrandbits(48)
+    times = (row.created_at, row.updated_at)
+    return (row.memory_id, row.tenant, row.agent_id, row.user_id, *keys, *times, row.version, stamp)
 
 
 def advance(memory_id: str, changed_at: StoredTime, places: int) -> Script[int]:

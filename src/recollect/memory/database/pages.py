@@ -55,17 +55,11 @@ class OutlineQueries:
 
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
-        self.counts = (
-            f"SELECT conversation_id, count(*) FROM {MESSAGES.name} WHERE conversation_id IN {ids}"
-            " GROUP BY conversation_id"
-        )
-        first = (
-            f"SELECT message_index FROM {MESSAGES.name} WHERE conversation_id = wanted.value"
-            " AND role = 'user' ORDER BY message_index LIMIT 1"
-        )
-        self.first_words = (
-            f"SELECT said.conversation_id, said.content FROM {ids} AS wanted JOIN {MESSAGES.name} AS said"
-            f" ON said.conversation_id = wanted.value AND said.message_index = ({first})"
+        # As subqueries they use the index of messages, also where the planner has no statistics for a join.
+        said = f"FROM {MESSAGES.name} WHERE conversation_id = wanted.value"
+        self.counts_and_first_words = (
+            f"SELECT wanted.value, (SELECT count(*) {said}), (SELECT content {said} AND role = 'user'"
+            f" ORDER BY message_index LIMIT 1) FROM {ids} AS wanted"
         )
         self.entry_counts = (
             f"SELECT memory_id, content_type, count(*) FROM {CONTENTS.name} WHERE memory_id IN {ids}"
@@ -104,14 +98,11 @@ def position_from(rows: Sequence[Row]) -> str | None:
     return f"{time_as_text(rows[0][0])}{_SEPARATOR}{rows[0][1]}" if rows else None
 
 
-def counts_from(rows: Sequence[Row]) -> dict[str, int]:
-    """The number of messages, by the ids of conversations."""
-    return dict(map(tuple, rows))
-
-
-def words_from(rows: Sequence[Row]) -> dict[str, str]:
-    """The first messages of users, by the ids of conversations."""
-    return dict(readable(MESSAGES.name, rows, lambda row: (stored_id(row[0]), stored_text(row[1]))))
+def counts_and_words_from(rows: Sequence[Row]) -> tuple[dict[str, int], dict[str, str]]:
+    """The number of messages and the first message of the user, by the ids of conversations."""
+    counts = {conversation_id: count for conversation_id, count, _ in rows}
+    said = [(conversation_id, words) for conversation_id, _, words in rows if words is not None]
+    return counts, dict(readable(MESSAGES.name, said, lambda row: (stored_id(row[0]), stored_text(row[1]))))
 
 
 def entry_counts_from(rows: Sequence[Row]) -> dict[str, dict[str, int]]:

@@ -20,9 +20,11 @@ Key = tuple[str, str]
 """The id of a conversation and of a message in it."""
 
 _STAMP = f"(SELECT turns_stamp FROM {MEMORIES.name} AS owner WHERE owner.memory_id = said.memory_id)"
+OF_MESSAGE = "conversation_id, tenant, memory_id, message_id"
+"""The columns that a record has of its message."""
 _ADD = (
-    f"INSERT INTO {MESSAGE_RECORDS.name} (conversation_id, tenant, memory_id, message_id, stamp)"
-    f" SELECT conversation_id, tenant, memory_id, message_id, {_STAMP} FROM {MESSAGES.name} AS said"
+    f"INSERT INTO {MESSAGE_RECORDS.name} ({OF_MESSAGE}, stamp)"
+    f" SELECT {OF_MESSAGE}, {_STAMP} FROM {MESSAGES.name} AS said"
     f" WHERE {SPOKEN_MESSAGES}"
 )
 ADD_OF_CONVERSATION = f"{_ADD} AND conversation_id = ?1 AND message_index BETWEEN ?2 AND ?3"

@@ -36,15 +36,8 @@ class RunQueries:
         self.failures = (
             f"SELECT run_id, {_FAILURE_COLUMNS} FROM {FAILURES.name} WHERE run_id IN {ids} ORDER BY attempt"
         )
-        # The + keeps SQLite from the index of the memory: waiting conversations have an index of their own.
-        memory = "memory_id" if dialect is POSTGRESQL else "+memory_id"
         self.open_in_memory = (
             f"SELECT count(DISTINCT conversation_id) FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
-        )
-        self.to_learn_in_memory = (
-            "SELECT count(*) FROM (SELECT conversation_id"
-            f" FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1 UNION SELECT conversation_id"
-            f" FROM {CONVERSATIONS.name} WHERE {memory} = ?1 AND {WAITING_CONVERSATIONS}) AS pending"
         )
         self.of_conversation = (
             f"SELECT {COLUMNS} FROM {RUNS.name} WHERE conversation_id = ?1 AND tenant = ?2"
@@ -119,6 +112,17 @@ class RunQueries:
             f" WHERE {whose} UNION ALL SELECT min(learn_at) FROM {CONVERSATIONS.name}"
             f" WHERE {whose} AND {WAITING_CONVERSATIONS}) AS times"
         )
+
+
+def conversations_to_learn(dialect: Dialect, memory: str) -> str:
+    """A query of the number of conversations of a memory that are still to be learned from."""
+    # The + keeps SQLite from the index of the memory: waiting conversations have an index of their own.
+    waiting_in = "memory_id" if dialect is POSTGRESQL else "+memory_id"
+    return (
+        "SELECT count(*) FROM (SELECT conversation_id"
+        f" FROM {RUNS.name} WHERE memory_id = {memory} AND is_open = 1 UNION SELECT conversation_id"
+        f" FROM {CONVERSATIONS.name} WHERE {waiting_in} = {memory} AND {WAITING_CONVERSATIONS}) AS pending"
+    )
 
 
 def spent_by_day(dialect: Dialect, by: str) -> LongQuery:

@@ -12,12 +12,12 @@ while it holds one of the others, so no two transactions wait for each other.
 """
 
 import json
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import LeaseLostError
+from ...ids import new_id
 from ...sql.columns import StoredTime, json_to_column, text_to_column, time_as_text
 from ...sql.scripts import Row, Script, Statement, renumber
 from ..conversation import Message
@@ -229,7 +229,7 @@ class QueueQueries:
             f"SELECT content_id, retired_at IS NULL FROM {CONTENTS.name}"
             f" WHERE content_id IN {dialect.each.format('?1')}"
         )
-        self.make_runs = _make_runs(dialect)
+        self.make_runs = make_runs(dialect, "?1", "?2", "?3", "?4", "?5")
         self.claims_at_once = _claims_at_once(dialect, self.claim), _claims_at_once(dialect, self.claim_any)
         """The same for one tenant and for any, which also start the run and read its messages."""
         # By the number of stages.
@@ -345,16 +345,19 @@ def _store_last(dialect: Dialect, extend: str, count: int) -> str:
     )
 
 
-def _make_runs(dialect: Dialect) -> str:
+def make_runs(
+    dialect: Dialect, given: str, tenant: str, memory_id: str, conversation_id: str, created_at: str
+) -> str:
     """Adds the runs of a JSON list to a memory, numbered in order after its existing runs."""
     run = {name: dialect.field.format("value", name) for name in ("run_id", "first", "last")}
     return (
         f"INSERT INTO {RUNS.name} (run_id, tenant, memory_id, conversation_id, first_index, last_index,"
-        f" created_at, status, is_open, attempts, sequence) SELECT {run['run_id']}, CAST(?2 AS VARCHAR),"
-        f" CAST(?3 AS VARCHAR), CAST(?4 AS VARCHAR), CAST({run['first']} AS BIGINT),"
-        f" CAST({run['last']} AS BIGINT), ?5, 'pending', 1, 0,"
-        f" row_number() OVER (ORDER BY CAST({run['first']} AS BIGINT)) + (SELECT coalesce(max(sequence), 0)"
-        f" FROM {RUNS.name} WHERE memory_id = ?3) FROM {dialect.each.format('?1')} AS given"
+        f" created_at, status, is_open, attempts, sequence) SELECT {run['run_id']},"
+        f" CAST({tenant} AS VARCHAR), CAST({memory_id} AS VARCHAR), CAST({conversation_id} AS VARCHAR),"
+        f" CAST({run['first']} AS BIGINT), CAST({run['last']} AS BIGINT), {dialect.time.format(created_at)},"
+        f" 'pending', 1, 0, row_number() OVER (ORDER BY CAST({run['first']} AS BIGINT)) + (SELECT"
+        f" coalesce(max(sequence), 0) FROM {RUNS.name} WHERE memory_id = {memory_id})"
+        f" FROM {dialect.each.format(given)} AS given"
     )
 
 
@@ -379,11 +382,16 @@ def enqueue(
     now: str,
 ) -> Script[list[str]]:
     """Create a run for each span of messages, in order; returns their ids. The queue row must be locked."""
-    made = [{"run_id": str(uuid.uuid4()), "first": first, "last": last} for first, last in spans]
+    made = new_runs(spans)
     for start in range(0, len(made), _RUNS_PER_STATEMENT):
         some = json.dumps(made[start : start + _RUNS_PER_STATEMENT])
         yield Statement(queries.make_runs, (some, tenant, memory_id, conversation_id, now))
     return [str(run["run_id"]) for run in made]
+
+
+def new_runs(spans: Sequence[tuple[int, int]]) -> list[dict[str, str | int]]:
+    """New runs, as `make_runs` takes them."""
+    return [{"run_id": new_id(), "first": first, "last": last} for first, last in spans]
 
 
 def memory_of_failed(tenant: str, run_id: str) -> Script[str | None]:

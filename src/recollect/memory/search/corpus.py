@@ -5,19 +5,20 @@ not thread-safe. Its owner serializes access.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress, count, islice, repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .documents import Document, Flags, Floats, Numbers, Vector, substance
 from .index import Column, Layout, lay_out
+from .misspellings import LONGEST, known_edits
 from .passage_vectors import PassageVectors, unit_of
 from .passages import split
-from .postings import Found, Postings, Terms, edits_of, sum_by_row
+from .postings import Found, Postings, sum_by_row
 from .records import (
     NO_TIME,
     ROLE_NUMBERS,
@@ -25,13 +26,13 @@ from .records import (
     Place,
     Record,
     decode,
-    hash_of,
     hashes_of,
     make_record,
     prefix_term,
     time_from_numbers,
 )
 
+T = TypeVar("T")
 Key = str | tuple[str, str]
 """The id of a document: of an entry, or of a conversation and a message."""
 
@@ -68,15 +69,6 @@ NOBODY = -1
 _IN_A_CHUNK = 1000  # documents that are analysed before they are indexed
 _FEW = 1000  # documents whose rows are noted at once
 _BYTES_OF_KEY = 200  # of the ids of a document, about
-_MOST_EDITED = 40  # characters of a word whose misspellings are looked up
-
-
-@lru_cache(maxsize=32)  # a recall looks the same words up in entries and in messages
-def _hashed_edits(term: str) -> tuple[list[str], Terms]:
-    """The terms at one edit from a term, with their hashes."""
-    edits = sorted(edits_of(term))
-    # Not through the cache of `hash_of`: hundreds of words that nobody wrote would take the place of others.
-    return edits, np.fromiter(map(hash_of.__wrapped__, edits), np.uint32)
 
 
 class Corpus:
@@ -99,7 +91,7 @@ class Corpus:
         self._columns = {name: Column(kind) for name, kind in _COLUMNS.items()}
         self._of_passages = {name: Column(kind) for name, kind in _PASSAGE_COLUMNS.items()}
         self._layout: Layout | None = None
-        self._derived: dict[str, NDArray[Any]] = {}
+        self._derived: dict[str, Any] = {}
         self._texts: dict[Key, str] = {}
         self.add(documents)
 
@@ -227,9 +219,14 @@ class Corpus:
         """A column with a value for each row: `length`, `speaker`, `day`, …"""
         if name in self._columns:
             return self._columns[name].values
+        return self.derived(name, partial(self._derive, name))
+
+    def derived(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` makes of the columns. It is made once, until documents are added or removed."""
         if name not in self._derived:
-            self._derived[name] = self._derive(name)
-        return self._derived[name]
+            self._derived[name] = make()
+        found: T = self._derived[name]
+        return found
 
     def _derive(self, name: str) -> NDArray[Any]:
         """A column that is computed from others."""
@@ -240,6 +237,8 @@ class Corpus:
             return np.where(has_time, micros // 10**6 + 86_400.0, 0.0)
         if name == "substance":
             return substance(self.column("length"))
+        if name == "passages":
+            return np.diff(self.column("first_passage"), append=self.passage_count)
         if name == "has_vector":  # in all passages
             firsts, has = self.column("first_passage"), self.vectors.has_vector
             return np.logical_and.reduceat(has, firsts) if len(firsts) else np.zeros(0, np.bool_)
@@ -280,9 +279,7 @@ class Corpus:
 
     def mean_of_passages(self, values: Floats) -> Floats:
         """The mean of the values of the passages of each document."""
-        firsts = self.column("first_passage")
-        sizes = np.diff(firsts, append=self.passage_count)
-        mean: Floats = np.add.reduceat(values, firsts) / sizes
+        mean: Floats = np.add.reduceat(values, self.column("first_passage")) / self.column("passages")
         return mean
 
     def postings_of(self, terms: Sequence[str]) -> list[Found]:
@@ -307,10 +304,9 @@ class Corpus:
 
         These are the terms at one edit from it, or else the term for all words with its first letters.
         """
-        if not term.isascii() or not term.isalnum() or len(term) > _MOST_EDITED:
+        if not term.isascii() or not term.isalnum() or len(term) > LONGEST:
             return []
-        edits, hashes = _hashed_edits(term)
-        found = [edits[place] for place in np.flatnonzero(self.postings.has(hashes))]
+        found = known_edits(term, self.postings.has)
         if found:
             return found
         prefix = prefix_term(term)

@@ -89,4 +89,4 @@ def lay_out(session: Numbers, position: Numbers) -> Layout:
 
 def taken_from(scores: Floats, rows: Numbers) -> Floats:
     """The scores of these rows; 0 for the row -1."""
-    return np.where(rows >= 0, scores[rows], 0.0)
+    return np.append(scores, 0.0)[rows]

@@ -82,12 +82,23 @@ class PassageVectors:
 
     def keep(self, passages: Flags) -> None:
         """Keep only these passages."""
+        if self.dimensions is None:
+            self._scales.keep(passages)
+            self._tail.keep(passages)
+            return
         self._close_tail()
         edges = np.cumsum([0, *map(len, self._blocks)]).tolist()
         parts = zip(self._blocks, pairwise(edges), strict=True)
         self._blocks = [block[passages[begin:end]] for block, (begin, end) in parts]
         self._scales.keep(passages)
         self._signs = None if self._signs is None else self._signs[passages[: len(self._signs)]]
+        self._reopen_tail()
+
+    def _reopen_tail(self) -> None:
+        """Let the last vectors grow again, unless they are many. Many small arrays would slow a search."""
+        if self._blocks and len(self._blocks[-1]) < _MANY:
+            last = self._blocks.pop()
+            self._tail.extend(last, len(last))
 
     def read(self, passages: Sequence[int] | Numbers) -> NDArray[np.float32]:
         """The vectors of some passages in ascending order; zeros for those without a vector."""
@@ -140,7 +151,7 @@ class PassageVectors:
     def signs_to_make(self) -> list[Steps]:
         """The vectors whose signs make the search faster. They are never changed."""
         known = 0 if self._signs is None else len(self._signs)
-        if len(self) <= _ALL or len(self) - known < _MANY:
+        if self.dimensions is None or len(self) <= _ALL or len(self) - known < _MANY:
             return []
         self._close_tail()
         return list(self._blocks)
@@ -165,7 +176,8 @@ def signs_of(blocks: Sequence[Steps]) -> Signs:
 
 def _compare(steps: Steps, unit: NDArray[np.float64]) -> NDArray[np.float32]:
     wanted = unit.astype(np.float32)
-    near, block = np.empty(len(steps), np.float32), np.empty((_BLOCK, len(unit)), np.float32)
+    near = np.empty(len(steps), np.float32)
+    block = np.empty((min(_BLOCK, len(steps)), len(unit)), np.float32)
     for start in range(0, len(steps), _BLOCK):
         some = steps[start : start + _BLOCK]
         np.copyto(block[: len(some)], some)

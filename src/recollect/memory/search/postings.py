@@ -4,8 +4,9 @@ New postings are appended as they come, and a search compares all of them with i
 that faster. It takes longer than a search, so it happens afterwards.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -59,11 +60,7 @@ class Sorted:
 
     def has(self, wanted: Terms) -> Flags:
         """Whether it has each wanted term."""
-        if not len(self.terms):
-            return np.zeros(len(wanted), np.bool_)
-        inside = np.minimum(np.searchsorted(self.terms, wanted), len(self.terms) - 1)
-        exists: Flags = self.terms[inside] == wanted
-        return exists
+        return _are_among(wanted, self.terms)
 
     def renumbered(self, new_numbers: Numbers) -> "Sorted":
         """The same postings for passages with new numbers. Those with the new number -1 are dropped."""
@@ -109,7 +106,11 @@ class Unsorted:
 
     def has(self, wanted: Terms) -> Flags:
         """Whether it has each wanted term."""
-        return np.isin(wanted, self.terms)
+        return _are_among(wanted, self._in_order)
+
+    @cached_property
+    def _in_order(self) -> Terms:
+        return np.sort(self.terms)
 
     def renumbered(self, new_numbers: Numbers) -> "Unsorted":
         """The same postings for passages with new numbers. Those with the new number -1 are dropped."""
@@ -165,8 +166,7 @@ class Postings:
         """The newest postings, in arrays that grow."""
         self._first = self.passages
         self._terms, self._counts, self._ends = Column(np.uint32), Column(np.uint8), Column(np.int64)
-        self._distinct: Terms = np.empty(0, np.uint32)
-        self._distinct_of = 0  # postings: the tail has more if the terms are out of date
+        self._in_order: Terms = np.empty(0, np.uint32)  # out of date if the tail has more of them
 
     @property
     def _tail(self) -> Unsorted:
@@ -205,13 +205,9 @@ class Postings:
     def _tail_has(self, wanted: Terms) -> Flags:
         """The same for the newest postings. Their terms are sorted once, until there are more of them."""
         terms = self._terms.values
-        if self._distinct_of != len(terms):
-            self._distinct, self._distinct_of = np.unique(terms), len(terms)
-        known = self._distinct
-        if not len(known):
-            return np.zeros(len(wanted), np.bool_)
-        places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.equal(known[places], wanted)
+        if len(self._in_order) != len(terms):
+            self._in_order = np.sort(terms)
+        return _are_among(wanted, self._in_order)
 
     def next_unsorted(self) -> Unsorted | None:
         """Postings whose sorting makes the search faster, if any. They are never changed."""
@@ -232,11 +228,30 @@ class Postings:
         self._parts = [part.renumbered(new_numbers) for part in self._parts]
         self.passages = int(np.count_nonzero(new_numbers >= 0))
         self._begin_tail()
+        self._reopen_tail()
+
+    def _reopen_tail(self) -> None:
+        """Let the last postings grow again, unless they are many. Many small parts would slow a search."""
+        last = self._parts[-1] if self._parts else None
+        if isinstance(last, Unsorted) and len(last.terms) < _MANY:
+            self._parts.pop()
+            self._first = last.first
+            self._ends.extend(last.ends, last.size)
+            self._terms.extend(last.terms, len(last.terms))
+            self._counts.extend(last.counts, len(last.counts))
 
     @property
     def size(self) -> int:
         """The bytes of all postings."""
         return sum(part.nbytes for part in (*self._parts, self._tail))
+
+
+def _are_among(wanted: Terms, known: Terms) -> Flags:
+    """Whether each wanted term is among the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(wanted), np.bool_)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.equal(known[places], wanted)
 
 
 def _sorted(first: int, size: int, terms: Terms, passages: NDArray[np.uint32], counts: Counts) -> Sorted:
@@ -269,14 +284,3 @@ def sum_by_row(found: Found, row_of: NDArray[Any]) -> tuple[Numbers, NDArray[Any
     is_first[1:] = rows[1:] != rows[:-1]
     starts = np.flatnonzero(is_first)
     return rows[starts], np.add.reduceat(found.counts, starts)
-
-
-def edits_of(word: str) -> Iterable[str]:
-    """The words at one edit from a word: a letter dropped, swapped, replaced or added."""
-    cuts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
-    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    found = {head + tail[1:] for head, tail in cuts if tail}
-    found |= {head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1}
-    found |= {head + letter + tail[1:] for head, tail in cuts if tail for letter in letters}
-    found |= {head + letter + tail for head, tail in cuts for letter in letters}
-    return found - {word}

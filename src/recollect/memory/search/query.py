@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
+from ..texts.remembered import remember
 from ..texts.terms import search_terms, stem, terms
 from .dates import NamedDate, Stretch, named_dates, relative_stretches
 from .phrasing import (
@@ -91,24 +92,38 @@ def understand(text: str, speakers: Iterable[str] = (), *, today: date | None = 
     question = asked_part(text)
     words = frozenset(terms(text))
     named = tuple(sorted(name for name in speakers if _is_named(name, words)))
-    undated, dates = named_dates(without_frame(question))
-    return Query(
+    undated, asked = _read(question)
+    return replace(
+        asked,
         text=text,
         terms=_terms(undated, text if question != text else "", named),
         embedding_text=without_names(undated, named) or text,
         speakers=named,
         names=_names(text),
-        role=None if named else meant_role(question),
-        dates=dates,
+        role=None if named else asked.role,
         stretches=relative_stretches(text, today) if today else (),
         phrases=tuple(phrase.strip().lower() for phrase in _QUOTED.findall(text) if phrase.strip()),
+        asks_advice=not named and asked.asks_advice,
+    )
+
+
+@remember  # a recall asks the same of entries and of messages
+def _read(question: str) -> tuple[str, Query]:
+    """A question without its frame and its dates, and what its wording says, whoever the speakers are."""
+    undated, dates = named_dates(without_frame(question))
+    return undated, Query(
+        text=question,
+        terms=(),
+        embedding_text="",
+        role=meant_role(question),
+        dates=dates,
         asks_when=asks_when(question),
         asks_name=asks_name(question),
         asks_newest=asks_newest(question),
         asks_several=asks_several(question),
         asks_all=asks_all(question),
         asks_about_user=asks_about_user(question),
-        asks_advice=not named and asks_advice(question),
+        asks_advice=asks_advice(question),
     )
 
 

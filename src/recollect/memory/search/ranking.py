@@ -1,7 +1,8 @@
 """Ranks documents for a question: pure functions that also return the parts of every score."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -19,11 +20,11 @@ from .relevance import (
     best_value,
     chance,
     estimated_similarity,
-    hit_chance,
+    hit_chances,
     log_odds,
     spread_of,
 )
-from .words import Matches, match, score_groups, score_passages, score_rows
+from .words import Matches, match, score_passages, score_rows, score_sessions
 
 
 @dataclass(frozen=True)
@@ -117,11 +118,6 @@ class Scores:
     similar: Floats | None
     """The similarity of each passage to the question; `None` without vectors."""
 
-    @property
-    def passages(self) -> Floats:
-        """How well each passage matches."""
-        return self.words if self.similar is None else self.words + self.similar
-
 
 def rank(
     query: Query,
@@ -151,10 +147,10 @@ def rank(
     odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
     behind = best_value(total if shown is None else total[shown]) - total
     relevance = chance(odds) if shown is None or len(shown) else 0.0
+    chances = hit_chances(behind[best], odds, len(corpus), by) if best else []
     # No hit is more likely to be relevant than that anything is.
-    chances = ((row, hit_chance(float(behind[row]), odds, len(corpus), by)) for row in best)
-    hits = (_hit(row, scores, corpus, min(its_chance, relevance)) for row, its_chance in chances)
-    return Ranking(tuple(hits), relevance)
+    hits = _hits(best, [min(each, relevance) for each in chances], scores, corpus)
+    return Ranking(hits, relevance)
 
 
 def score(
@@ -166,7 +162,7 @@ def score(
 ) -> Scores:
     """The parts of the score of every document, and what they show of the question as a whole."""
     matches = match(query.terms, corpus)
-    words = score_passages(matches, corpus.passage_column("length"))
+    words = score_passages(matches, corpus)
     similar = corpus.similarities(vector)
     own = _own(matches, words, similar, corpus, weights)
     together: Floats = sum(own.values(), np.zeros(len(corpus)))
@@ -179,7 +175,7 @@ def _own(
     matches: Matches, words: Floats, similar: Floats | None, corpus: Corpus, weights: Weights
 ) -> dict[str, Floats]:
     """The parts that a document scores by itself: the words and the meaning of the question."""
-    whole = _share_of_best(score_rows(matches, corpus.column("length")))
+    whole = _share_of_best(score_rows(matches, corpus))
     text = (whole + _share_of_best(corpus.best_of_passages(words))) / 2
     meaning = _meaning(corpus, similar)
     if meaning is None or not weights.vector:
@@ -211,7 +207,7 @@ def _context(
     """The parts that a document scores by its neighbours: an answer may share no word with its question."""
     layout, has_session = corpus.layout, corpus.column("has_session")
     beside = np.maximum(taken_from(own, layout.before), taken_from(own, layout.after))
-    topic = _share_of_best(score_groups(matches, corpus.column("length"), layout.segment))
+    topic = _share_of_best(score_sessions(matches, corpus))
     share = _SEVERAL if query.asks_several else 1.0
     best = share * weights.session * layout.best_of_session(own)
     return {
@@ -272,11 +268,10 @@ def _hints(
     query: Query, corpus: Corpus, weights: Weights, quotes: Mapping[str, float] | None
 ) -> dict[str, Floats]:
     """The parts for what the question asks beside its words: a date, a time, a name and so on."""
-    is_short = corpus.column("length") <= _SHORT
     parts = {
         "date": weights.date * nearness(corpus.column("day"), query.dates, query.stretches),
         "substance": weights.substance * corpus.column("substance"),
-        "question": -weights.question * is_short * corpus.column("question"),
+        "question": -weights.question * corpus.derived("is_question", partial(_is_question, corpus)),
     }
     if query.asks_name:
         parts["names"] = weights.names * corpus.column("names")
@@ -287,6 +282,12 @@ def _hints(
     if query.phrases:
         parts["phrase"] = weights.phrase * _quotes(query, corpus, quotes)
     return parts
+
+
+def _is_question(corpus: Corpus) -> Floats:
+    """Whether a short document is itself a question, from 0 to 1."""
+    is_short: Flags = corpus.column("length") <= _SHORT
+    return is_short * corpus.column("question").astype(np.float64)
 
 
 def _newness(seconds: Floats) -> Floats:
@@ -356,12 +357,29 @@ def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, am
 # --- hits ---
 
 
-def _hit(row: int, scores: Scores, corpus: Corpus, chance_of_hit: float) -> Hit:
-    parts = {name: float(its[row]) for name, its in scores.parts.items() if its[row]}
-    inside = corpus.passages_of(row)
-    best = inside[int(np.argmax(scores.passages[inside.start : inside.stop]))]
-    span = (int(corpus.passage_column("start")[best]), int(corpus.passage_column("end")[best]))
-    return Hit(corpus.id_of(row), chance_of_hit, parts, span)
+def _hits(rows: Sequence[int], chances: Sequence[float], scores: Scores, corpus: Corpus) -> tuple[Hit, ...]:
+    """The hits of rows, each with its parts and its best passage."""
+    parts = {name: its[rows].tolist() for name, its in scores.parts.items()}
+    best = [_best_passage(corpus.passages_of(row), scores) for row in rows]
+    starts, ends = (corpus.passage_column(name)[best].tolist() for name in ("start", "end"))
+    return tuple(
+        Hit(
+            corpus.id_of(row),
+            chances[place],
+            {name: its[place] for name, its in parts.items() if its[place]},
+            (starts[place], ends[place]),
+        )
+        for place, row in enumerate(rows)
+    )
+
+
+def _best_passage(inside: range, scores: Scores) -> int:
+    """The number of the passage that matches best."""
+    if len(inside) == 1:
+        return inside.start
+    part = slice(inside.start, inside.stop)
+    found = scores.words[part] if scores.similar is None else scores.words[part] + scores.similar[part]
+    return inside.start + int(np.argmax(found))
 
 
 def _share_of_best(scores: Floats) -> Floats:

@@ -84,11 +84,12 @@ def log_odds(signs: Signs, by: Calibration) -> float:
     return size * many + (1 - size) * few
 
 
-def hit_chance(behind: float, odds: float, documents: int, by: Calibration) -> float:
-    """The chance that a hit is relevant that scores by so much less than the best one."""
+def hit_chances(behind: Floats, odds: float, documents: int, by: Calibration) -> list[float]:
+    """The chances that hits are relevant that score by so much less than the best one."""
     weights, size = np.array([by.best, by.behind, by.relevance]), _size(documents)
     bias = size * by.hit_bias + (1 - size) * by.few_hit_bias
-    return chance(bias + float((hit_features(np.array([behind]), odds) @ weights)[0]))
+    chances: list[float] = _chances(bias + hit_features(behind, odds) @ weights).tolist()
+    return chances
 
 
 def _size(documents: int) -> float:
@@ -98,13 +99,18 @@ def _size(documents: int) -> float:
 
 def hit_features(behind: Floats, odds: float) -> Floats:
     """For each hit: whether it is about as good as the best one, how far it is behind, and the log-odds."""
-    known = np.full(len(behind), np.clip(odds, -_MOST_ODDS, _MOST_ODDS))
+    known = np.full(len(behind), min(max(odds, -_MOST_ODDS), _MOST_ODDS))
     return np.stack([np.exp(-behind / _CLOSE), -behind, known], axis=1)
 
 
 def chance(odds: float) -> float:
     """Log-odds as a chance from 0 to 1."""
-    return float(1.0 / (1.0 + np.exp(-np.clip(odds, -60, 60))))
+    return float(_chances(np.array([odds]))[0])
+
+
+def _chances(odds: Floats) -> Floats:
+    chances: Floats = 1.0 / (1.0 + np.exp(-np.minimum(np.maximum(odds, -60), 60)))
+    return chances
 
 
 def estimated_similarity(coverage: float) -> float:

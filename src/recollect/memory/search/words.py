@@ -77,38 +77,51 @@ def _merged(own: Found, others: Sequence[Found]) -> Found:
         return own
     passages = np.concatenate([own.passages, *(each.passages for each in others)])
     counts = np.concatenate([own.counts, *(_RELATED * each.counts for each in others)])
-    places, inverse = np.unique(passages, return_inverse=True)
-    return Found(places, np.bincount(inverse, counts, len(places)))
+    together = np.bincount(passages, counts)
+    places = np.flatnonzero(together)
+    return Found(places, together[places])
 
 
-def score_rows(matches: Matches, lengths: Floats) -> Floats:
+def score_rows(matches: Matches, corpus: Corpus) -> Floats:
     """The share of the question that each document covers, from 0 to 1, by BM25."""
-    return _covered(matches, matches.by_row, lengths)
+    damping = corpus.derived("damping", lambda: _damping(corpus.column("length"), _LENGTH))
+    return _covered(matches, matches.by_row, damping)
 
 
-def score_passages(matches: Matches, lengths: Floats) -> Floats:
+def score_passages(matches: Matches, corpus: Corpus) -> Floats:
     """The share of the question that each passage covers, from 0 to 1, by BM25."""
-    return _covered(matches, matches.by_passage, lengths)
+    damping = corpus.derived(
+        "damping of passages", lambda: _damping(corpus.passage_column("length"), _LENGTH)
+    )
+    return _covered(matches, matches.by_passage, damping)
 
 
-def _covered(matches: Matches, found: Sequence[tuple[Numbers, NDArray[Any]]], lengths: Floats) -> Floats:
-    scores, damping = np.zeros(len(lengths)), _damping(lengths, _LENGTH)
-    for (places, counts), weight in zip(found, matches.weights * matches.rarity, strict=True):
+def _covered(matches: Matches, found: Sequence[tuple[Numbers, NDArray[Any]]], damping: Floats) -> Floats:
+    scores = np.zeros(len(damping))
+    for (places, counts), weight in zip(found, (matches.weights * matches.rarity).tolist(), strict=True):
         scores[places] += weight * counts / (counts + damping[places])
     total = float(matches.rarity.sum())
     return scores / total if total else scores
 
 
-def score_groups(matches: Matches, lengths: Floats, group: Numbers) -> Floats:
-    """The BM25 score of every group of rows, as if its rows were one text; `group` has one per row."""
-    groups = int(group.max(initial=-1)) + 1
-    together = np.bincount(group, lengths, groups).astype(np.float64)
-    scores, damping = np.zeros(groups), _damping(together, _LENGTH_OF_GROUPS)
+def score_sessions(matches: Matches, corpus: Corpus) -> Floats:
+    """The BM25 score of every session, as if its rows were one text; by the number of the session."""
+    group = corpus.layout.segment
+    damping = corpus.derived(
+        "damping of sessions", lambda: _damping_of_groups(corpus.column("length"), group)
+    )
+    groups = len(damping)
+    scores = np.zeros(groups)
     for rows, counts in matches.by_row:
-        counted = np.bincount(group[rows], counts, groups).astype(np.float64)
+        counted = np.bincount(group[rows], counts, groups)
         having = int(np.count_nonzero(counted))
         scores += np.log1p((groups - having + 0.5) / (having + 0.5)) * counted / (counted + damping)
     return scores
+
+
+def _damping_of_groups(lengths: Floats, group: Numbers) -> Floats:
+    groups = int(group.max(initial=-1)) + 1
+    return _damping(np.bincount(group, lengths, groups), _LENGTH_OF_GROUPS)
 
 
 def _damping(lengths: Floats, strength: float) -> Floats:

@@ -17,6 +17,7 @@ Stamps = dict[str, int]
 """The ids of memories, each with the number that changes with its entries, or with its turns."""
 
 _MANY = 500  # documents: building more at once would block the event loop for too long
+_LARGE = 3000  # documents of a corpus: changing a larger one would block the event loop for too long
 
 
 @dataclass
@@ -69,6 +70,11 @@ class CachedCorpus:
                 self._use(partial(piece.optimize(), self.corpus))
         finally:
             self.is_optimizing = False
+
+
+def takes_long(cached: CachedCorpus, changed: int) -> bool:
+    """Whether a change of so many documents would block the event loop."""
+    return changed > _MANY or len(cached.corpus) > _LARGE
 
 
 async def run_off_loop(count: int, work: Callable[[], T]) -> T:

@@ -174,12 +174,14 @@ class ConversationReader:
         return await self._database.fetch(conversations.READ, owned, conversations.row_from)
 
     async def _outlines(self, rows: Sequence[ConversationRow]) -> list[dict[str, Any]]:
-        """The outlines of conversations. Message counts and first words are read in two queries for all."""
+        """The outlines of conversations. Message counts and first words are read in one query for all."""
         if not rows:
             return []
-        ids, queries = (json.dumps([row.conversation_id for row in rows]),), self._database.outlines
-        counts = await self._database.fetch(queries.counts, ids, pages.counts_from)
-        words = await self._database.fetch(queries.first_words, ids, pages.words_from)
+        counts, words = await self._database.fetch(
+            self._database.outlines.counts_and_first_words,
+            (json.dumps([row.conversation_id for row in rows]),),
+            pages.counts_and_words_from,
+        )
         return [
             _outline(row, counts.get(row.conversation_id, 0), words.get(row.conversation_id)) for row in rows
         ]

@@ -7,6 +7,7 @@ of conversations and messages are the idempotency keys.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 
 from ...errors import ConflictError, InvalidValueError
 from ...sql.columns import check_id
-from ...sql.scripts import Script, Statement
+from ...sql.scripts import DuplicateKeyError, Script, Statement
 from ..conversation import (
     UNCHANGED,
     Conversation,
@@ -26,7 +27,7 @@ from ..conversation import (
     read_messages,
     strategy_to_column,
 )
-from ..database import conversations, memories, quiet_period, removal, runs
+from ..database import conversations, memories, quiet_period, recording, removal
 from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
 from ..database.quiet_period import Due
@@ -93,11 +94,20 @@ class ConversationWriter:
         check_said("created_at", conversation.created_at)
         _check_messages(conversation.messages)
         conversation.messages = self._to_store(conversation.messages)
-        record = partial(_record, self._database, self._tenant, conversation, column_now())
-        conversation.memory_id, is_new = await self._database.write(record)
+        conversation.memory_id, is_new = await self._record(conversation, column_now())
         self._on_work()
         stored = None if is_new else await self._reader.get_conversation(conversation.conversation_id)
         return stored or conversation
+
+    async def _record(self, conversation: Conversation, at: str) -> tuple[str, bool]:
+        """Store a conversation; returns the id of its memory, and whether it is new."""
+        if self._database.recording.adds_at_once(conversation):
+            memory, spans = _memory_row(self._tenant, conversation, at), spans_of(conversation.messages)
+            add = partial(recording.add_at_once, self._database.recording, memory, conversation, spans, at)
+            with suppress(DuplicateKeyError):
+                if (memory_id := await self._database.write(add)) is not None:
+                    return memory_id, True
+        return await self._database.write(partial(_record, self._database, self._tenant, conversation, at))
 
     async def open_conversation(
         self,
@@ -217,24 +227,23 @@ def _record(
     database: MemoryDatabase, tenant: str, conversation: Conversation, now: str
 ) -> Script[tuple[str, bool]]:
     """The id of the memory, and whether the conversation is new."""
-    memory = yield from _memory_of(database, tenant, conversation, now)
-    yield from runs.lock_queue(database.queue, tenant, memory)
-    is_new = yield from conversations.add(tenant, conversation, memory, now)
-    if is_new:
-        spans = spans_of(conversation.messages)
-        yield from runs.enqueue(database.queue, tenant, memory, conversation.conversation_id, spans, now)
-    return memory, is_new
+    made, queries = _memory_row(tenant, conversation, now), database.recording
+    memory = _theirs(conversation, (yield from memories.find_to_record(made, queries.find)))
+    spans = spans_of(conversation.messages)
+    return memory, (yield from recording.add(queries, tenant, conversation, memory, spans, now))
 
 
-def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation, now: str) -> Script[str]:
-    """The id of the memory of the conversation's agent and user, which is created if they have none.
+def _memory_row(tenant: str, conversation: Conversation, now: str) -> MemoryRow:
+    """The row of the memory of the conversation's agent and user, if they have none."""
+    return MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, conversation.memory_id)
+
+
+def _theirs(conversation: Conversation, memory: str) -> str:
+    """The id of the memory, unless the conversation names another.
 
     The error for a `memory_id` of another agent, user or tenant is the same, so it reveals nothing of them.
     """
-    named = conversation.memory_id
-    made = MemoryRow.new(tenant, conversation.agent_id, conversation.user_id, now, named)
-    memory = yield from memories.find_to_record(made, database.find_to_record)
-    if named not in (None, memory):
+    if conversation.memory_id not in (None, memory):
         raise ConflictError(memories.NOT_THEIRS)
     return memory
 
@@ -242,7 +251,8 @@ def _memory_of(database: MemoryDatabase, tenant: str, conversation: Conversation
 def _open(
     database: MemoryDatabase, tenant: str, made: Conversation, settings: conversations.Settings, now: str
 ) -> Script[None]:
-    memory = yield from _memory_of(database, tenant, made, now)
+    row = _memory_row(tenant, made, now)
+    memory = _theirs(made, (yield from memories.find_to_record(row, database.recording.find)))
     yield from conversations.open_empty(tenant, made, memory, now, settings)
 
 

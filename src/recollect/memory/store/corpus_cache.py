@@ -54,14 +54,13 @@ class CorpusCache:
             f" WHERE memory_id IN {database.dialect.each.format('?1')}"
         )
 
-    async def get(self, kind: Kind, *memory_ids: str) -> CachedCorpus:
-        """The current corpus of the entries or turns of some memories."""
-        key = (kind, tuple(sorted(memory_ids)))
+    async def get(self, kind: Kind, stamps: Stamps) -> CachedCorpus:
+        """The current corpus of the entries or turns of some memories, whose stamps were just read."""
+        key = (kind, tuple(sorted(stamps)))
         cached = self._take(key)
-        while True:
+        while cached.stamps != stamps and not await self._refresh_or_wait(key, cached, stamps):
             stamps = await self._read_stamps(key)
-            if cached.stamps == stamps or await self._refresh_or_wait(key, cached, stamps):
-                return cached
+        return cached
 
     async def _read_stamps(self, key: Key) -> Stamps:
         kind, memory_ids = key
@@ -108,7 +107,9 @@ class CorpusCache:
     def _take(self, key: Key) -> CachedCorpus:
         """The cached corpus of a key, marked as used last. The least recently used ones are evicted."""
         with self._lock:
-            cached = self._cached.setdefault(key, CachedCorpus())
+            if key not in self._cached:
+                self._cached[key] = CachedCorpus()
+            cached = self._cached[key]
             self._cached.move_to_end(key)
             while len(self._cached) > 1 and (self._size > self._most or len(self._cached) > _MOST_CORPORA):
                 self._size -= self._cached.popitem(last=False)[1].size

@@ -27,6 +27,7 @@ from ..rights.receipt import Receipt, check_receipt_key, receipt_key, subject_of
 from ..rights.why import Why, explain
 from ..search.embedders import CachedEmbedder, Embedder
 from ..texts import terms
+from ..texts.remembered import forget_texts
 from ..times import now, read_time
 from .corpus_cache import CorpusCache
 
@@ -212,6 +213,7 @@ class DataRights:
             self._corpora.forget(memory_id)
         if isinstance(self._embedder, CachedEmbedder):
             self._embedder.clear()
+        forget_texts()
         terms.stem.cache_clear()
         subject = subject_of(erased.user_id, key or await self._receipt_key())
         return Receipt(now(), erased.counts, subject)

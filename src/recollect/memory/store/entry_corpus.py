@@ -3,7 +3,6 @@
 Entries are few and short. A refresh compares the marks of all, and reads those whose mark has changed.
 """
 
-import asyncio
 import json
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -16,7 +15,7 @@ from ..database.schema import CONTENTS, EVIDENCE, MESSAGES
 from ..database.vectors import Vectors
 from ..search.documents import Document
 from ..times import start_of
-from .cached_corpus import CachedCorpus, Stamps, run_off_loop
+from .cached_corpus import CachedCorpus, Stamps, run_off_loop, takes_long
 
 # The mark of an entry. A different mark means that it has changed or has another vector.
 _MARKS = (
@@ -56,7 +55,9 @@ class EntryReader:
             documents += await self.documents(memory_id, new) if new else []
             marks |= its
             changed |= new
-        await asyncio.to_thread(_apply_changes, cached, stamps, marks, changed, documents)
+        change = partial(_apply_changes, cached, stamps, marks, changed, documents)
+        # An entry is analysed as it is added, which takes longer than adding a record.
+        await cached.use(change, in_thread=takes_long(cached, 50 * len(documents)))
 
     async def documents(self, memory_id: str, wanted: Collection[str]) -> list[Document]:
         """Some entries of a memory as documents."""
@@ -96,12 +97,11 @@ def _apply_changes(
 
     An older refresh that ends after a newer one leaves its older stamps, so the next search refreshes again.
     """
-    with cached.lock:
-        # Everything beyond the marks, which includes the documents of an earlier refresh that was cut off.
-        surplus = set(cached.corpus.keys) - marks.keys()
-        cached.corpus.remove(surplus | changed)
-        cached.corpus.add(documents)
-        cached.marks, cached.stamps = marks, stamps
+    # Everything beyond the marks, which includes the documents of an earlier refresh that was cut off.
+    surplus = set(cached.corpus.keys) - marks.keys()
+    cached.corpus.remove(surplus | changed)
+    cached.corpus.add(documents)
+    cached.marks, cached.stamps = marks, stamps
 
 
 def _marks_from(rows: list[Row]) -> dict[str, str]:

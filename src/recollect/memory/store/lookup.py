@@ -7,8 +7,9 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...sql.columns import check_id
 from ..conversation import check_key
 from ..database import memories
-from ..database.access import MemoryDatabase
+from ..database.access import MemoryDatabase, column_now
 from ..database.memories import MemoryRow
+from ..database.overviews import MemoryOverview, overviews_from
 
 NO_LIMIT = 2**62
 """A row limit that no table reaches."""
@@ -34,6 +35,17 @@ class MemoryLookup:
             return () if found is None else (found,)
         page = (memories.user_key(self.tenant, user_id), "", NO_LIMIT)
         return await self._database.fetch(memories.LIST_OF_USER, page, memories.rows_from)
+
+    async def find_to_search(self, agent_id: str | None, user_id: str) -> Sequence[MemoryOverview]:
+        """What a search must know of the memories that `find_all` finds."""
+        check_id("user_id", user_id)
+        queries, at = self._database.overviews, column_now()
+        if agent_id is None:
+            key, sql = memories.user_key(self.tenant, user_id), queries.of_user
+        else:
+            key = memories.owner_key(self.tenant, check_id("agent_id", agent_id), user_id)
+            sql = queries.of_owner
+        return await self._database.fetch(sql, (key, at), overviews_from)
 
     async def find_by_id(self, memory_id: str) -> MemoryRow | None:
         """The memory with this id; `None` if the tenant has none."""

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import TypeVar
 
 from ..entry import Entry
-from ..hits import MemoryHit, MemorySearch, TurnHit, TurnSearch
+from ..hits import MemoryHit, TurnHit
 from ..lifetime import state_of
 from ..search.filters import check_chance
+from ..search.lookup import SearchResult
 from ..search.phrasing import asks_all, asks_several
 from ..times import format_date, now, start_of
 
-_Search = TypeVar("_Search", MemorySearch, TurnSearch)
 
 _LEAST_SHARE = 0.25  # of the score of the best hit, for hits that go into a prompt
 
@@ -29,8 +29,8 @@ class Cut:
         """Check the numbers of a caller. `None` cuts nothing."""
         return cls(check_chance("min_score", min_score), check_chance("min_relevance", min_relevance))
 
-    def apply(self, found: _Search) -> _Search:
-        """The search without the hits below the cut."""
+    def apply(self, found: SearchResult) -> SearchResult:
+        """The result without the hits below the cut."""
         if found.relevance < self.relevance:
             return replace(found, hits=())
         return replace(found, hits=tuple(hit for hit in found.hits if hit.score >= self.score))

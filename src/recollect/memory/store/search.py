@@ -14,7 +14,7 @@ from ...strategies.summaries import inject_memory
 from ..conversation import Role
 from ..database import entries
 from ..database.access import MemoryDatabase, column_now
-from ..database.memories import MemoryRow
+from ..database.overviews import MemoryOverview
 from ..database.vectors import turn_id, turn_of
 from ..entry import ContentType, Entry
 from ..hits import MemoryHit, MemorySearch, Recalled, TurnHit, TurnSearch
@@ -107,7 +107,7 @@ class MemorySearcher:
             name=name,
         )
         searched = await self._memories_to_search(query, agent_id, user_id, limit)
-        return cut.apply(await self._find_entries(query, searched, limit, request, as_of))
+        return await self._find_entries(query, searched, limit, request, as_of, cut)
 
     async def search_conversations(
         self,
@@ -147,8 +147,8 @@ class MemorySearcher:
         if not searched:
             return TurnSearch(())
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        found = await self._find_turns(query, searched, limit, wanted)
-        return cut.apply(replace(found, warnings=(*wanted.warnings, *found.warnings)))
+        found = await self._find_turns(query, searched, limit, wanted, cut)
+        return replace(found, warnings=(*wanted.warnings, *found.warnings))
 
     async def recall(
         self,
@@ -180,10 +180,10 @@ class MemorySearcher:
         request = read_filters(since=since, until=until, tags=tags, metadata=metadata, role=role, name=name)
         searched = await self._memories_to_search(query, agent_id, user_id, _RECALLED_ENTRIES)
         wishes = await self._instructions_of(searched)
-        known = cut.apply(await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None))
+        known = await self._find_entries(query, searched, _RECALLED_ENTRIES, request, None, cut)
         # Only the search of entries warns of unknown tags and keys: it knows those of conversations, too.
         wanted = await self._filters.for_messages(request, _ids_of(searched))
-        said = cut.apply(await self._find_turns(query, searched, _RECALLED_TURNS, wanted))
+        said = await self._find_turns(query, searched, _RECALLED_TURNS, wanted, cut)
         chosen = choose(query, known.hits, said.hits, wishes)
         text = inject_memory(
             None,
@@ -198,44 +198,46 @@ class MemorySearcher:
     async def _find_entries(
         self,
         query: str,
-        searched: Sequence[MemoryRow],
+        searched: Sequence[MemoryOverview],
         limit: int,
         request: RequestedFilters,
         as_of: datetime | str | None,
+        cut: Cut,
     ) -> MemorySearch:
         if not searched:
             return MemorySearch(())
         wanted = await self._filters.for_entries(request, _ids_of(searched))
         expired = frozenset() if as_of is not None else await self._expired_in(searched)
         cached = await self._entry_corpus(searched, as_of)
-        found = await self._rank(query, cached, limit, replace(wanted.filter, left_out=expired))
-        pending = () if as_of is not None else await self._pending_in(searched)
+        kept = replace(wanted.filter, left_out=expired) if expired else wanted.filter
+        found = cut.apply(await self._rank(query, cached, limit, kept))
+        pending = () if as_of is not None else _warn_of_pending(searched)
         warnings = (*wanted.warnings, *pending, *found.warnings)
         return MemorySearch(await self._entries_of(found.hits, searched), warnings, found.relevance)
 
     async def _find_turns(
-        self, query: str, searched: Sequence[MemoryRow], limit: int, wanted: ResolvedFilter
+        self, query: str, searched: Sequence[MemoryOverview], limit: int, wanted: ResolvedFilter, cut: Cut
     ) -> TurnSearch:
         if not searched:
             return TurnSearch(())
-        cached = await self._corpora.get("turn", *_ids_of(searched))
-        found = await self._rank(query, cached, limit, wanted.filter)
+        cached = await self._corpora.get("turn", {each.memory_id: each.turns_stamp for each in searched})
+        found = cut.apply(await self._rank(query, cached, limit, wanted.filter))
         return TurnSearch(await self._turns_of(found.hits), found.warnings, found.relevance)
 
-    async def _instructions_of(self, searched: Sequence[MemoryRow]) -> tuple[Entry, ...]:
+    async def _instructions_of(self, searched: Sequence[MemoryOverview]) -> tuple[Entry, ...]:
         """The standing instructions of a user that hold now, the newest first."""
         found: list[Entry] = []
-        for memory_id in _ids_of(searched):
+        for memory_id in (each.memory_id for each in searched if each.has_instructions):
             key = (memory_id, _MOST_INSTRUCTIONS, column_now())
             rows = await self._database.fetch(entries.READ_INSTRUCTIONS, key, entries.entries_from)
             found += [entry for _, entry in rows]
         found.sort(key=lambda entry: entry.said_at or entry.learned_at, reverse=True)
-        return tuple(await self._database.with_evidence(found)) if found else ()
+        return tuple(await self._database.with_evidence(found))
 
-    async def _expired_in(self, searched: Sequence[MemoryRow]) -> frozenset[str]:
+    async def _expired_in(self, searched: Sequence[MemoryOverview]) -> frozenset[str]:
         """The ids of the current entries that have expired. A cached corpus still has them."""
         found: set[str] = set()
-        for memory_id in _ids_of(searched):
+        for memory_id in (each.memory_id for each in searched if each.has_expired):
             key = (memory_id, column_now())
             rows = await self._database.fetch(entries.EXPIRED_IN_MEMORY, key, list)
             found.update(content_id for (content_id,) in rows)
@@ -243,30 +245,22 @@ class MemorySearcher:
 
     async def _memories_to_search(
         self, query: str, agent_id: str | None, user_id: str, limit: int
-    ) -> Sequence[MemoryRow]:
+    ) -> Sequence[MemoryOverview]:
         """The memories to search: of an agent and a user, or of all agents of the user."""
         if not isinstance(query, str):
             raise InvalidTypeError(f"query must be a string, not {type(query).__name__}")
         if check_limit(limit) is None:
             raise InvalidTypeError("limit must be a whole number")
-        return await self._lookup.find_all(agent_id, user_id)
-
-    async def _pending_in(self, searched: Sequence[MemoryRow]) -> tuple[str, ...]:
-        """A warning if these memories have conversations that are still to be learned from."""
-        sql = self._database.runs.to_learn_in_memory
-        counts = [
-            await self._database.fetch(sql, (memory.memory_id,), lambda rows: int(rows[0][0]))
-            for memory in searched
-        ]
-        return (_PENDING.format(sum(counts)),) if any(counts) else ()
+        return await self._lookup.find_to_search(agent_id, user_id)
 
     async def _entry_corpus(
-        self, searched: Sequence[MemoryRow], as_of: datetime | str | None
+        self, searched: Sequence[MemoryOverview], as_of: datetime | str | None
     ) -> CachedCorpus:
         """The corpus of the current entries, or of those that were current at a time."""
         time = read_time("as_of", as_of)
         if time is None:
-            return await self._corpora.get("entry", *_ids_of(searched))
+            stamps = {each.memory_id: each.entries_stamp for each in searched}
+            return await self._corpora.get("entry", stamps)
         return await self._corpora.as_of(time, *_ids_of(searched))
 
     async def _rank(self, query: str, cached: CachedCorpus, limit: int, wanted: SearchFilter) -> SearchResult:
@@ -305,7 +299,9 @@ class MemorySearcher:
             self._pause.until = monotonic() + _PAUSE
         return prepared
 
-    async def _entries_of(self, hits: Sequence[Hit], searched: Sequence[MemoryRow]) -> tuple[MemoryHit, ...]:
+    async def _entries_of(
+        self, hits: Sequence[Hit], searched: Sequence[MemoryOverview]
+    ) -> tuple[MemoryHit, ...]:
         found = await self._database.entries_by_id(self._tenant, [hit.id for hit in hits])
         agents = {memory.memory_id: memory.agent_id for memory in searched}
         matched = ((hit, found[hit.id]) for hit in hits if hit.id in found)
@@ -314,8 +310,9 @@ class MemorySearcher:
         )
 
     async def _turns_of(self, hits: Sequence[Hit]) -> tuple[TurnHit, ...]:
-        found = await self._database.turns_by_id(self._tenant, [turn_of(hit.id) for hit in hits])
-        matched = ((hit, found[turn_of(hit.id)]) for hit in hits if turn_of(hit.id) in found)
+        keys = [turn_of(hit.id) for hit in hits]
+        found = await self._database.turns_by_id(self._tenant, keys)
+        matched = ((hit, found[key]) for hit, key in zip(hits, keys, strict=True) if key in found)
         return tuple(
             TurnHit(
                 message,
@@ -330,8 +327,14 @@ class MemorySearcher:
         )
 
 
-def _ids_of(searched: Sequence[MemoryRow]) -> list[str]:
+def _ids_of(searched: Sequence[MemoryOverview]) -> list[str]:
     return [memory.memory_id for memory in searched]
+
+
+def _warn_of_pending(searched: Sequence[MemoryOverview]) -> tuple[str, ...]:
+    """A warning if these memories have conversations that are still to be learned from."""
+    count = sum(each.to_learn for each in searched)
+    return (_PENDING.format(count),) if count else ()
 
 
 def _outline(corpus: Corpus, embedder: Embedder | None) -> tuple[tuple[str, ...], int, tuple[str, ...]]:

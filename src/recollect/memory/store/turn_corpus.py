@@ -4,9 +4,9 @@ A refresh reads the records that are newer than the corpus. A message without a 
 Removed messages are noticed by the number of records: only if it differs are the ids of all compared.
 """
 
-import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 
 from ...sql.scripts import Row
 from ..database.access import MemoryDatabase
@@ -14,7 +14,7 @@ from ..database.corruption import report_corrupt, row_id_of
 from ..database.records import Key, RecordQueries, pairs_to_column, said_from
 from ..database.schema import MESSAGE_RECORDS
 from ..search.records import Batch, CorruptRecordsError, OutdatedRecordsError, decode, decode_parts
-from .cached_corpus import CachedCorpus, Stamps, run_off_loop
+from .cached_corpus import CachedCorpus, Stamps, run_off_loop, takes_long
 
 _NEVER = -1  # a stamp below all others
 _NO_END = 2**62  # a stamp above all others
@@ -71,7 +71,8 @@ class TurnReader:
         if known and not is_new:
             present = await self._present(memory_ids, counts)
         unread = await self._analyse(found)
-        await asyncio.to_thread(_apply_changes, cached, stamps, counts, found, unread, present)
+        change = partial(_apply_changes, cached, stamps, counts, found, unread, present)
+        await cached.use(change, in_thread=takes_long(cached, len(found.keys)))
 
     async def _newer(self, memory_id: str, since: int, until: int) -> _Records:
         """The records with a stamp after `since`: when all are read, page by page.
@@ -164,13 +165,12 @@ def _apply_changes(
 
     An older refresh that ends after a newer one leaves its older stamps, so the next search refreshes again.
     """
-    with cached.lock:
-        corpus = cached.corpus
-        surplus = set(corpus.keys) - present if present is not None else set()
-        corpus.remove(surplus.union(key for key in found.keys if key in corpus))
-        for batch, keys in found.batches:
-            corpus.append(batch, keys, [conversation_id for conversation_id, _ in keys])
-        cached.unread = (cached.unread | unread).difference(found.keys)
-        if present is not None:
-            cached.unread &= present
-        cached.counts, cached.stamps = counts, stamps
+    corpus = cached.corpus
+    surplus = set(corpus.keys) - present if present is not None else set()
+    corpus.remove(surplus.union(key for key in found.keys if key in corpus))
+    for batch, keys in found.batches:
+        corpus.append(batch, keys, [conversation_id for conversation_id, _ in keys])
+    cached.unread = (cached.unread | unread).difference(found.keys)
+    if present is not None:
+        cached.unread &= present
+    cached.counts, cached.stamps = counts, stamps

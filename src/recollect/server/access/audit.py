@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from ...ids import random_bytes
 from ...memory.database.dialect import Dialect, dialect_of
 from ...sessions.settings import check_limit
 from ...sql.columns import (
@@ -77,6 +78,28 @@ class AuditEntry:
     request_id: str | None
 
 
+def new_entry(
+    tenant: str,
+    key_id: str | None,
+    action: str,
+    target: str | None,
+    status: int,
+    request_id: str | None = None,
+) -> AuditEntry:
+    """An entry with the current time, which is not written yet."""
+    now = datetime.now(UTC)
+    return AuditEntry(
+        time_ordered_id(now),
+        check_id("tenant", tenant),
+        now,
+        key_id,
+        action[:_MAX_LENGTH],
+        recordable_target(target),
+        status,
+        None if request_id is None else request_id[:_MAX_LENGTH],
+    )
+
+
 class AuditLog(SQLStore):
     """The audit log of all tenants. An entry is committed when `record` returns."""
 
@@ -103,19 +126,13 @@ class AuditLog(SQLStore):
         request_id: str | None = None,
     ) -> AuditEntry:
         """Write an entry with the current time. Concurrent entries share a transaction."""
-        now = datetime.now(UTC)
-        entry = AuditEntry(
-            time_ordered_id(now),
-            check_id("tenant", tenant),
-            now,
-            key_id,
-            action[:_MAX_LENGTH],
-            recordable_target(target),
-            status,
-            None if request_id is None else request_id[:_MAX_LENGTH],
-        )
+        entry = new_entry(tenant, key_id, action, target, status, request_id)
         await self._batcher.add(entry)
         return entry
+
+    async def record_all(self, entries: Sequence[AuditEntry]) -> None:
+        """Write entries in one transaction, except those that are written already."""
+        await self._write_entries(entries)
 
     async def list(self, tenant: str, *, before: str | None = None, limit: int = 50) -> Sequence[AuditEntry]:
         """A page of entries, newest first. `before` is the last `entry_id` of the previous page."""
@@ -162,7 +179,7 @@ _numbers = itertools.count(secrets.randbits(20))  # random, so that processes ra
 
 def time_ordered_id(at: datetime) -> str:
     """A UUID of version 7: ids sort by time, and those of one process also by the order of calls."""
-    return _uuid7(at, (next(_numbers) & 0xFFFFFF) << 38 | secrets.randbits(38))
+    return _uuid7(at, (next(_numbers) & 0xFFFFFF) << 38 | int.from_bytes(random_bytes()[:5], "big") >> 2)
 
 
 def _first_id_of(at: datetime) -> str:
@@ -179,12 +196,15 @@ def _uuid7(at: datetime, rest: int) -> str:
 
 
 def _insert_statement(dialect: Dialect) -> str:
-    """One statement that inserts any number of entries, given as a JSON array of arrays."""
+    """One statement that inserts any number of new entries, given as a JSON array of arrays."""
     fields = [dialect.element.format("value", number) for number in range(len(_COLUMNS.split(",")))]
     fields[_AT] = dialect.time.format(fields[_AT])
     fields[_STATUS] = f"CAST({fields[_STATUS]} AS BIGINT)"
     entries = dialect.each.format("?1")
-    return f"INSERT INTO {AUDIT_LOG.name} ({_COLUMNS}) SELECT {', '.join(fields)} FROM {entries} AS entries"
+    return (
+        f"INSERT INTO {AUDIT_LOG.name} ({_COLUMNS}) SELECT {', '.join(fields)} FROM {entries} AS entries"
+        " WHERE true ON CONFLICT (tenant, entry_id) DO NOTHING"
+    )
 
 
 def _add(insert: str, rows: str) -> Script[None]:

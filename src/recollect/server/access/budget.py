@@ -1,15 +1,16 @@
 """Budgets: how many model tokens a tenant may use per UTC day.
 
-A chat turn reserves an estimate before it runs and settles with the actual number when it ends. A turn is
-allowed while the tokens used and reserved are below the limit: one turn alone is refused only when the limit
-is reached, and turns in parallel exceed it no further than turns in sequence do, if the estimate holds.
+A chat turn, or a proxied call, reserves an estimate before it runs and settles with the actual number when it
+ends. A turn is allowed while the tokens used and reserved are below the limit: one turn alone is refused only
+when the limit is reached, and turns in parallel exceed it no further than turns in sequence do, if the
+estimate holds.
 """
 
 import logging
 import math
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
@@ -72,6 +73,10 @@ class TokenLedger(SQLStore):
         counted = check_count("tokens", tokens) or 0
         return await self._write(partial(rows.settle, tenant, day, reservation_id, counted))
 
+    async def settle_all(self, settlements: Sequence[rows.Settlement]) -> dict[tuple[str, str], int]:
+        """Settle many calls in one transaction; returns the total of each tenant and day."""
+        return await self._write(partial(rows.settle_all, settlements))
+
     async def release(self, tenant: str, reservation_id: str) -> None:
         """Delete the reservation of a turn that used no tokens. A second call does nothing."""
         await self._write(partial(rows.release, tenant, reservation_id))
@@ -113,6 +118,10 @@ class Budget:
         """Called with the tokens of each model call in this process."""
         self.spent_here = 0
         """Tokens used in this process."""
+
+    def is_limited(self, tenant: str) -> bool:
+        """Whether a tenant has a limit, so that its calls must reserve tokens."""
+        return self._tokens_per_day(tenant) is not None
 
     async def wait(self, tenant: str) -> float:
         """Seconds for which a tenant must not call a model: 0, or the time until the day ends."""
@@ -163,6 +172,18 @@ class Budget:
         used = await self._ledger.settle(tenant, day, reservation_id, tokens)
         self._used.put((tenant, day), used)
 
+    def settlement(self, tenant: str, tokens: int, reservation_id: str | None) -> rows.Settlement:
+        """The tokens of a call that ends now, for `settle_all`. They count for the metrics at once."""
+        self._count(tokens)
+        if tokens:
+            self._estimates.note(tenant, tokens)
+        return rows.Settlement(tenant, _day_of(self._now()), tokens, reservation_id)
+
+    async def settle_all(self, settlements: Sequence[rows.Settlement]) -> None:
+        """Write the tokens of many calls in one transaction."""
+        for place, used in (await self._ledger.settle_all(settlements)).items():
+            self._used.put(place, used)
+
     async def release(self, tenant: str, reservation_id: str) -> None:
         """Release the reservation of a turn that called no model."""
         await self._ledger.release(tenant, reservation_id)
@@ -191,6 +212,11 @@ class Reservation:
         self._tenant = tenant
         self._id = reservation_id
         self._is_open = True
+
+    def hand_over(self) -> str | None:
+        """The id of the reservation, for a caller that settles it with others by `Budget.settle_all`."""
+        self._is_open = False
+        return self._id
 
     async def settle(self, tokens: int) -> None:
         """Count the tokens actually used instead of the estimate."""

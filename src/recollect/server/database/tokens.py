@@ -1,10 +1,11 @@
 """The rows of token budgets: tokens used by tenant and day, and tokens reserved for turns in flight.
 
-Lock order: the tenant's row of the day first, then its reservations. The row of the day is locked before
-reservations are summed, so two instances cannot both take the last tokens. Reservations expire by the
-database's clock, which all instances share.
+Lock order: the tenant's row of the day first, then its reservations; several tenants by their names. The row
+of the day is locked before reservations are summed, so two instances cannot both take the last tokens.
+Reservations expire by the database's clock, which all instances share.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...memory.database.dialect import dialect_of
@@ -39,6 +40,15 @@ class ReservationResult(NamedTuple):
     used: int
     reserved: int
     is_granted: bool
+
+
+class Settlement(NamedTuple):
+    """The tokens that one call used on a day, and its reservation, if it has one."""
+
+    tenant: str
+    day: str
+    tokens: int
+    reservation_id: str | None = None
 
 
 class ReservationQueries:
@@ -76,6 +86,20 @@ def settle(tenant: str, day: str, reservation_id: str, tokens: int) -> Script[in
     used = number_in((yield Statement(ADD, (tenant, day, tokens))))
     yield Statement(_RELEASE, (tenant, reservation_id))
     return used
+
+
+def settle_all(settlements: Sequence[Settlement]) -> Script[dict[tuple[str, str], int]]:
+    """Settle many calls at once; returns the total of each tenant and day."""
+    used: dict[tuple[str, str], int] = {}
+    for each in settlements:
+        used[each.tenant, each.day] = used.get((each.tenant, each.day), 0) + each.tokens
+    totals: dict[tuple[str, str], int] = {}
+    for (tenant, day), tokens in sorted(used.items()):  # locks are taken in one order
+        totals[tenant, day] = number_in((yield Statement(ADD, (tenant, day, tokens))))
+    for each in settlements:
+        if each.reservation_id is not None:
+            yield Statement(_RELEASE, (each.tenant, each.reservation_id))
+    return totals
 
 
 def release(tenant: str, reservation_id: str) -> Script[None]:

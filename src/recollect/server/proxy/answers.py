@@ -23,6 +23,18 @@ def read_answer(dialect: Dialect, encoding: str, content: bytes) -> Answer | Non
     return dialect.answer_in_events(_events(plain)) if document is None else dialect.answer_in(document)
 
 
+def read_usage(encoding: str, content: bytes) -> Iterator[dict[str, Any]]:
+    """The reports of used tokens in an answer, which may be incomplete."""
+    plain = _decoded(encoding, content) or b""
+    document = decode_object(plain)
+    for part in _events(plain, b'"usage"') if document is None else [document]:
+        # An event of the Responses API has the response in it, the first one of the Messages API the message.
+        for holder in (part, part.get("response"), part.get("message")):
+            usage = holder.get("usage") if isinstance(holder, dict) else None
+            if isinstance(usage, dict):
+                yield usage
+
+
 def _decoded(encoding: str, content: bytes) -> bytes | None:
     if encoding.strip().lower() in ("", "identity"):
         return content
@@ -34,10 +46,10 @@ def _decoded(encoding: str, content: bytes) -> bytes | None:
         return None
 
 
-def _events(content: bytes) -> Iterator[dict[str, Any]]:
-    """The objects in the `data` of server-sent events."""
+def _events(content: bytes, having: bytes = b"") -> Iterator[dict[str, Any]]:
+    """The objects in the `data` of server-sent events, of those that have some bytes."""
     for line in content.splitlines():
         name, _, value = line.partition(b":")
-        event = decode_object(value) if name == b"data" else None
+        event = decode_object(value) if name == b"data" and having in value else None
         if event is not None:
             yield event

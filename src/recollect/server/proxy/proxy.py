@@ -1,24 +1,29 @@
 """The proxy of a service: its parts, and what happens to one call."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from ...memory.store import MemoryStore
+from ..access.audit import AuditLog
 from ..access.authentication import is_our_key
+from ..access.budget import Budget
 from ..problems import Problem
 from ..settings import Settings
 from ..telemetry.metrics import Metrics
 from .answers import DECODABLE
+from .books import Account, BookedCall, Books
 from .exact_json import decode_object
 from .recalling import DeadlineRecall, Memories
 from .recording import Recorder, Turn
 from .speakers import Speaker, speaker_of
-from .upstream import Call, OnEnd, PassedOn, RawHeaders, Upstream, headers_to_pass_on
+from .upstream import Call, Ended, PassedOn, RawHeaders, Upstream, headers_to_pass_on
 from .values import Body, Dialect, Said
 
 _ANSWERED = range(200, 300)
@@ -64,9 +69,10 @@ class _Enriched:
 class Proxy:
     """Passes calls on to the providers. Without an owner for its memories, a call passes untouched."""
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, audit: AuditLog, budget: Budget) -> None:
         self._settings = settings.proxy
         seconds = settings.proxy.recall_milliseconds / 1000
+        self.books = Books(audit, budget, seconds)
         self._recall = DeadlineRecall(seconds, settings.proxy.memory_tokens)
         self._count_state = metrics.count_proxied_call
         self.recorder = Recorder(
@@ -84,8 +90,18 @@ class Proxy:
         )
 
     async def pass_on(self, request: Request, provider: Provider, path: str) -> PassedOn:
-        """Pass a call on as it is."""
+        """Pass a call on as it is. It uses no model, and is not in the books."""
         return self._passed(request, provider, path, _Enriched(await request.body(), "off"))
+
+    async def pass_on_counted(
+        self, request: Request, provider: Provider, path: str, store: MemoryStore
+    ) -> PassedOn:
+        """Pass a call on as it is, and count its tokens."""
+        call = await self._book(request, store)
+        with self._released_if_refused(call):
+            passed = self._passed(request, provider, path, _Enriched(await request.body(), "off"))
+        passed.on_end = partial(self.books.close, call)
+        return passed
 
     async def pass_on_with_memory(
         self,
@@ -95,29 +111,45 @@ class Proxy:
         dialect: Dialect,
         store: MemoryStore,
         *,
-        records: bool,
+        uses_model: bool = True,
     ) -> PassedOn:
-        """Pass a call on with memories and, if it `records`, record what was said in it."""
-        enriched = await self._enrich(request, dialect, store)
-        passed = self._passed(request, provider, path, enriched)
-        if records and enriched.speaker is not None and enriched.said:
-            passed.on_end = self._recording(dialect, store, enriched)
+        """Pass a call on with memories. If it `uses_model`, record what was said, and count its tokens."""
+        call = await self._book(request, store, uses_model=uses_model)
+        with self._released_if_refused(call):
+            enriched = await self._enrich(request, dialect, store)
+            passed = self._passed(request, provider, path, enriched)
+        user = None if enriched.speaker is None else enriched.speaker.user_id
+        call = replace(call, user_id=user, dialect=dialect, said=enriched.said)
+        passed.on_end = partial(self._end_turn, call, enriched)
         return passed
 
     async def aclose(self, seconds: float) -> None:
         """Record what is waiting, for so many seconds, and close the connections."""
-        await self.recorder.aclose(seconds)
+        await asyncio.gather(self.recorder.aclose(seconds), self.books.aclose(seconds))
         await self._recall.aclose()
         await self._upstream.aclose()
+
+    async def _book(self, request: Request, store: MemoryStore, *, uses_model: bool = True) -> BookedCall:
+        """A call with its tokens reserved. Raises a `Problem` if none are left."""
+        reservation_id = await self.books.reserve(store.tenant) if uses_model else None
+        return BookedCall(Account.of(request), store, uses_model=uses_model, reservation_id=reservation_id)
+
+    @contextmanager
+    def _released_if_refused(self, call: BookedCall) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.books.settle(call, 0)
+            raise
 
     async def _enrich(self, request: Request, dialect: Dialect, store: MemoryStore) -> _Enriched:
         content = await request.body()
         body = await _decoded(content)
         field = None if body is None else dialect.user_of(body)
         speaker = speaker_of(request.headers, field, self._settings.default_agent)
+        said = [] if body is None else dialect.said_in(body)
         if body is None or speaker is None:
-            return _Enriched(content, "off")
-        said = dialect.said_in(body)
+            return _Enriched(content, "off", said=said)
         memories = await self._recall(store, speaker, said)
         changed = await self._changed(dialect, content, body, memories)
         state = "none" if changed is None and memories.state == "added" else memories.state
@@ -137,27 +169,23 @@ class Proxy:
         self._count_state(enriched.state)
         query = request.scope["query_string"].decode("latin-1")
         url = f"{provider.url.rstrip('/')}{path}{'?' if query else ''}{query}"
-        given = request.headers.raw
-        if enriched.speaker is not None:
-            given = [(name, _readable(name, value)) for name, value in given]
+        given = [(name, _readable(name, value)) for name, value in request.headers.raw]
         headers = headers_to_pass_on(given, provider.credentials(request.headers))
         return PassedOn(self._upstream, Call(request.method, url, headers, enriched.content), enriched.state)
 
-    def _recording(self, dialect: Dialect, store: MemoryStore, enriched: _Enriched) -> OnEnd:
-        speaker, body = enriched.speaker, enriched.body
-        assert speaker is not None
-        assert body is not None
-        thread, said = dialect.thread_of(body), enriched.said
-
-        def record(status: int, encoding: str, content: bytes) -> None:
-            if status in _ANSWERED:
-                self.recorder.add(Turn(store, speaker, thread, said, dialect, encoding, content))
-
-        return record
+    def _end_turn(self, call: BookedCall, enriched: _Enriched, ended: Ended) -> None:
+        self.books.close(call, ended)
+        speaker, body, said = enriched.speaker, enriched.body, enriched.said
+        if not call.uses_model or call.dialect is None or speaker is None or body is None or not said:
+            return
+        if ended.status in _ANSWERED and ended.content is not None:
+            thread = call.dialect.thread_of(body)
+            turn = Turn(call.store, speaker, thread, said, call.dialect, ended.encoding, ended.content)
+            self.recorder.add(turn)
 
 
 def _readable(name: bytes, value: bytes) -> bytes:
-    """The value of a header for a call to be recorded: only encodings of the answer that we can read."""
+    """The value of a header for the provider: only encodings of the answer that we can read."""
     if name != b"accept-encoding":
         return value
     wanted = (part.strip() for part in value.split(b","))

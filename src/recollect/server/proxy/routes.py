@@ -1,17 +1,43 @@
 """The routes of the proxy. They are APIs of others, so our OpenAPI document does not describe them."""
 
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi.routing import APIRoute
 
-from ..dependencies import ServiceDep, WriteStore
+from ..dependencies import ServiceDep, WriteStore, service_of
+from ..error_handlers import status_of
 from ..problems import Problem
+from .books import Account
 from .chat_completions import ChatCompletions
 from .messages import Messages
 from .proxy import Proxy
 from .responses import Responses
 
-router = APIRouter(prefix="/proxy", include_in_schema=False)
+
+class BookedRoute(APIRoute):
+    """A route whose refused calls are in the audit log. Those that are passed on get there when they end."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of the route, followed by an entry of a refused call."""
+        handle = super().get_route_handler()
+        if self.operation_id is None:
+            return handle
+
+        async def handle_booked(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except Exception as error:
+                proxy = service_of(request).proxy
+                assert proxy is not None
+                proxy.books.enter(Account.of(request), status_of(error))
+                raise
+
+        return handle_booked
+
+
+router = APIRouter(prefix="/proxy", include_in_schema=False, route_class=BookedRoute)
 
 _CHAT_COMPLETIONS, _RESPONSES, _MESSAGES = ChatCompletions(), Responses(), Messages()
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -31,27 +57,23 @@ ProxyDep = Annotated[Proxy, Depends(_proxy)]
 ModelName = Annotated[str, Path(pattern=r"^\.*[A-Za-z0-9_:@-][A-Za-z0-9._:@-]*$", max_length=200)]
 
 
-@router.post("/openai/v1/chat/completions")
+@router.post("/openai/v1/chat/completions", operation_id="proxy.chat_completions")
 async def chat_completions(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
     """A chat completion with memories."""
     path = "/chat/completions"
-    return await proxy.pass_on_with_memory(
-        request, proxy.openai, path, _CHAT_COMPLETIONS, store, records=True
-    )
+    return await proxy.pass_on_with_memory(request, proxy.openai, path, _CHAT_COMPLETIONS, store)
 
 
-@router.post("/openai/v1/responses")
+@router.post("/openai/v1/responses", operation_id="proxy.responses")
 async def responses(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
     """A response with memories."""
-    return await proxy.pass_on_with_memory(
-        request, proxy.openai, "/responses", _RESPONSES, store, records=True
-    )
+    return await proxy.pass_on_with_memory(request, proxy.openai, "/responses", _RESPONSES, store)
 
 
-@router.post("/openai/v1/embeddings")
-async def embeddings(request: Request, proxy: ProxyDep, _: WriteStore) -> Response:
+@router.post("/openai/v1/embeddings", operation_id="proxy.embeddings")
+async def embeddings(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
     """Embeddings, passed on as they are."""
-    return await proxy.pass_on(request, proxy.openai, "/embeddings")
+    return await proxy.pass_on_counted(request, proxy.openai, "/embeddings", store)
 
 
 @router.get("/openai/v1/models")
@@ -66,19 +88,17 @@ async def model(model: ModelName, request: Request, proxy: ProxyDep, _: WriteSto
     return await proxy.pass_on(request, proxy.openai, f"/models/{model}")
 
 
-@router.post("/anthropic/v1/messages")
+@router.post("/anthropic/v1/messages", operation_id="proxy.messages")
 async def messages(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
     """A message with memories."""
-    return await proxy.pass_on_with_memory(
-        request, proxy.anthropic, "/v1/messages", _MESSAGES, store, records=True
-    )
+    return await proxy.pass_on_with_memory(request, proxy.anthropic, "/v1/messages", _MESSAGES, store)
 
 
-@router.post("/anthropic/v1/messages/count_tokens")
+@router.post("/anthropic/v1/messages/count_tokens", operation_id="proxy.count_tokens")
 async def count_tokens(request: Request, proxy: ProxyDep, store: WriteStore) -> Response:
     """The number of tokens of a call with its memories."""
     path = "/v1/messages/count_tokens"
-    return await proxy.pass_on_with_memory(request, proxy.anthropic, path, _MESSAGES, store, records=False)
+    return await proxy.pass_on_with_memory(request, proxy.anthropic, path, _MESSAGES, store, uses_model=False)
 
 
 @router.api_route("/{path:path}", methods=_METHODS)

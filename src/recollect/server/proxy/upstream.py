@@ -18,8 +18,6 @@ from ..telemetry.logs import current_request_id
 logger = logging.getLogger(__name__)
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
-OnEnd: TypeAlias = Callable[[int, str, bytes], None]
-"""Called with the status, the content encoding and the body of an answer, of which the end may be missing."""
 
 MEMORY_HEADER = b"x-recollect-memory"
 _REQUEST_ID = b"x-recollect-request-id"
@@ -63,6 +61,20 @@ def _named_by_connection(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
     """The headers that `Connection` names: they belong to the connection, too."""
     values = (value for name, value in headers if name == b"connection")
     return {part.strip().lower() for value in values for part in value.split(b",")}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of a call."""
+
+    status: int | None = None
+    """The status that the caller got; `None` if it hung up before."""
+    encoding: str = ""
+    content: bytes | None = field(default=None, repr=False)
+    """The body of the answer, of which the end may be missing; `None` without one, or if it is too long."""
+
+
+OnEnd: TypeAlias = Callable[[Ended], None]
 
 
 @dataclass(frozen=True)
@@ -130,7 +142,9 @@ class PassedOn(Response):
         self._upstream = upstream
         self._call = call
         self._state = state
+        self._ended = Ended()
         self.on_end: OnEnd | None = None
+        """Called once, whatever becomes of the call."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the answer on until it ends, or until the caller hangs up."""
@@ -148,8 +162,16 @@ class PassedOn(Response):
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
+            await self._call_provider(scope, receive, send)
+        finally:
+            if self.on_end is not None:
+                self.on_end(self._ended)
+
+    async def _call_provider(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
             response = await self._upstream.send(self._call)
         except Problem as problem:
+            self._ended = Ended(problem.status)
             problem.headers[MEMORY_HEADER.decode()] = self._state
             await problem_response(problem)(scope, receive, send)
             return
@@ -168,9 +190,9 @@ class PassedOn(Response):
             await self._pass_body(response, send, kept)
         finally:
             # A caller may hang up after the last event, before the connection ends: the answer is complete.
-            if self.on_end is not None and not kept.is_too_long:
-                encoding = response.headers.get("content-encoding", "")
-                self.on_end(response.status_code, encoding, b"".join(kept.chunks))
+            encoding = response.headers.get("content-encoding", "")
+            content = None if kept.is_too_long else b"".join(kept.chunks)
+            self._ended = Ended(response.status_code, encoding, content)
 
     async def _pass_body(self, response: httpx2.Response, send: Send, kept: "_KeptBody") -> None:
         async for chunk in _chunks(response):

@@ -19,14 +19,15 @@ from . import (
     users,
 )
 
+# A request is compared with the routes in their order, so the most frequent ones come first.
 ROUTERS = tuple(
     module.router
     for module in (
+        searches,
         conversations,
         messages,
         conversation_details,
         branches,
-        searches,
         memories,
         entries,
         runs,

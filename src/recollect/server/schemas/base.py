@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -43,14 +43,20 @@ class _Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
 
+    _names: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        cls._names = frozenset(cls.model_fields)
+
     @model_validator(mode="before")
     @classmethod
     def _keep_one_unknown_name(cls, given: Any) -> Any:
         """Drop all unknown names but one: a body may have hundreds of thousands, and one error is enough."""
-        names = given if isinstance(given, dict) else ()
-        unknown = next((name for name in names if name not in cls.model_fields), None)
-        if unknown is None:
+        if not isinstance(given, dict) or given.keys() <= cls._names:
             return given
+        unknown = next(name for name in given if name not in cls._names)
         return {name: given[name] for name in (*cls.model_fields, unknown) if name in given}
 
 

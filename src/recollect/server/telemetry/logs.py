@@ -5,18 +5,21 @@ may quote contents or secrets, so they are replaced by the name of the package a
 exception is logged as its type and the place where it was raised.
 """
 
+import asyncio
 import logging
 import os
 import re
 import sys
 import traceback
-import uuid
+from contextlib import nullcontext
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
-from pythonjsonlogger.json import JsonFormatter
+from pythonjsonlogger.msgspec import MsgspecFormatter
 
+from ...ids import new_hex
 from ..settings import LoggingSettings
 
 _Raised: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -29,6 +32,7 @@ _ACCESS_LOG = "recollect.access"
 _ACCESS = ("method", "route", "status", "duration_ms")  # shown without their names
 _COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}  # yellow and red, in ANSI
 _MAX_CAUSES = 5
+_FLUSH_SECONDS = 0.02
 
 _request_id: ContextVar[str | None] = ContextVar("recollect_request_id", default=None)
 _log = logging.getLogger("recollect.server")
@@ -41,7 +45,7 @@ def current_request_id() -> str | None:
 
 def begin_request(given: str | None) -> str:
     """Set the id of the current request: the caller's own if it is well-formed, else a new one."""
-    request_id = given if given is not None and _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    request_id = given if given is not None and _REQUEST_ID.fullmatch(given) else new_hex()
     _request_id.set(request_id)
     return request_id
 
@@ -69,7 +73,7 @@ def _type_and_place(error: BaseException) -> str:
 
 def configure_logging(settings: LoggingSettings) -> None:
     """Log to standard error as the settings say. Replaces any earlier logging configuration."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _BatchingHandler(sys.stderr)
     handler.addFilter(_without_contents)
     handler.addFilter(_with_request_id)
     handler.setFormatter(_formatter(settings.format, is_terminal=sys.stderr.isatty()))
@@ -80,6 +84,48 @@ def configure_logging(settings: LoggingSettings) -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers = []
         logging.getLogger(name).propagate = name != "uvicorn.access"  # our access log replaces it
+
+
+class _BatchingHandler(logging.StreamHandler[TextIO]):
+    """Writes the lines of an event loop together, many times a second, and every warning at once.
+
+    A write lets other threads run, so one for each request would slow the event loop down.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines: list[str] = []
+        self._scheduled_on: asyncio.AbstractEventLoop | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line for the next write, or write it now."""
+        try:
+            self._lines.append(self.format(record) + self.terminator)
+        except Exception:  # noqa: BLE001 - as every handler: a line that cannot be formatted stops no request
+            self.handleError(record)
+            return
+        if record.levelno >= logging.WARNING or not self._schedule():
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the lines that were kept."""
+        with self.lock or nullcontext():
+            self._scheduled_on = None
+            lines, self._lines = self._lines, []
+            if lines:
+                self.stream.write("".join(lines))
+            super().flush()
+
+    def _schedule(self) -> bool:
+        """Flush soon, if an event loop runs in this thread."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if self._scheduled_on is not loop:  # another loop may have ended before its time to flush
+            loop.call_later(_FLUSH_SECONDS, self.flush)
+            self._scheduled_on = loop
+        return True
 
 
 def _formatter(chosen: str, *, is_terminal: bool) -> logging.Formatter:
@@ -101,7 +147,7 @@ def _with_request_id(record: logging.LogRecord) -> bool:
     return True
 
 
-class _JsonLines(JsonFormatter):
+class _JsonLines(MsgspecFormatter):
     """One JSON object per line."""
 
     def __init__(self) -> None:
@@ -109,10 +155,13 @@ class _JsonLines(JsonFormatter):
         super().__init__(
             ["levelname", "name", "message"],
             rename_fields=renamed,
-            timestamp="time",
             # uvicorn repeats its message there, in colours.
             reserved_attrs=[*_RESERVED, "color_message"],
         )
+
+    def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a line, with the time."""
+        return super().process_log_record({**log_data, "time": datetime.now(UTC).isoformat()})
 
     def formatException(self, raised: _Raised) -> str:  # noqa: N802 - its name in the standard library
         """The type and the place of an exception."""

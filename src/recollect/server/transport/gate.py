@@ -5,6 +5,7 @@ It authenticates the caller, checks host and origin, applies rate and concurrenc
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from functools import lru_cache
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -125,6 +126,7 @@ def _check_own_hosts(hosts: Iterable[str], own: str) -> None:
         raise Problem("misdirected_request", detail)
 
 
+@lru_cache(maxsize=64)  # a client sends the same one each time
 def is_own_host(given: str, own: str) -> bool:
     """Whether a `Host` header, with or without a port, names this machine or the configured address."""
     name = given.strip().lower()
