@@ -200,7 +200,8 @@ def _content_rows(target: Target, changes: Changes, first: int) -> list[dict[str
 
 
 def _evidence_of(target: Target, changes: Changes) -> list[dict[str, Any]]:
-    return [row for each in (*changes.added, *changes.supported) for row in _evidence_rows(target, each)]
+    cited: Iterable[NewEntry | Support] = (*changes.added, *changes.supported)
+    return [row for each in cited for row in _evidence_rows(target, each)]
 
 
 def _indexed(changes: Changes, first: int) -> list[tuple[int, str]]:
