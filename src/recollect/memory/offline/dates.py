@@ -313,9 +313,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (re.compile(rf"^(?P<number>{NUMBER}) (?P<unit>month|year)s now\b", _FLAGS), _lasting),
 )
 # Each pattern needs one of these. Most sentences have none.
-_MAY_BE_DATED = re.compile(
-    rf"\d|{_MONTH}|(?i:\b{_WEEKDAY}|day|week|month|year|night|morning|afternoon|evening|tomorrow|christmas"
-    rf"|{_SEASON})"
+_NAMES_DATE = re.compile(rf"\d|{_MONTH}")
+_NAMES_TIME = AnyCase(
+    rf"\b{_WEEKDAY}|day|week|month|year|night|morning|afternoon|evening|tomorrow|christmas|{_SEASON}"
 )
 _MOST = 3  # dates of a sentence
 _UNTIL = re.compile(r" (?:to|until|till|through|[-–]) (?:the )?", _FLAGS)
@@ -373,7 +373,7 @@ def _tense_of(sentence: str) -> Tense:
 
 def moments_in(sentence: str, said_on: date) -> list[Moment]:
     """The first dates in an English sentence, in their order."""
-    if not _MAY_BE_DATED.search(sentence):
+    if not _NAMES_TIME.search(sentence) and not _NAMES_DATE.search(sentence):
         return []
     tense = _tense_of(sentence)
     found: list[Moment] = []

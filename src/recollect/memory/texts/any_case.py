@@ -6,6 +6,7 @@ case. Any other text is searched as it is, because its lower case may differ in 
 """
 
 import re
+from itertools import islice
 
 _CAPITAL = re.compile(r"\\.|\(\?P|[A-Z]")  # escapes and named groups keep their capitals
 
@@ -23,3 +24,8 @@ class AnyCase:
         if text.isascii():
             return self._lowered.search(text.lower()) is not None
         return self._whole.search(text) is not None
+
+    def count(self, text: str, most: int) -> int:
+        """How often the pattern occurs in a text, counted up to a number."""
+        found = self._lowered.finditer(text.lower()) if text.isascii() else self._whole.finditer(text)
+        return sum(1 for _ in islice(found, most))
