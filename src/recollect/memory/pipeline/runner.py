@@ -77,7 +77,8 @@ class Runner:
         """The tenant whose runs it executes; `None` for the runs of all tenants."""
         self._database = database
         self._extractor = extractor
-        self._asks_no_model = getattr(extractor, "asks_no_model", False)
+        self.asks_no_model: bool = getattr(extractor, "asks_no_model", False)
+        """Whether its runs take no model, so that it executes some of them together."""
         self._options = options
         self._meter = GuardedMeter(meter)
 
@@ -132,7 +133,7 @@ class Runner:
         One run is claimed at a time if it takes a model, and some more if it does not: these are executed
         together, and store what they have found at the same time.
         """
-        tasks = await self.claim_some(lease, _AT_ONCE if self._asks_no_model else 1)
+        tasks = await self.claim_some(lease, _AT_ONCE if self.asks_no_model else 1)
         barrier = StoreBarrier(len(tasks))
         ended = await asyncio.gather(*(self.execute(task, barrier) for task in tasks), return_exceptions=True)
         for error in filter(None, ended):

@@ -30,8 +30,8 @@ _PATIENCE = 5.0  # until a worker that has not ended is cancelled again
 class Workers:
     """Workers on one database, in an event loop of their own.
 
-    `count` workers execute runs. One more makes vectors and search records, and one creates the runs of
-    conversations that have been quiet for long enough.
+    Up to `count` workers execute runs. One more makes vectors and search records, one creates the runs of
+    conversations that have been quiet for long enough, and one hears of work of other processes.
     """
 
     def __init__(
@@ -75,12 +75,26 @@ class Workers:
         self._runs_due, self._quiet_ends, self._texts_wait = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._hearing = Hearing(self._database, self._wake_all)
         work = [
-            *(self._work(self._execute_runs, self._runs_due, self._wait_for_run) for _ in range(self._count)),
+            *(
+                self._work(self._execute_runs, self._runs_due, self._wait_for_run)
+                for _ in range(self._executing)
+            ),
             self._work(self._create_runs, self._quiet_ends, self._wait_longest),
             self._work(self._index, self._texts_wait, self._wait_for_texts),
             self._hearing.listen(),
         ]
         self._tasks = [asyncio.create_task(each) for each in work]
+
+    @property
+    def _executing(self) -> int:
+        """How many workers execute runs. Those without a model wait for nothing but the database.
+
+        A second worker computes while the first one waits for a server. On a file, it would only lengthen the
+        transactions, for which the requests of other processes wait.
+        """
+        if not self._runner.asks_no_model:
+            return self._count
+        return min(self._count, 2 if self._database.can_notify else 1)
 
     def _wake_all(self) -> None:
         for due in (self._runs_due, self._quiet_ends, self._texts_wait):
