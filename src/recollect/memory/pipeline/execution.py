@@ -363,11 +363,8 @@ class Execution:
         """
         run, waiting = self._task.run, list[Statement]()
         for kept, wanted in changed:
-            place, changes, target = (
-                first,
-                wanted,
-                Target(run.tenant, run.memory_id, run.run_id, kept.finished_at),
-            )
+            place, changes = first, wanted
+            target = Target(run.tenant, run.memory_id, run.run_id, kept.finished_at)
             if place is None:
                 if waiting:
                     yield combine(waiting)  # these changes may depend on the entries of the stage before
