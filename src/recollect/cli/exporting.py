@@ -5,13 +5,15 @@ import asyncio
 import hashlib
 import json
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from ..private_files import replace_privately
 from .arguments import raise_usage_error
 from .database import open_store, resolve_user
 from .output import plural, print_note, progress
+from .threads import export_threads
 
 _PAGE = 200  # users
 
@@ -27,12 +29,19 @@ def export_tenant(options: argparse.Namespace, file: TextIO) -> int:
 async def _write_tenant(options: argparse.Namespace, file: TextIO) -> int:
     lines = 0
     with progress("exporting") as shown:
-        async with open_store(options) as store:
-            async for line in store.export_tenant_lines(agent_id=options.agent):
-                file.write(json.dumps(line) + "\n")
-                lines += 1
-                shown.advance()
+        async for line in _tenant_lines(options):
+            file.write(json.dumps(line) + "\n")
+            lines += 1
+            shown.advance()
     return lines
+
+
+async def _tenant_lines(options: argparse.Namespace) -> AsyncIterator[dict[str, Any]]:
+    async with open_store(options) as store:
+        async for line in store.export_tenant_lines(agent_id=options.agent):
+            yield line
+    async for thread in export_threads(options):
+        yield {"kind": "threads", "data": thread}
 
 
 def export_markdown(options: argparse.Namespace) -> int:

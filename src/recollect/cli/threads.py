@@ -1,6 +1,8 @@
 """The threads of LangGraph, for `recollect sessions … --threads`."""
 
 import argparse
+from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RecollectError
@@ -10,9 +12,10 @@ from .database import resolve_existing_url, resolve_url
 from .output import print_note
 
 if TYPE_CHECKING:
+    from ..integrations.langgraph.threads import ThreadInfo
     from ..sessions.protocol import SessionInfo
 
-_MOST = 2**31 - 1
+_PAGE = 100  # threads
 MESSAGES = "messages"
 """The channel that `show` shows: the messages of the newest checkpoint."""
 
@@ -72,33 +75,40 @@ async def _read_messages(url: str, thread_id: str) -> list[Any] | None:
     return messages_to_items([each for each in said if isinstance(each, BaseMessage)])
 
 
-async def export_threads(options: argparse.Namespace, user_id: str) -> list[dict[str, Any]]:
-    """The threads of a user, each with the messages of its newest checkpoint.
+async def export_threads(
+    options: argparse.Namespace, user_id: str | None = None
+) -> AsyncIterator[dict[str, Any]]:
+    """The threads of a user, or all, each with the messages of its newest checkpoint.
 
     Threads have no agent, and belong to the default tenant.
     """
     from ..integrations.langgraph.threads import ThreadList
     from ..memory.rights.personal_data import DEFAULT_TENANT
-    from ..memory.times import format_time
 
     if options.agent is not None or (options.tenant or DEFAULT_TENANT) != DEFAULT_TENANT:
-        return []
+        return
     url = resolve_existing_url(options)
     if is_service_url(url):  # a service exports threads with the rest of a user's data, or not at all
-        return []
+        return
     async with ThreadList(url) as threads:
-        found = await threads.list(user_id=user_id, limit=_MOST)
-    return [
-        {
-            "thread_id": thread.thread_id,
-            "user_id": thread.user_id,
-            "created_at": format_time(thread.created_at),
-            "updated_at": format_time(thread.updated_at),
-            "checkpoints": thread.checkpoints,
-            **await _export_messages(url, thread.thread_id),
-        }
-        for thread in found
-    ]
+        after: tuple[datetime, str] | None = None
+        while page := await threads.list(user_id=user_id, after=after, limit=_PAGE):
+            for thread in page:
+                yield await _export_thread(url, thread)
+            after = (page[-1].updated_at, page[-1].thread_id)
+
+
+async def _export_thread(url: str, thread: "ThreadInfo") -> dict[str, Any]:
+    from ..memory.times import format_time
+
+    return {
+        "thread_id": thread.thread_id,
+        "user_id": thread.user_id,
+        "created_at": format_time(thread.created_at),
+        "updated_at": format_time(thread.updated_at),
+        "checkpoints": thread.checkpoints,
+        **await _export_messages(url, thread.thread_id),
+    }
 
 
 async def _export_messages(url: str, thread_id: str) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 async def _write_export(options: argparse.Namespace, user_id: str, file: TextIO, shown: Progress) -> int:
-    threads = await export_threads(options, user_id)
+    threads = [thread async for thread in export_threads(options, user_id)]
     async with open_store(options) as store:
         if options.json:
             exported = await store.export_user(user_id, agent_id=options.agent)

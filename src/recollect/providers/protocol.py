@@ -1,13 +1,14 @@
 """The contract between a service and the provider of its chats."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from ..items import Item
 from ..memory.conversation import Conversation
 from ..memory.run import Days, Spent, SpentBy
 from ..sessions.events import ConversationEvent
-from .values import AgentInfo, ChatEvent, ChatReply, ChatTurn
+from .turn_events import TurnEvents
+from .values import AgentInfo, ChatReply, ChatTurn
 
 
 class ChatInspector(Protocol):
@@ -64,11 +65,15 @@ class ChatProvider(Protocol):
         """The agents that users can chat with."""
         ...
 
+    async def prepare(self) -> None:
+        """Load what the first turn needs, beside the event loop; nothing if no agent has a model."""
+        ...
+
     async def run(self, turn: ChatTurn) -> ChatReply:
         """Run a turn and return its reply. A turn that is done returns its recorded reply."""
         ...
 
-    async def start(self, turn: ChatTurn) -> AsyncIterator[ChatEvent]:
+    async def start(self, turn: ChatTurn) -> TurnEvents:
         """Start a turn and return its events. Raises an error if the turn cannot start."""
         ...
 

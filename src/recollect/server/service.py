@@ -1,6 +1,7 @@
 """The parts of a running service, opened and closed together."""
 
 import asyncio
+import logging
 import math
 import time
 from dataclasses import dataclass, field
@@ -20,9 +21,12 @@ from .learner import LearningProcess
 from .problems import Problem
 from .proxy.proxy import Proxy
 from .settings import Settings
+from .telemetry.logs import describe_error
 from .telemetry.metrics import Metrics
 from .telemetry.processes import Siblings
 
+_log = logging.getLogger("recollect.server")
+_PREPARE_AFTER = 1.0  # seconds, for the first requests after a start
 _TURN_END_SECONDS = 60.0  # after its timeout, to record a turn and settle its tokens
 _LEAST_RECORD_SECONDS = 5.0  # for the last proxied turns, also if requests used up the grace period
 
@@ -52,6 +56,8 @@ class Service:
     rates: RateLimiter = field(default_factory=RateLimiter)
     siblings: Siblings | None = None
     """The other processes of the service; `None` if it has only one."""
+    preparing: "asyncio.Task[None] | None" = None
+    """Loads what the first chat needs."""
     stops_at: float | None = None
     """When running turns are interrupted, by `time.monotonic`; `None` while the service is not stopping."""
 
@@ -81,7 +87,8 @@ class Service:
             )
 
     def start(self) -> None:
-        """Start learning, in this process or in the learning process."""
+        """Start learning, in this process or in the learning process, and prepare chats a little later."""
+        self.preparing = asyncio.create_task(_prepare(self.provider))
         if self.learning is not None:
             self.learning.start(self.memory.monitor.has_work)
         else:
@@ -98,6 +105,8 @@ class Service:
     async def aclose(self) -> None:
         """Wait for running turns within the grace period, hand back runs, and close the database."""
         self.begin_to_stop()
+        if self.preparing is not None:
+            self.preparing.cancel()
         await self.provider.aclose(self._grace_left())
         if self.proxy is not None:
             await self.proxy.aclose(max(self._grace_left(), _LEAST_RECORD_SECONDS))
@@ -108,6 +117,15 @@ class Service:
             await self.extractor.aclose()
         for part in (self.audit, self.idempotency, self.ledger, self.keys, self.threads):
             await part.aclose()
+
+
+async def _prepare(provider: ChatProvider) -> None:
+    """Prepare chats once the service has started: neither the start nor the first chat waits for it."""
+    await asyncio.sleep(_PREPARE_AFTER)
+    try:
+        await provider.prepare()
+    except Exception as error:  # noqa: BLE001 - the end of the task; the first chat raises the error itself
+        _log.warning("chat not prepared", extra={"error": describe_error(error)})
 
 
 def open_service(

@@ -11,18 +11,12 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from ..errors import StorageError
-
 if TYPE_CHECKING:
     import asyncio
     from contextlib import AbstractAsyncContextManager
 
     from .description import Table
     from .schema import Schema
-
-
-class DuplicateKeyError(StorageError):
-    """A row with this key exists already."""
 
 
 T = TypeVar("T")

@@ -146,6 +146,39 @@ async def test_a_file_of_before_gets_owners(tmp_path: Path) -> None:
         assert [item.value for item in await items.asearch(())] == [{"text": "ben"}]
 
 
+@in_event_loop
+async def test_an_export_of_a_tenant_has_the_items_of_all_and_of_nobody_once(shared_url: str) -> None:
+    ada, ben = uuid4().hex, uuid4().hex
+    async with (
+        Store(shared_url, embedder=None, create_tables=True, owners=OWNERS) as items,
+        MemoryStore(shared_url, workers=0, embedder=None, create_tables=True, all_tenants=True) as store,
+    ):
+        await store.record_conversation("assistant", ben, [{"role": "user", "content": "Hello."}])
+        for namespace in (("notes", ada), ("notes", ben), (ada, "unknown")):
+            await items.aput(namespace, "1", {"of": [ada, ben]})
+
+        async def owners(tenant: str, agent_id: str | None = None) -> list[str | None]:
+            lines = store.for_tenant(tenant).export_tenant_lines(agent_id=agent_id)
+            found = [line["data"] async for line in lines if line.get("kind") == "store_items"]
+            return [each["user_id"] for each in found if each["value"] == {"of": [ada, ben]}]
+
+        assert sorted(map(str, await owners("default"))) == sorted([ada, ben, "None"])
+        assert await owners("acme") == []
+        assert await owners("default", agent_id="assistant") == []
+
+
+def test_an_export_of_an_older_file_has_its_items(tmp_path: Path) -> None:
+    path, lines = tmp_path / "old.db", tmp_path / "all.jsonl"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(OLD_FILE)
+    assert main(["export", "--all", "--url", str(path), "--output", str(lines)]) == 0
+    found = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [(line["data"]["user_id"], line["data"]["value"]) for line in found[1:]] == [
+        (None, {"text": "ada"}),
+        (None, {"text": "ben"}),
+    ]
+
+
 def test_an_export_has_the_items_and_they_are_imported_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

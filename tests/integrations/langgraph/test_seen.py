@@ -68,6 +68,29 @@ def test_an_export_of_a_user_has_their_threads(tmp_path: Path, capsys: pytest.Ca
     assert main(["import", str(target), "--url", str(tmp_path / "new.db")]) == 0  # which skips threads
 
 
+def test_an_export_of_all_has_threads_and_items_of_users_without_a_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, new, target = str(tmp_path / "agents.db"), str(tmp_path / "new.db"), tmp_path / "all.jsonl"
+    run_turns(url, "trip", "ada", "Where is Oslo?")
+    run_turns(url, "other", "bob", "hi")
+    with Store(url, embedder=None, owners=OWNERS) as items:
+        items.put(("notes", "ada"), "diet", {"text": "no meat"})
+        items.put(("of", "nobody"), "1", {"text": "shared"})
+    assert main(["export", "--all", "--url", url, "--output", str(target)]) == 0
+    lines = [json.loads(line) for line in target.read_text().splitlines()]
+    threads = {line["data"]["thread_id"]: line["data"] for line in lines[1:] if line["kind"] == "threads"}
+    assert {name: thread["user_id"] for name, thread in threads.items()} == {"trip": "ada", "other": "bob"}
+    assert [item["content"] for item in threads["other"]["items"]] == ["hi", "re: hi"]
+    capsys.readouterr()
+    assert main(["import", "jsonl", str(target), "--url", new, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == {"store_items": 2}
+    with Store(new, embedder=None) as items:
+        assert {item.value["text"] for item in items.search(())} == {"no meat", "shared"}
+    assert main(["export", "--all", "--agent", "assistant", "--url", url, "--output", str(target)]) == 0
+    assert len(target.read_text().splitlines()) == 1
+
+
 def test_a_database_without_threads_is_not_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

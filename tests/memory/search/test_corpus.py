@@ -88,3 +88,22 @@ def test_the_first_vector_says_the_dimensions_also_when_it_comes_late() -> None:
 
 def test_the_documents_tell_their_texts_only_to_who_reads_them() -> None:
     assert "Lisbon" not in repr(turns()[0])
+
+
+def test_a_document_that_is_replaced_again_and_again_leaves_no_pieces_behind() -> None:
+    corpus = Corpus(turns())
+    for turn in turns() * 3:
+        corpus.remove([turn.id])
+        corpus.add([turn])
+    assert (len(corpus.postings._parts), len(corpus.vectors._blocks)) == (0, 0)
+    left = {hit.id: hit.score for hit in ask("Who has a greyhound in Lisbon?", corpus)}
+    assert left == pytest.approx({hit.id: hit.score for hit in ask("Who has a greyhound in Lisbon?")})
+
+
+def test_vectors_may_come_after_documents_without_vectors_were_removed() -> None:
+    corpus = Corpus(turns())
+    corpus.remove(["0", "5"])
+    corpus.add([replace(turns()[0], vector=np.array([0.6, 0.8]))])
+    similar = corpus.similarities(np.array([0.6, 0.8], np.float32))
+    assert similar is not None
+    assert similar.tolist() == pytest.approx([0.0] * 6 + [1.0], abs=_STEP)

@@ -1,11 +1,13 @@
 """Filters are validated, and match a document by all of their conditions."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from recollect.memory.metadata import MOST_BYTES
+from recollect.memory.search.corpus import Corpus
 from recollect.memory.search.documents import Document
 from recollect.memory.search.filters import (
     RequestedFilters,
@@ -18,6 +20,11 @@ NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
 SAID = Document("c/m", "I sail.", "Ada", "c", 0, NOON, kind="turn", role="user")
 
 
+def matches(wanted: SearchFilter, document: Document) -> bool:
+    other = Document("c/o", "I row.", "Ada", "c", 1, NOON, kind="turn", role="user")
+    return bool(wanted.matches(Corpus([other, document]))[1])
+
+
 @pytest.mark.parametrize(
     "wanted",
     [
@@ -28,7 +35,7 @@ SAID = Document("c/m", "I sail.", "Ada", "c", 0, NOON, kind="turn", role="user")
     ],
 )
 def test_a_document_matches_if_all_conditions_hold(wanted: SearchFilter) -> None:
-    assert wanted.matches(SAID)
+    assert matches(wanted, SAID)
 
 
 @pytest.mark.parametrize(
@@ -45,15 +52,30 @@ def test_a_document_matches_if_all_conditions_hold(wanted: SearchFilter) -> None
     ],
 )
 def test_a_document_does_not_match_if_one_condition_fails(wanted: SearchFilter) -> None:
-    assert not wanted.matches(SAID)
+    assert not matches(wanted, SAID)
     assert not wanted.is_empty
 
 
 def test_a_document_without_a_time_matches_no_bound() -> None:
     timeless = Document("e", "The user sails.")
-    assert SearchFilter().matches(timeless)
-    assert not SearchFilter(since=NOON).matches(timeless)
-    assert not SearchFilter(until=NOON).matches(timeless)
+    assert matches(SearchFilter(), timeless)
+    assert not matches(SearchFilter(since=NOON), timeless)
+    assert not matches(SearchFilter(until=NOON), timeless)
+
+
+def test_bounds_are_compared_as_moments_whatever_the_zones() -> None:
+    later = NOON.replace(tzinfo=timezone(timedelta(hours=-5)))
+    said = replace(SAID, time=later)
+    assert matches(SearchFilter(since=NOON.replace(hour=17), until=NOON.replace(hour=17)), said)
+    assert not matches(SearchFilter(until=NOON), said)
+    assert matches(SearchFilter(until=later), said)
+    assert not matches(SearchFilter(since=NOON.replace(hour=17, microsecond=1)), said)
+
+
+def test_what_is_left_out_and_what_has_no_session_does_not_match() -> None:
+    assert not matches(SearchFilter(left_out=frozenset({"c/m"})), SAID)
+    assert matches(SearchFilter(left_out=frozenset({"c/o"})), SAID)
+    assert not matches(SearchFilter(sessions=frozenset({"c"})), replace(SAID, session=None))
 
 
 def deep(levels: int) -> Any:

@@ -135,7 +135,7 @@ def test_entries_without_a_session_have_no_neighbours() -> None:
 
 
 def test_only_what_is_kept_is_told() -> None:
-    hits = ask("greyhound", keep=lambda document: document.session == "autumn")
+    hits = ask("greyhound", keep=lambda corpus: corpus.rows_where("session", {"autumn"}))
     assert hits
     assert {LINES[int(hit.id)][0] for hit in hits} == {"autumn"}
 

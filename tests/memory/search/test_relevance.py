@@ -238,7 +238,7 @@ def test_what_a_filter_keeps_out_does_not_show_in_the_relevance(local: LocalEmbe
     query = understand("Where does the user live, in Lisbon?", corpus.speakers)
     vector = local.embed_now([query.embedding_text])[0]
     everything = rank(query, corpus, vector)
-    others = rank(query, corpus, vector, keep=lambda document: document.id in {"2", "4"})
-    nothing = rank(query, corpus, vector, keep=lambda document: False)  # noqa: ARG005
+    others = rank(query, corpus, vector, keep=lambda corpus: corpus.rows_with_ids({"2", "4"}))
+    nothing = rank(query, corpus, vector, keep=lambda corpus: corpus.rows_with_ids(()))
     assert everything.relevance > DEFAULT_CUT > others.relevance
     assert (nothing.hits, nothing.relevance) == ((), 0.0)

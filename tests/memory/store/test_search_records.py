@@ -54,15 +54,15 @@ async def test_each_message_that_is_searched_has_a_row(place: Place) -> None:
 async def test_a_message_whose_record_is_made_during_the_search_is_found(file_place: Place) -> None:
     async with file_place.open(embedder=None) as store:
         await tell(store, *TURNS)
-        lookup = store._parts.searcher._lookup
-        find = lookup.find_to_search
+        corpora = store._shared.corpora
+        read_stamps = corpora._read_stamps
 
-        async def find_and_be_overtaken(*whose: Any) -> Any:
-            found = await find(*whose)
+        async def read_and_be_overtaken(key: Any) -> Any:
+            stamps = await read_stamps(key)
             await filler(store).step()
-            return found
+            return stamps
 
-        lookup.find_to_search = find_and_be_overtaken  # type: ignore[method-assign]
+        corpora._read_stamps = read_and_be_overtaken  # type: ignore[method-assign]
         assert (await store.search_conversations("kitten salmon", AGENT, USER)).hits
 
 

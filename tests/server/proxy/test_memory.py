@@ -343,7 +343,8 @@ def test_a_call_does_not_wait_for_a_slow_memory(server: ProviderServer, tmp_path
     settings = proxy_settings(tmp_path, server.base_url, server.root_url, recall_milliseconds=0.000001)
     server.chat.reply_always("Rex!")
     with running(settings) as proxy:
-        remember(proxy, "ada", "My dog is called Rex.")
+        # So many messages are read in a thread: a few would be found before anybody looks at the clock.
+        remember(proxy, "ada", "My dog is called Rex.", *(f"This is remark {n}." for n in range(600)))
         answer = post(proxy, CHAT, json=call_to(CHAT, user="ada"))
         assert (answer.status_code, answer.headers["x-recollect-memory"]) == (200, "slow")
         assert FACT not in sent(server)

@@ -110,8 +110,10 @@ def test_following_a_link_leads_to_what_was_made(service_on_sqlite: Running, sou
     links = [link for link in links_in(service_on_sqlite.document) if link.source == source]
     assert links
     with service_on_sqlite.client() as client:
+        made = make(client, source, f"linked {source}")
         for link in sorted(links, key=lambda link: ORDER.index(targets[link.target].method)):
-            made = make(client, source, f"linked {source} {link.target}")
+            if targets[link.target].method != "get":  # which may leave nothing for the next one
+                made = make(client, source, f"linked {source} {link.target}")
             assert made.is_success, made.text
             followed = follow(client, targets[link.target], link, made.json())
             if targets[link.target].method in ("get", "delete"):

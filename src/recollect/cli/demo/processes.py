@@ -12,17 +12,22 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import MissingExtraError
 from ...extras import require_extra
 from ...items import estimate_tokens, split_turns, text_of
 from ...sessions.history import items_to_messages
 from ...sessions.sqlite import SQLiteSession
-from .entries import show_learned
-from .strategies import show_long_conversation
 
 if TYPE_CHECKING:
+    from multiprocessing.context import ForkProcess
+
     from agents import Agent
     from agents.testing import ModelCall
 
@@ -31,6 +36,14 @@ _LONG = "long"  # the part with the longer conversation
 _CONVERSATIONS = (
     ("Hello! My name is Ada and I live in Lisbon.", "What should I wear today?"),
     ("Do you still know who I am?", "I started a pottery class yesterday, and I love it.", "Thank you!"),
+)
+_PARTS = (_LONG, *map(str, range(len(_CONVERSATIONS))))
+# What the last part needs. The demo loads it while the other parts run.
+_LEARNING = (
+    "recollect.cli.demo.entries",
+    "recollect.memory.offline",
+    "recollect.memory.pipeline.workers",
+    "recollect.memory.search.embedders.encoder",
 )
 _NEXT = """
 What to try next
@@ -52,34 +65,57 @@ See the conversation, what was learned and why, and search, in your browser:
 
 def run_demo() -> int:
     """Run both conversations, each in its own process, and show what was stored."""
-    require_extra("agents", "agents.testing", "the demo")
+    if find_spec("agents") is None:
+        raise MissingExtraError("the demo", "agents")
     path = _fresh_file()
-    for part in (_LONG, *map(str, range(len(_CONVERSATIONS)))):
-        _run_apart(part, path)
+    with _run_beside(path):
+        for name in _LEARNING:
+            import_module(name)
     asyncio.run(_show_stored(path))
     command = Path(sys.executable).with_name("recollect")
     print(_NEXT.format(command=command if command.exists() else "recollect", path=path), end="")
     return 0
 
 
-def _run_apart(part: str, path: Path) -> None:
-    """Run a part of the demo in a process of its own.
+@contextmanager
+def _run_beside(path: Path) -> Iterator[None]:
+    """Run the parts with an agent while the block runs, and wait for their end.
 
-    On Linux, that is a fork of this one, which has imported the SDK already: an import takes seconds.
+    On Linux, one process imports the SDK, which takes seconds, and each part is a fork of it.
     """
     if sys.platform != "linux" or threading.active_count() > 1:  # a fork has none of the threads
-        subprocess.run([sys.executable, "-m", __name__, part, str(path)], check=True)
+        yield
+        for part in _PARTS:
+            subprocess.run([sys.executable, "-m", __name__, part, str(path)], check=True)
         return
+    running = _fork(_run_parts, path)
+    yield
+    _wait_for(running, "the parts with an agent")
+
+
+def _run_parts(path: Path) -> None:
+    require_extra("agents", "agents.testing", "the demo")
+    for part in _PARTS:
+        _wait_for(_fork(_run_part, part, path), f"part {part} of the demo")
+
+
+def _fork(target: Callable[..., None], *arguments: Any) -> "ForkProcess":
     sys.stdout.flush()
-    process = multiprocessing.get_context("fork").Process(target=_run_part, args=(part, path))
+    process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
     process.start()
+    return process
+
+
+def _wait_for(process: "ForkProcess", what: str) -> None:
     process.join()
     if process.exitcode:
-        raise subprocess.CalledProcessError(process.exitcode, f"part {part} of the demo")
+        raise subprocess.CalledProcessError(process.exitcode, what)
 
 
 def _run_part(part: str, path: Path) -> None:
     if part == _LONG:
+        from .strategies import show_long_conversation
+
         show_long_conversation()
     else:
         asyncio.run(_converse(int(part), path))
@@ -96,6 +132,8 @@ def _fresh_file() -> Path:
 
 
 async def _show_stored(path: Path) -> None:
+    from .entries import show_learned
+
     async with SQLiteSession(_SESSION, path) as session:
         items = await session.get_items()
     turns = len(split_turns(items)) - 1

@@ -66,8 +66,8 @@ def add_at_once(
 ) -> Script[str | None]:
     """Add a conversation, its runs, and its memory if it is new, in one statement; returns its memory.
 
-    `None` if nothing was added: `add` finds out why. Raises `DuplicateKeyError` if another transaction
-    changes the memory at the same time.
+    `None` if nothing was added: `add` finds out why. Raises a plain `StorageError` if another
+    transaction changes the memory at the same time.
     """
     tenant, conversation_id = memory.tenant, conversation.conversation_id
     made = dict(zip(conversations.MADE, conversations.values_of(tenant, conversation, "", now), strict=True))

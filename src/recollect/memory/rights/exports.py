@@ -28,7 +28,7 @@ from ..memory import lists_of
 from ..times import format_time
 from .langgraph_data import export_store_items
 from .ownership import DataOwner, UserData, find_user_data
-from .personal_data import SessionTables, find_personal_tables, tenant_of
+from .personal_data import DEFAULT_TENANT, SessionTables, find_personal_tables, tenant_of
 from .records import IS_WAITING, exported_columns, select, to_records, to_whole_record
 
 FORMAT = "recollect.user/2"
@@ -75,6 +75,16 @@ class Record:
 
 async def export_records(database: MemoryDatabase, whose: DataOwner) -> AsyncIterator[Record]:
     """All data of a user. A page at a time is read."""
+    async for record in _export_own(database, whose):
+        yield record
+    if whose.owns_langgraph_data:
+        tables = await database.write(lambda: find_personal_tables(database.dialect))
+        async for item in export_store_items(database, tables.of_langgraph, whose.user_id):
+            yield Record("store_items", item)
+
+
+async def _export_own(database: MemoryDatabase, whose: DataOwner) -> AsyncIterator[Record]:
+    """All data of a user without the items of LangGraph's store."""
     found = await database.write(lambda: find_user_data(database.dialect, whose))
     for memory_id in found.memory_ids:
         async for record in _export_memory(database, memory_id):
@@ -85,18 +95,16 @@ async def export_records(database: MemoryDatabase, whose: DataOwner) -> AsyncIte
                 yield record
     async for record in _export_logs(database, found):
         yield record
-    if whose.owns_langgraph_data:
-        async for item in export_store_items(database, found.tables.of_langgraph, whose.user_id):
-            yield Record("store_items", item)
 
 
 async def export_tenant(database: MemoryDatabase, tenant: str, agent_id: str | None) -> AsyncIterator[Record]:
     """All data of a tenant, user by user, or what one agent has of it.
 
-    Without an agent, sessions that name no user are included where they belong to the tenant.
+    Without an agent, sessions that name no user are included where they belong to the tenant, and all items
+    of LangGraph's store, which belong to the default tenant.
     """
     async for user_id in _users(database, tenant):
-        async for record in export_records(database, DataOwner(tenant, user_id, agent_id)):
+        async for record in _export_own(database, DataOwner(tenant, user_id, agent_id)):
             yield record
     tables = await database.write(lambda: find_personal_tables(database.dialect))
     for pair in tables.sessions:
@@ -107,8 +115,11 @@ async def export_tenant(database: MemoryDatabase, tenant: str, agent_id: str | N
                 async for record in _export_logs(database, UserData(tables, (), (), (session_id,))):
                     yield record
             elif owner is not None:  # a user without a memory
-                async for record in export_records(database, DataOwner(tenant, owner, agent_id)):
+                async for record in _export_own(database, DataOwner(tenant, owner, agent_id)):
                     yield record
+    if agent_id is None and tenant == DEFAULT_TENANT:
+        async for item in export_store_items(database, tables.of_langgraph):
+            yield Record("store_items", item)
 
 
 async def _users(database: MemoryDatabase, tenant: str) -> AsyncIterator[str]:

@@ -36,8 +36,8 @@ _DELETE_VECTORS = (
 _DELETE_ITEMS = f"DELETE FROM {STORE} WHERE user_id = ?1 RETURNING 1"
 _PAGE_SIZE = 200  # rows
 _READ_ITEMS = (
-    "SELECT namespace, key, value, created_at, updated_at, ttl_minutes, expires_at"
-    f" FROM {STORE} WHERE user_id = ?1 AND (namespace, key) > (?2, ?3) ORDER BY namespace, key LIMIT ?4"
+    "SELECT namespace, key, {}, value, created_at, updated_at, ttl_minutes, expires_at"
+    f" FROM {STORE} WHERE (namespace, key) > (?1, ?2) {{}} ORDER BY namespace, key LIMIT ?3"
 )
 
 
@@ -69,22 +69,28 @@ def _has_owners(dialect: Dialect) -> Script[bool]:
 
 
 async def export_store_items(
-    database: MemoryDatabase, existing: Collection[str], user_id: str
+    database: MemoryDatabase, existing: Collection[str], user_id: str | None = None
 ) -> AsyncIterator[dict[str, Any]]:
-    """The items of a user, a page at a time."""
-    if STORE not in existing or not await database.write(lambda: _has_owners(database.dialect)):
+    """The items of a user, or all, also those of nobody; a page at a time."""
+    if STORE not in existing:
         return
+    has_owners = await database.write(lambda: _has_owners(database.dialect))
+    if user_id is not None and not has_owners:
+        return
+    owner, condition = "user_id" if has_owners else "NULL", "" if user_id is None else "AND user_id = ?4"
+    query, whose = _READ_ITEMS.format(owner, condition), () if user_id is None else (user_id,)
     after: tuple[bytes, str] = (b"", "")
-    while page := await database.fetch(_READ_ITEMS, (user_id, *after, _PAGE_SIZE), list[Row]):
+    while page := await database.fetch(query, (*after, _PAGE_SIZE, *whose), list[Row]):
         for row in page:
-            yield {"user_id": user_id, **_to_record(row)}
+            yield _to_record(row)
         after = (page[-1][0], page[-1][1])
 
 
 def _to_record(row: Row) -> dict[str, Any]:
-    namespace, key, value, created_at, updated_at, ttl, expires_at = row
+    namespace, key, user_id, value, created_at, updated_at, ttl, expires_at = row
     labels = bytes(namespace).split(_END)[:-1]
     return {
+        "user_id": user_id,
         "namespace": [label.decode("utf-8", "surrogatepass") for label in labels],
         "key": key,
         "value": json.loads(value),

@@ -21,6 +21,7 @@ from .passages import split
 from .postings import Found, Postings, sum_by_row
 from .records import (
     NO_TIME,
+    NO_ZONE,
     ROLE_NUMBERS,
     Batch,
     Place,
@@ -65,6 +66,7 @@ _PASSAGE_COLUMNS: Mapping[str, type] = {
 _ROLES = {number: role for role, number in ROLE_NUMBERS.items()}
 _TRAITS = ("role", "statement", "preference", "is_instruction", "addressed")
 _DAY = 86_400 * 10**6  # microseconds
+_MINUTE = 60 * 10**6
 NOBODY = -1
 _IN_A_CHUNK = 1000  # documents that are analysed before they are indexed
 _FEW = 1000  # documents whose rows are noted at once
@@ -211,6 +213,22 @@ class Corpus:
         key = self.keys[row]
         return key if isinstance(key, str) else json.dumps(key)
 
+    def rows_with_ids(self, ids: Collection[str]) -> Flags:
+        """Whether the document of each row has one of these ids, as `id_of` gives them."""
+        return np.fromiter((self.id_of(row) in ids for row in range(len(self))), np.bool_, len(self))
+
+    def rows_where(self, name: str, values: Collection[str]) -> Flags:
+        """Whether each row has one of these values as its `kind`, `role`, `speaker` or `session`."""
+        numbers = self._numbers_of(name)
+        is_wanted = np.zeros(max(len(self._names), *ROLE_NUMBERS.values()) + 2, np.bool_)
+        is_wanted[[numbers[value] for value in values if value in numbers]] = True
+        found: Flags = is_wanted[self.column(name)]  # nobody, -1, is never wanted
+        return found
+
+    def _numbers_of(self, name: str) -> Mapping[str, int]:
+        known = {"kind": self._kinds, "speaker": self._speakers, "session": self._sessions}
+        return ROLE_NUMBERS if name == "role" else known[name]
+
     def text_of(self, row: int) -> str | None:
         """The text of a document that was added with it; `None` for one that was added as a record."""
         return self._texts.get(self.keys[row])
@@ -235,6 +253,9 @@ class Corpus:
             return np.where(has_time, micros // _DAY + 1, 0)
         if name == "seconds":  # since the start of the calendar in local time; 0 if the time is not known
             return np.where(has_time, micros // 10**6 + 86_400.0, 0.0)
+        if name == "utc_micros":  # since the start of the calendar; a time without a zone counts as UTC
+            offset = self.column("offset")
+            return micros - np.where(offset < NO_ZONE, offset, 0) * np.int64(_MINUTE)
         if name == "substance":
             return substance(self.column("length"))
         if name == "passages":

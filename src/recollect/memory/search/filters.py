@@ -1,10 +1,12 @@
-"""Filters of a search: validated values, and pure tests whether a document matches them."""
+"""Filters of a search: validated values, and pure tests which documents match them."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import numpy as np
 
 from ...errors import InvalidTypeError, InvalidValueError
 from ...sql.columns import check_id
@@ -13,7 +15,12 @@ from ..entry import ContentType, check_type
 from ..metadata import read_metadata
 from ..tags import read_tags
 from ..times import read_bound
-from .documents import Document
+from .corpus import Corpus
+from .documents import Flags
+from .records import NO_TIME
+
+_DAWN = datetime(1, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -102,19 +109,26 @@ class SearchFilter:
         """Whether every document matches."""
         return self == SearchFilter()
 
-    def matches(self, document: Document) -> bool:
-        """Whether all conditions hold for a document."""
-        return (
-            self.kind in (None, document.kind)
-            and self.role in (None, document.role)
-            and self.speaker in (None, document.speaker)
-            and (self.sessions is None or document.session in self.sessions)
-            and (self.ids is None or document.id in self.ids)
-            and document.id not in self.left_out
-            and self._is_within(document.time)
-        )
+    def matches(self, corpus: Corpus) -> Flags:
+        """Whether all conditions hold for each document of a corpus."""
+        found = np.ones(len(corpus), np.bool_)
+        for name, wanted in (("kind", self.kind), ("role", self.role), ("speaker", self.speaker)):
+            if wanted is not None:
+                found &= corpus.rows_where(name, {wanted})
+        if self.sessions is not None:
+            found &= corpus.rows_where("session", self.sessions) & corpus.column("has_session")
+        if self.ids is not None:
+            found &= corpus.rows_with_ids(self.ids)
+        if self.left_out:
+            found &= ~corpus.rows_with_ids(self.left_out)
+        return found & self._are_within(corpus) if self.since or self.until else found
 
-    def _is_within(self, time: datetime | None) -> bool:
-        if time is None:
-            return self.since is None and self.until is None
-        return (self.since is None or time >= self.since) and (self.until is None or time <= self.until)
+    def _are_within(self, corpus: Corpus) -> Flags:
+        """Whether the time of each document is known and within the bounds."""
+        times = corpus.column("utc_micros")
+        within: Flags = corpus.column("offset") != NO_TIME
+        if self.since is not None:
+            within &= times >= (self.since - _DAWN) // _MICROSECOND
+        if self.until is not None:
+            within &= times <= (self.until - _DAWN) // _MICROSECOND
+        return within

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import EmbeddingError
 from .corpus import Corpus
-from .documents import Document, Vector
+from .documents import Flags, Vector
 from .embedders.protocol import Embedder, validate_vectors
 from .query import Query, understand
 from .ranking import Hit, Weights, rank
@@ -43,7 +43,7 @@ async def find(
     embedder: Embedder | None = None,
     *,
     limit: int = 10,
-    keep: Callable[[Document], bool] | None = None,
+    keep: Callable[[Corpus], Flags] | None = None,
     weights: Weights | None = None,
     today: date | None = None,
     patience: float = PATIENCE,

@@ -96,7 +96,7 @@ class Unsorted:
         """The postings of each wanted term."""
         if len(wanted) <= _FEW_TERMS:
             return [self._at(np.flatnonzero(self.terms == term)) for term in wanted]
-        matching = np.flatnonzero(np.isin(self.terms, wanted))
+        matching = np.flatnonzero(_are_among(self.terms, np.sort(wanted)))
         matched = self.terms[matching]
         return [self._at(matching[matched == term]) for term in wanted]
 

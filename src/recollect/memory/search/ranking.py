@@ -1,16 +1,15 @@
 """Ranks documents for a question: pure functions that also return the parts of every score."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
 from ..texts.terms import terms
 from .corpus import Corpus
 from .dates import nearness
-from .documents import Document, Flags, Floats, Numbers, Vector
+from .documents import Flags, Floats, Numbers, Vector
 from .index import taken_from
 from .query import Query
 from .records import ROLE_NUMBERS, hash_of
@@ -127,12 +126,13 @@ def rank(
     weights: Weights | None = None,
     calibration: Calibration | None = None,
     limit: int = 10,
-    keep: Callable[[Document], bool] | None = None,
+    keep: Callable[[Corpus], Flags] | None = None,
     quotes: Mapping[str, float] | None = None,
 ) -> Ranking:
     """The documents that answer a question best. Without a vector, they are found by their text only.
 
-    `quotes` has the share of the quoted phrases in documents, by their ids, for a corpus without texts.
+    `keep` says which documents of the corpus may be found. `quotes` has the share of the quoted phrases in
+    documents, by their ids, for a corpus without texts.
     """
     if limit < 0:
         raise ValueError(f"limit must not be negative, and it is {limit}")
@@ -140,13 +140,13 @@ def rank(
         return Ranking()
     scores, by = score(query, corpus, vector, weights or Weights(), quotes), calibration or Calibration()
     total = _total(scores.parts, len(corpus))
-    rows = np.flatnonzero(_is_found(scores.parts, len(corpus)))
-    best = list(islice(_best(total, rows, limit if keep is None else len(rows), corpus, keep), limit))
+    found = _is_found(scores.parts, len(corpus))
+    best = _best(total, np.flatnonzero(found if keep is None else found & keep(corpus)), limit, corpus)
     # With a filter, only what it lets through counts: what it keeps out must not show in any figure.
-    shown = None if keep is None else np.sort(np.array(best, np.int64))
+    shown = None if keep is None else _flags(best, len(corpus))
     odds = _CERTAIN if query.asks_all else log_odds(signs_of(query, scores, corpus, shown), by)
     behind = best_value(total if shown is None else total[shown]) - total
-    relevance = chance(odds) if shown is None or len(shown) else 0.0
+    relevance = chance(odds) if shown is None or best else 0.0
     chances = hit_chances(behind[best], odds, len(corpus), by) if best else []
     # No hit is more likely to be relevant than that anything is.
     hits = _hits(best, [min(each, relevance) for each in chances], scores, corpus)
@@ -238,10 +238,9 @@ def _persons(query: Query, corpus: Corpus, weights: Weights) -> dict[str, Floats
 
 def _is_named_speaker(query: Query, corpus: Corpus) -> Floats:
     """1 for documents of the speaker that the question names."""
-    speaker, numbers = corpus.column("speaker"), corpus.speakers
     if query.speakers:
-        named = [numbers[name] for name in query.speakers if name in numbers]
-        return np.isin(speaker, named) / max(1, len(named))
+        named = sum(name in corpus.speakers for name in query.speakers)
+        return corpus.rows_where("speaker", query.speakers) / max(1, named)
     role = named_role(query, corpus)
     return np.zeros(len(corpus)) if role is None else (corpus.column("role") == role).astype(np.float64)
 
@@ -286,14 +285,16 @@ def _hints(
 
 def _is_question(corpus: Corpus) -> Floats:
     """Whether a short document is itself a question, from 0 to 1."""
-    is_short: Flags = corpus.column("length") <= _SHORT
-    return is_short * corpus.column("question").astype(np.float64)
+    share: Floats = corpus.column("question").astype(np.float64)
+    share[corpus.column("length") > _SHORT] = 0.0
+    return share
 
 
 def _newness(seconds: Floats) -> Floats:
     """From 0 for the oldest to 1 for the newest, by the order of their times."""
-    times, place = np.unique(seconds, return_inverse=True)
-    return place / max(1, len(times) - 1)
+    times = np.sort(seconds)
+    distinct = times[np.append(True, times[1:] > times[:-1])]  # np.unique imports a large module
+    return np.searchsorted(distinct, seconds) / max(1, len(distinct) - 1)
 
 
 def _quotes(query: Query, corpus: Corpus, quotes: Mapping[str, float] | None) -> Floats:
@@ -321,11 +322,11 @@ def quoted_share(query: Query, text: str) -> float:
 # --- relevance ---
 
 
-def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Numbers | None = None) -> Signs:
+def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Flags | None = None) -> Signs:
     """What the scores show of the question as a whole. With `among`, only these rows count."""
     words, similar, matches = scores.words, scores.similar, scores.matches
     if among is not None:
-        inside = np.isin(corpus.passage_column("row"), among)
+        inside = among[corpus.passage_column("row")]
         words, similar = words[inside], None if similar is None else similar[inside]
     # The name of a speaker is no term, but a word of the question that the corpus knows.
     known = _RARITY_OF_A_NAME * len(query.speakers)
@@ -343,14 +344,14 @@ def signs_of(query: Query, scores: Scores, corpus: Corpus, among: Numbers | None
     )
 
 
-def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, among: Numbers | None) -> float:
+def _nearest_preference(query: Query, similar: Floats | None, corpus: Corpus, among: Flags | None) -> float:
     """If the question asks for advice: the similarity of the nearest preference that the user stated."""
     if not query.asks_advice or similar is None:
         return 0.0
     is_user = corpus.column("role") == ROLE_NUMBERS["user"]
     stated = is_user & (corpus.column("preference") > 0) & (corpus.column("statement") > 0)
     if among is not None:
-        stated &= np.isin(np.arange(len(stated)), among)
+        stated &= among
     return best_value(corpus.best_of_passages(similar)[stated])
 
 
@@ -382,6 +383,13 @@ def _best_passage(inside: range, scores: Scores) -> int:
     return inside.start + int(np.argmax(found))
 
 
+def _flags(rows: Sequence[int], count: int) -> Flags:
+    """Whether each of so many rows is among some."""
+    flags = np.zeros(count, np.bool_)
+    flags[rows] = True
+    return flags
+
+
 def _share_of_best(scores: Floats) -> Floats:
     best = best_value(scores)
     return scores / best if best > 0 else scores
@@ -400,19 +408,12 @@ def _is_found(parts: Parts, count: int) -> Flags:
     return found
 
 
-def _best(
-    total: Floats,
-    rows: Numbers,
-    limit: int,
-    corpus: Corpus,
-    keep: Callable[[Document], bool] | None,
-) -> Iterator[int]:
-    """The rows to keep, best scores first. Among equal scores, the earliest said comes first."""
+def _best(total: Floats, rows: Numbers, limit: int, corpus: Corpus) -> list[int]:
+    """The best of some rows, best scores first. Among equal scores, the earliest said comes first."""
     if limit < len(rows):
         least = np.partition(total[rows], len(rows) - limit - 1)[len(rows) - limit - 1] if limit else np.inf
         rows = rows[total[rows] >= least]
     rounded = np.round(total[rows], _DIGITS)  # sums in another order differ in the last digits
     order = np.lexsort((corpus.column("position")[rows], corpus.column("seconds")[rows], -rounded))
-    for row in rows[order].tolist():
-        if keep is None or keep(corpus.document(row)):
-            yield row
+    best: list[int] = rows[order].tolist()[:limit]
+    return best

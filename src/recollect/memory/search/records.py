@@ -65,7 +65,8 @@ ROLE_NUMBERS = {"user": 1, "assistant": 2, "tool": 3, "system": 4}
 """The number of each role in a record. 0 is no role."""
 NO_TIME = 32767
 """In place of the offset of the zone in minutes, if a time is not known."""
-_NO_ZONE = 32766
+NO_ZONE = 32766
+"""The same, if the time is known and its zone is not."""
 _MOST_COUNTED = 255
 _LONG_WORD = 6
 _PREFIX = 4
@@ -185,7 +186,7 @@ def _time_to_numbers(time: datetime | None) -> tuple[int, int]:
         return 0, NO_TIME
     micros = (time.replace(tzinfo=None) - _DAWN) // timedelta(microseconds=1)
     offset = time.utcoffset()
-    return micros, _NO_ZONE if offset is None else offset // timedelta(minutes=1)
+    return micros, NO_ZONE if offset is None else offset // timedelta(minutes=1)
 
 
 def time_from_numbers(micros: int, offset: int) -> datetime | None:
@@ -193,7 +194,7 @@ def time_from_numbers(micros: int, offset: int) -> datetime | None:
     if offset == NO_TIME:
         return None
     time = _DAWN + timedelta(microseconds=micros)
-    if offset == _NO_ZONE:
+    if offset == NO_ZONE:
         return time
     return time.replace(tzinfo=timezone(timedelta(minutes=offset)) if offset else UTC)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..texts.concepts import related_terms
 from .corpus import Corpus
-from .documents import Floats, Numbers
+from .documents import Flags, Floats, Numbers
 from .postings import Found, sum_by_row
 
 _SATURATION = 0.9  # messages are short: repetition matters less than in long documents
@@ -33,13 +33,13 @@ class Matches:
     rarity: Floats
     """The weight of each term by the share of documents that contain it."""
 
-    def missing(self, among: Numbers | None = None) -> float:
+    def missing(self, among: Flags | None = None) -> float:
         """The share of the question that no document contains, from 0 to 1: rare terms count more.
 
         With `among`, only these rows count.
         """
         total = float(self.rarity.sum())
-        found = [rows if among is None else np.intersect1d(rows, among) for rows, _ in self.by_row]
+        found = [rows if among is None else rows[among[rows]] for rows, _ in self.by_row]
         gone = sum(float(rarity) for rarity, rows in zip(self.rarity, found, strict=True) if not len(rows))
         return gone / total if total else 1.0
 
@@ -121,7 +121,7 @@ def score_sessions(matches: Matches, corpus: Corpus) -> Floats:
 
 def _damping_of_groups(lengths: Floats, group: Numbers) -> Floats:
     groups = int(group.max(initial=-1)) + 1
-    return _damping(np.bincount(group, lengths, groups), _LENGTH_OF_GROUPS)
+    return _damping(np.bincount(group, lengths, groups).astype(np.float64), _LENGTH_OF_GROUPS)
 
 
 def _damping(lengths: Floats, strength: float) -> Floats:

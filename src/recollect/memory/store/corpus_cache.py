@@ -55,11 +55,14 @@ class CorpusCache:
         )
 
     async def get(self, kind: Kind, stamps: Stamps) -> CachedCorpus:
-        """The current corpus of the entries or turns of some memories, whose stamps were just read."""
+        """The corpus of the entries or turns of some memories, as current as these stamps or more so."""
         key = (kind, tuple(sorted(stamps)))
         cached = self._take(key)
-        while cached.stamps != stamps and not await self._refresh_or_wait(key, cached, stamps):
+        while cached.stamps != stamps:
+            # Read again: the corpus may be newer than the given stamps, and older ones would read all anew.
             stamps = await self._read_stamps(key)
+            if cached.stamps == stamps or await self._refresh_or_wait(key, cached, stamps):
+                break
         return cached
 
     async def _read_stamps(self, key: Key) -> Stamps:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ..pipeline.workers import Workers
 
 
+_CACHED_VECTORS = 512  # of the newest texts: the same question is asked of entries and of messages
+
+
 class StoreResources:
     """The shared resources of a store. They are closed with the store that made them, not with a view.
 
@@ -144,7 +147,7 @@ def _cached(embedder: Embedder | None) -> Embedder | None:
     """The embedder behind a cache, so that it is called once for equal texts."""
     if embedder is None or isinstance(embedder, CachedEmbedder):
         return embedder
-    return CachedEmbedder(embedder)
+    return CachedEmbedder(embedder, most=_CACHED_VECTORS)
 
 
 def _offline_extractor() -> Extractor:

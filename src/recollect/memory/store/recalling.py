@@ -13,7 +13,6 @@ from ..search.lookup import SearchResult
 from ..search.phrasing import asks_all, asks_several
 from ..times import format_date, now, start_of
 
-
 _LEAST_SHARE = 0.25  # of the score of the best hit, for hits that go into a prompt
 
 

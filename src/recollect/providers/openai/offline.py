@@ -178,7 +178,7 @@ class OfflineModel(Model):
     ) -> AsyncIterator[Any]:
         """The answer in pieces, as events of the Responses API."""
         text = await self._answer(input)
-        for event in _events(text):
+        for event in answer_events(text):
             yield event
 
     async def _answer(self, given: Any) -> str:
@@ -226,7 +226,8 @@ def _response(output: list[Any], status: Any) -> responses.Response:
     )
 
 
-def _events(text: str) -> Iterator[Any]:
+def answer_events(text: str) -> Iterator[Any]:
+    """A text as the events of a response."""
     begun = _response([], "in_progress")
     whole = _message(text)
     events = [

@@ -61,8 +61,10 @@ class ModelEndpoint:
         return self.is_openai if self.api == "auto" else self.api == "responses"
 
 
-def make_client(endpoint: ModelEndpoint, http_client: Any = None) -> "AsyncOpenAI":
-    """A client for the endpoint. The caller closes it, and with it the `http_client`.
+def make_client(
+    endpoint: ModelEndpoint, http_client: Any = None, kind: "type[AsyncOpenAI] | None" = None
+) -> "AsyncOpenAI":
+    """A client for the endpoint, of a given class. The caller closes it, and with it the `http_client`.
 
     Raises a `ModelRefusedError` if no API key is configured.
     """
@@ -70,7 +72,7 @@ def make_client(endpoint: ModelEndpoint, http_client: Any = None) -> "AsyncOpenA
     key = endpoint.api_key or os.environ.get("OPENAI_API_KEY") or (None if endpoint.is_openai else _NO_KEY)
     if key is None:
         raise ModelRefusedError("no API key for the model: set chat.api_key or OPENAI_API_KEY")
-    client: AsyncOpenAI = openai.AsyncOpenAI(
+    client: AsyncOpenAI = (kind or openai.AsyncOpenAI)(
         base_url=endpoint.url,
         api_key=key,
         timeout=endpoint.timeout,

@@ -11,6 +11,7 @@ from ...sql.database import SQLStore, open_on_engine
 from ...strategies.summaries import ConversationSummaryStore
 from ...strategies.summarizers.protocol import Summarizer
 from ..errors import ChatFailedError, TurnRunningError
+from ..turn_events import TurnEvents
 from ..values import AgentInfo, ChatEvent, ChatReply, ChatTurn
 from .active_turn import Parts
 from .database.turns import ChatTurns
@@ -59,6 +60,14 @@ class OpenAIAgentProvider:
             for each in found
         ]
 
+    async def prepare(self) -> None:
+        """Load what the first turn needs, in a thread; nothing if no agent has a model.
+
+        Without this, the first turn waits for it. It takes seconds, and 100 MB.
+        """
+        if self._parts.runtime.has_model:
+            await self._parts.runtime.load()
+
     async def run(self, turn: ChatTurn) -> ChatReply:
         """Run a turn and return its reply. A turn that is done returns its recorded reply.
 
@@ -86,20 +95,20 @@ class OpenAIAgentProvider:
         async for event in events:
             yield event
 
-    async def start(self, turn: ChatTurn) -> AsyncIterator[ChatEvent]:
+    async def start(self, turn: ChatTurn) -> TurnEvents:
         """Start a turn and return its events. Raises an error if the turn cannot start.
 
         A turn that is done yields the events of its recorded reply. A `TurnRunningError` is raised if it is
         running already.
         """
         reply = await self._find_reply(turn)
-        events: asyncio.Queue[ChatEvent] = asyncio.Queue()
+        events = TurnEvents()
         if reply is None:
-            self._start(turn, events.put_nowait)
+            self._start(turn, events.add)
         else:
             for event in _recorded_events(reply, turn):
-                events.put_nowait(event)
-        return _read_to_end(events)
+                events.add(event)
+        return events
 
     async def is_answered(self, turn: ChatTurn) -> bool:
         """Whether a turn is done; raises a `TurnRunningError` while it runs."""
@@ -193,14 +202,6 @@ def _retrieve_error(result: ReplyFuture) -> None:
     """Keep asyncio from logging an error that no caller waits for: the turn records it."""
     if not result.cancelled():
         result.exception()
-
-
-async def _read_to_end(events: "asyncio.Queue[ChatEvent]") -> AsyncIterator[ChatEvent]:
-    while True:
-        event = await events.get()
-        yield event
-        if event.kind in ("turn.completed", "turn.failed"):
-            return
 
 
 def _recorded_events(reply: ChatReply, turn: ChatTurn) -> list[ChatEvent]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -11,18 +12,21 @@ from ...errors import ModelRefusedError
 from ...extras import require_extra
 from ...items import ModelUsage
 from ...models.values import MOST_TOKENS
+from ...sql.garbage import keep_new_objects
 from ...strategies.session import StrategySession
 from ..errors import describe_failure
+from ..turnstile import Turnstile
 from ..values import ChatEvent, ChatReply, ToolCall
 from .context import RunContext
 from .options import OFFLINE as OFFLINE
 from .options import ChatOptions, make_client, make_model_provider, make_run_config
 from .registry import AgentDescriptor, AgentRegistry
-from .turnstile import Turnstile
 
 if TYPE_CHECKING:
     from agents import ModelProvider, RunConfig
     from openai import AsyncOpenAI
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -119,9 +123,11 @@ class CountedRecall:
 
 # Their packages load these modules at their first use, which would block the event loop.
 _SDK_MODULES = (
+    "agents",
     "anyio._backends._asyncio",
-    "openai.lib.streaming.responses",
-    "openai.resources.chat.completions",
+    "httpcore2._backends.anyio",
+    "openai.resources.chat.chat",
+    "openai.resources.chat.completions.completions",
     "openai.resources.conversations",
     "openai.resources.responses.responses",
 )
@@ -151,13 +157,28 @@ class AgentRuntime:
                 await asyncio.to_thread(self._load)
                 self._is_loaded = True
 
+    @property
+    def has_model(self) -> bool:
+        """Whether an agent has a model."""
+        return any(self.model_of(name) != OFFLINE for name in self.registry.names())
+
     def _load(self) -> None:
         require_extra("agents", "agents", "chat")
-        for name in (*_SDK_MODULES, f"{__package__}.offline"):
-            import_module(name)
-        if any(self.model_of(name) != OFFLINE for name in self.registry.names()):
-            with contextlib.suppress(ModelRefusedError):  # no API key: each turn raises this error itself
-                self._model_provider()
+        with keep_new_objects():
+            for name in (*_SDK_MODULES, f"{__package__}.offline"):
+                import_module(name)
+            if self.has_model:
+                with contextlib.suppress(ModelRefusedError):  # no API key: each turn raises this error itself
+                    self._model_provider()
+            self._rehearse()
+
+    def _rehearse(self) -> None:
+        from .rehearsal import rehearse
+
+        try:
+            rehearse(self._options.endpoint if self.has_model else None)
+        except Exception as error:  # noqa: BLE001 - a first turn that fails, too, has its own error
+            logger.warning("rehearsal of a chat failed (%s)", type(error).__name__)
 
     def model_of(self, name: str) -> str:
         """The model of an agent; `offline` if it has none."""
@@ -166,9 +187,11 @@ class AgentRuntime:
     def client(self) -> "AsyncOpenAI":
         """The client of the endpoint, created at its first use."""
         if self._client is None:
-            from .paced_client import paced_http_client
+            from .client import ModelClient, paced_http_client
 
-            self._client = make_client(self._options.endpoint, paced_http_client(self.turnstile))
+            self._client = make_client(
+                self._options.endpoint, paced_http_client(self.turnstile), kind=ModelClient
+            )
         return self._client
 
     def start(self, descriptor: AgentDescriptor, context: RunContext, session: StrategySession) -> AgentRun:

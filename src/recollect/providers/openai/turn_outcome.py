@@ -105,6 +105,7 @@ class TurnFinisher:
     def __init__(self, parts: Parts, history: TurnHistory) -> None:
         self._parts = parts
         self._history = history
+        self._pace = parts.runtime.turnstile
 
     async def complete(self, active: ActiveTurn, run: AgentRun) -> ChatReply:
         """Store the answer, and return the reply."""
@@ -117,11 +118,14 @@ class TurnFinisher:
         )
         if not await self._parts.turns.change(active.record):
             raise TurnLostError
+        await self._pace()
         await self._meter(active)
         await self._link_answer(active)
+        await self._pace()
         # A conversation that was closed after the question still gets the answer.
         quiet = self._parts.options.quiet_seconds
         answer = await append_message(active.turn, "assistant", run.text, quiet, even_if_closed=True)
+        await self._pace()
         done = replace(active.record, status="done", finished_at=now(), answer_index=answer.message_index)
         await self._record_done(active, done)
         return reply_from(done, run.text)
@@ -189,6 +193,7 @@ class TurnFinisher:
         try:
             if run is not None:
                 await session.store_run_usage(run.result)
+            await self._pace()
             await self._parts.events.project(
                 session,
                 record.conversation_id,

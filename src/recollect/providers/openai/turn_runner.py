@@ -37,6 +37,9 @@ class TurnRunner:
         self._history = history
         self._remote = remote
         self._finisher = TurnFinisher(parts, history)
+        # Many turns that wait for one commit, or for the same lock of a file, go on at the same time: without
+        # this between their steps, they would block the event loop together.
+        self._pace = parts.runtime.turnstile
 
     async def is_free(self, turn: ChatTurn) -> bool:
         """Whether no turn holds the lock of the conversation."""
@@ -55,7 +58,7 @@ class TurnRunner:
         descriptor = self._parts.runtime.registry.get(turn.agent)
         check_message(turn.message)
         await self._parts.runtime.load()  # before anything that has a time limit
-        await self._parts.runtime.turnstile()  # many turns at once begin one by one
+        await self._pace()
         settings = await turn.store.get_conversation_settings(turn.conversation.conversation_id)
         if settings is None:
             raise ConflictError("there is no conversation with this conversation_id")
@@ -63,6 +66,7 @@ class TurnRunner:
         build_memory_strategy_config(turn, settings, descriptor)
         is_injected(turn, settings, descriptor)
         async with self._lock(turn, self._parts.options.lock_seconds):
+            await self._pace()
             await self._history.recover_interrupted(turn.conversation)
             earlier = await self._parts.turns.get(turn.turn_id)
             if earlier is not None and not await self._history.can_run_again(turn, earlier):
@@ -84,6 +88,7 @@ class TurnRunner:
         """Store the message of the user, and record the turn as running."""
         begun_at = now()
         question = await append_message(turn, "user", turn.message, self._parts.options.quiet_seconds)
+        await self._pace()
         if earlier is None and question.created_at < begun_at:
             # An attempt stored the question and died before it recorded the turn.
             await self._history.require_newest(turn, question)
@@ -132,7 +137,9 @@ class TurnRunner:
         return reply
 
     async def _run_agent(self, active: ActiveTurn, emit: Emit, afterwards: AsyncExitStack) -> AgentRun:
+        await self._pace()
         view = await self._open_view(active, afterwards)
+        await self._pace()
         context = await prepare_run_context(
             active.turn,
             active.settings,
@@ -142,7 +149,7 @@ class TurnRunner:
             user_message_id=active.record.user_message_id,
             token_budget=self._parts.options.injection_tokens,
         )
-        await self._parts.runtime.turnstile()
+        await self._pace()
         active.run = run = self._parts.runtime.start(active.descriptor, context, view)
         async for event in run.events():
             emit(event)
@@ -167,7 +174,9 @@ class TurnRunner:
         view = parts.view(chat, build_memory_strategy_config(turn, active.settings, active.descriptor))
         afterwards.push_async_callback(view.aclose)
         await mirror_messages(chat, turn.store, parts.turns, conversation_id)
+        await self._pace()
         await parts.events.project(chat.session, conversation_id)
+        await self._pace()
         place = await chat.read_place()
         # The recovery of an interrupted turn removes the items after this place.
         session_turn = (place.branch, place.last_turn)

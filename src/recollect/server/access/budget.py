@@ -172,10 +172,15 @@ class Budget:
         used = await self._ledger.settle(tenant, day, reservation_id, tokens)
         self._used.put((tenant, day), used)
 
-    def settlement(self, tenant: str, tokens: int, reservation_id: str | None) -> rows.Settlement:
-        """The tokens of a call that ends now, for `settle_all`. They count for the metrics at once."""
+    def settlement(
+        self, tenant: str, tokens: int, reservation_id: str | None, *, is_turn: bool = True
+    ) -> rows.Settlement:
+        """The tokens of a call that ends now, for `settle_all`. They count for the metrics at once.
+
+        A call that is no turn, such as one for embeddings, is no estimate for the next turn.
+        """
         self._count(tokens)
-        if tokens:
+        if tokens and is_turn:
             self._estimates.note(tenant, tokens)
         return rows.Settlement(tenant, _day_of(self._now()), tokens, reservation_id)
 

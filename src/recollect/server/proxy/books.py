@@ -124,8 +124,11 @@ class Books:
     def settle(self, call: BookedCall, tokens: int) -> None:
         """Count the tokens of a call in place of its reservation."""
         if tokens or call.reservation_id is not None:
-            tenant = call.account.tenant
-            self._tokens.add(self._budget.settlement(tenant, tokens, call.reservation_id))
+            is_turn = call.dialect is not None
+            settlement = self._budget.settlement(
+                call.account.tenant, tokens, call.reservation_id, is_turn=is_turn
+            )
+            self._tokens.add(settlement)
 
     async def wait(self) -> None:
         """Wait until everything so far is written or dropped."""

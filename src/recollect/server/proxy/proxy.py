@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pydantic import SecretStr
@@ -24,7 +24,7 @@ from .recalling import DeadlineRecall, Memories
 from .recording import Recorder, Turn
 from .speakers import Speaker, speaker_of
 from .upstream import Call, Ended, PassedOn, RawHeaders, Upstream, headers_to_pass_on
-from .values import Body, Dialect, Said
+from .values import Body, Dialect, Said, Thread
 
 _ANSWERED = range(200, 300)
 _LARGE = 256 * 1024  # bytes: parsing more would block the event loop
@@ -62,7 +62,7 @@ class _Enriched:
     content: bytes
     state: str
     speaker: Speaker | None = None
-    body: Body | None = None
+    thread: Thread = field(default_factory=Thread)
     said: Sequence[Said] = ()
 
 
@@ -145,15 +145,17 @@ class Proxy:
     async def _enrich(self, request: Request, dialect: Dialect, store: MemoryStore) -> _Enriched:
         content = await request.body()
         body = await _decoded(content)
-        field = None if body is None else dialect.user_of(body)
-        speaker = speaker_of(request.headers, field, self._settings.default_agent)
+        named = None if body is None else dialect.user_of(body)
+        speaker = speaker_of(request.headers, named, self._settings.default_agent)
         said = [] if body is None else dialect.said_in(body)
         if body is None or speaker is None:
             return _Enriched(content, "off", said=said)
         memories = await self._recall(store, speaker, said)
         changed = await self._changed(dialect, content, body, memories)
         state = "none" if changed is None and memories.state == "added" else memories.state
-        return _Enriched(content if changed is None else changed, state, speaker, body, said)
+        return _Enriched(
+            content if changed is None else changed, state, speaker, dialect.thread_of(body), said
+        )
 
     async def _changed(
         self, dialect: Dialect, content: bytes, body: Body, memories: Memories
@@ -175,11 +177,10 @@ class Proxy:
 
     def _end_turn(self, call: BookedCall, enriched: _Enriched, ended: Ended) -> None:
         self.books.close(call, ended)
-        speaker, body, said = enriched.speaker, enriched.body, enriched.said
-        if not call.uses_model or call.dialect is None or speaker is None or body is None or not said:
+        speaker, thread, said = enriched.speaker, enriched.thread, enriched.said
+        if not call.uses_model or call.dialect is None or speaker is None or not said:
             return
         if ended.status in _ANSWERED and ended.content is not None:
-            thread = call.dialect.thread_of(body)
             turn = Turn(call.store, speaker, thread, said, call.dialect, ended.encoding, ended.content)
             self.recorder.add(turn)
 

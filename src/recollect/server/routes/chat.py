@@ -1,20 +1,22 @@
 """Chat with an agent that remembers: one response, or a stream of events."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request, Response
-from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from ...items import estimate_text_tokens
 from ...memory.conversation import Conversation
 from ...memory.store import MemoryStore
+from ...providers.turn_events import TurnEvents
 from ...providers.values import ChatEvent, ChatTurn
 from ..access.budget import Reservation
 from ..dependencies import OnceDep, Reader, ServiceDep, Writer, WriteStore, make_router
 from ..error_handlers import turn_code
+from ..event_stream import EventStream, encode_event, encode_events
 from ..idempotency import Ids
 from ..problems import Problem, translate_input_errors
 from ..schemas.base import json_response
@@ -93,7 +95,7 @@ class _StartedTurn(NamedTuple):
     """A running turn and its events."""
 
     turn: ChatTurn
-    events: AsyncIterator[ChatEvent]
+    events: TurnEvents
 
 
 async def _start(
@@ -127,27 +129,33 @@ def _ids_of(turn: ChatTurn) -> dict[str, Any]:
     "/v1/chat/stream",
     operation_id="chat.stream",
     summary="Send a message to an agent and stream its answer",
-    response_class=EventSourceResponse,
+    response_class=EventStream,
     responses={200: STREAM, **problems("chat")},
 )
-async def chat_stream(
-    started: Annotated[_StartedTurn, Depends(_start)], service: ServiceDep
-) -> AsyncIterator[ServerSentEvent]:
+async def chat_stream(started: Annotated[_StartedTurn, Depends(_start)], service: ServiceDep) -> Response:
     """Server-sent events: `turn.started`, `text.delta`, `tool.called`, `tool.output`, `agent.changed`, and at
     the end `turn.completed` with the whole answer, or `turn.failed` with a code.
 
     If the client disconnects, the turn continues and its answer is stored in the conversation.
     """
+    return EventStream(_stream(started, service))
+
+
+async def _stream(started: _StartedTurn, service: Service) -> AsyncGenerator[bytes]:
     agent, conversation_id = started.turn.agent, started.turn.conversation.conversation_id
     with service.metrics.open_stream(), chat_span(agent=agent, conversation_id=conversation_id) as span:
-        async for event in started.events:
-            data = event.data
-            if event.kind == "turn.completed":
-                _set_usage(span, data)
-            elif event.kind == "turn.failed":
-                span.set_failure(data["code"])
-                data = {**data, "code": turn_code(data["code"])}
-            yield ServerSentEvent(event=event.kind, data=data)
+        async for chunk in encode_events(started.events.read, partial(_encode, span)):
+            yield chunk
+
+
+def _encode(span: ChatSpan, event: ChatEvent) -> bytes:
+    data = event.data
+    if event.kind == "turn.completed":
+        _set_usage(span, data)
+    elif event.kind == "turn.failed":
+        span.set_failure(data["code"])
+        data = {**data, "code": turn_code(data["code"])}
+    return encode_event(event.kind, data)
 
 
 class TurnBuilder:

@@ -226,10 +226,23 @@ def _describe(kind: str, model: type[ResponseBody]) -> str:
     return f"`{kind}` ({', '.join(f'`{name}`' for name in model.model_fields)})"
 
 
+_ANY_EVENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "data": {"type": "string"},
+        "event": {"type": "string"},
+        "id": {"type": "string"},
+        "retry": {"type": "integer", "minimum": 0},
+    },
+}
 STREAM: dict[str, Any] = {
     "description": "The events of the turn, as server-sent events with JSON in `data`: "
     + ", ".join(_describe(*event) for event in EVENTS.items())
     + ". The last event is `turn.completed` or `turn.failed`.",
-    "content": {"text/event-stream": {"itemSchema": {"oneOf": [_event(*event) for event in EVENTS.items()]}}},
+    "content": {
+        "text/event-stream": {
+            "itemSchema": {**_ANY_EVENT, "oneOf": [_event(*event) for event in EVENTS.items()]},
+        }
+    },
 }
 """The OpenAPI description of a streamed response."""

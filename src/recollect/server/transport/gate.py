@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...errors import RecollectError
+from ...providers.turnstile import Turnstile
 from ..access.authentication import Caller, authenticate, proxy_authorization
 from ..access.limits import SlotLimits, Slots
 from ..access.origins import check_origin
@@ -25,6 +26,7 @@ from .listener import is_loopback
 _WITH_BODY = {"POST", "PUT", "PATCH"}
 _GUARDED, _PROXY = "/v1", "/proxy"
 _OUTAGE = 300.0  # seconds for which a proxied call needs no database to be admitted again
+_REQUESTS_AT_ONCE = 8  # that begin in one cycle of the event loop, if it is busy
 _CLOSE = {"Connection": "close"}
 
 
@@ -46,12 +48,14 @@ class Gate:
         """The requests whose bodies are arriving."""
         self.serving = Slots(slots)
         """The requests that routes are handling."""
+        self._turnstile = Turnstile(at_once=_REQUESTS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        await self._turnstile()  # hundreds of requests at once must not block the event loop together
         with ExitStack() as slots:
             try:
                 check_host_header(scope)

@@ -20,7 +20,6 @@ from ...errors import (
     TransientError,
     UnreachableError,
 )
-from ..scripts import DuplicateKeyError
 from ..sqlite.connection import explain as explain_sqlite
 
 Meaning: TypeAlias = tuple[type[StorageError], str]
@@ -66,7 +65,6 @@ _BY_STATE: dict[str, Meaning] = {
     "53100": _DISK_FULL,
     "53300": _NO_CONNECTION_LEFT,
     "40": _CONFLICT,
-    "23505": (DuplicateKeyError, "a row with this key exists already"),
     "55P03": _LOCK_TIMEOUT,
     "57014": _LOCK_TIMEOUT,
     "57P03": _STARTING,

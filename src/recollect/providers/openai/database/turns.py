@@ -93,7 +93,7 @@ class ChatTurns(SQLStore):
 
     async def change(self, record: TurnRecord) -> bool:
         """Update a running turn; `False` if it has ended already."""
-        return await self._write(partial(_change, record))
+        return await self._write(partial(_change, record, alone=True))
 
     def change_script(self, record: TurnRecord) -> MakeScript[bool]:
         """As `change`, as a step of a larger transaction."""
@@ -167,13 +167,14 @@ class ChatTurns(SQLStore):
 
 def _begin(record: TurnRecord) -> Script[bool]:
     columns = to_columns(record)
-    return bool((yield Statement(_BEGIN, [columns[name] for name in CHAT_TURNS.column_names])))
+    values = [columns[name] for name in CHAT_TURNS.column_names]
+    return bool((yield Statement(_BEGIN, values, alone=True)))
 
 
-def _change(record: TurnRecord) -> Script[bool]:
+def _change(record: TurnRecord, alone: bool = False) -> Script[bool]:
     columns = to_columns(record)
     values = (record.turn_id, *(columns[name] for name in _CHANGED))
-    return bool((yield Statement(_CHANGE, values)))
+    return bool((yield Statement(_CHANGE, values, alone=alone)))
 
 
 def _require_running(turn_id: str) -> Script[None]:

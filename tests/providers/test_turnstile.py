@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from recollect.providers.openai.turnstile import Turnstile, split_events
+from recollect.providers.turnstile import Turnstile, split_events
 from recollect.testing.contract import in_event_loop
 
 _WORK = 0.006  # seconds: longer than may be worked without a pause
@@ -31,6 +31,24 @@ async def test_others_have_their_turn_between_the_steps_of_many() -> None:
     other.cancel()
     assert passed == list(range(30))
     assert rounds >= 30
+
+
+@in_event_loop
+async def test_as_many_pass_at_once_as_may() -> None:
+    turnstile, passed = Turnstile(at_once=3), list[int]()
+
+    async def step(number: int) -> None:
+        await turnstile()
+        passed.append(number)
+        time.sleep(_WORK)  # noqa: ASYNC251
+
+    tasks = [asyncio.create_task(step(number)) for number in range(7)]
+    seen = set[int]()
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0)
+        seen.add(len(passed))
+    assert passed == list(range(7))
+    assert {3, 6, 7} <= seen
 
 
 @in_event_loop

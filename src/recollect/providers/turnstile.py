@@ -15,12 +15,12 @@ _EVENT_END = b"\n\n"
 class Turnstile:
     """Lets callers pass until they have worked for five milliseconds together.
 
-    After that they pass in the order of their arrival, one in each cycle of the event loop. No caller is
-    refused.
+    After that they pass in the order of their arrival, so many `at_once` in a cycle of the event loop. No
+    caller is refused.
     """
 
-    def __init__(self) -> None:
-        self._passing = asyncio.Lock()
+    def __init__(self, at_once: int = 1) -> None:
+        self._passing = asyncio.Semaphore(at_once)
         self._since = 0.0
 
     async def __call__(self) -> None:
