@@ -3,7 +3,8 @@
 The parent starts it when there is something to learn. It sends the settings on standard input, and a byte
 when there is work. The process works until its input ends, which also happens when the parent dies, and
 reports its state on standard output every few seconds. It runs at low priority. If it dies, the parent starts
-it again, and unfinished runs resume at the stage they had reached.
+it again, and unfinished runs resume at the stage they had reached. After some minutes without work it says
+so and ends, and the parent starts it again when there is work.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -76,7 +78,7 @@ async def open_learner(settings: Settings, tenant: str | None = None) -> AsyncIt
 
 
 class LearningProcess:
-    """Keeps a learning process running from the first work until `stop`, and holds its last report."""
+    """Keeps a learning process running while there is work, and holds its last report."""
 
     def __init__(self, settings: Settings) -> None:
         # These settings may hold API keys; the process takes keys of models from the environment.
@@ -92,14 +94,20 @@ class LearningProcess:
         self.is_alive = False
         """True from the first report of the process until it ends."""
         self._is_resting = True
+        self._has_rested = False
         self._news = asyncio.Event()
         self.count_tokens: Callable[[int], object] = lambda _: None
         """Called with the model tokens used since the previous report."""
 
     @property
     def is_able(self) -> bool:
-        """Whether the process is alive, or there was no work for it yet."""
+        """Whether the process is alive, or there is no work for it."""
         return self.is_alive or self._is_resting
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether no process runs because there is no work."""
+        return self._is_resting
 
     def start(self, has_work: Callable[[], Awaitable[bool]] | None = None) -> None:
         """Start the process as soon as there is work, or now without `has_work`. Twice is harmless."""
@@ -130,19 +138,24 @@ class LearningProcess:
             await _end(process)
 
     async def _run_when_needed(self, has_work: Callable[[], Awaitable[bool]] | None) -> None:
-        while has_work is not None and not await _ask(has_work):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_POLL_INTERVAL):
-                    await self._news.wait()
-            self._news.clear()
-        self._is_resting = False
-        await self._keep_running()
+        while True:
+            while has_work is not None and not await _ask(has_work):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_POLL_INTERVAL):
+                        await self._news.wait()
+                self._news.clear()
+            self._is_resting = False
+            await self._keep_running()
+            self._is_resting = True
 
     async def _keep_running(self) -> None:
+        """Keep a process running until it ends because there is no work."""
         pause = _FIRST_PAUSE
         while True:
             if await self._run_once():
                 pause = _FIRST_PAUSE
+            if self._has_rested:
+                return
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -158,7 +171,10 @@ class LearningProcess:
         finally:
             self.is_alive = False
         code = await self._process.wait()
-        _log.error("learning process ended unexpectedly, restarting", extra={"exit_code": code})
+        if self._has_rested:
+            _log.info("learning process ended, there is no work")
+        else:
+            _log.error("learning process ended unexpectedly, restarting", extra={"exit_code": code})
         return has_reported
 
     async def _launch(self) -> Process:
@@ -172,6 +188,7 @@ class LearningProcess:
     async def _read_reports(self, process: Process) -> bool:
         """Apply the reports of the process until it ends; returns whether there was any."""
         assert process.stdout is not None
+        self._has_rested = False
         has_reported, tokens = False, 0
         while line := await process.stdout.readline():
             report = json.loads(line)
@@ -179,6 +196,7 @@ class LearningProcess:
             self.unusable_texts = report["unusable"]
             self.is_embedder_failing = report["is_failing"]
             self.is_disk_full = report["is_disk_full"]
+            self._has_rested = report["is_resting"]
             self.is_alive = True
             self.count_tokens(report["tokens"] - tokens)
             has_reported, tokens = True, report["tokens"]
@@ -219,11 +237,33 @@ async def _learn() -> None:
     async with open_learner(settings) as learner:
         _lower_priority()  # not before: work is waiting while the process loads
         learner.store.start()
-        watching = asyncio.create_task(_obey(stdin, learner.store, ended))
+        idleness = _Idleness(learner.store, settings.memory.idle_seconds)
+        watching = asyncio.create_task(_obey(stdin, learner.store, idleness, ended))
         try:
-            await _report_until(ended, learner)
+            await _report_until(ended, learner, idleness)
         finally:
             watching.cancel()
+
+
+class _Idleness:
+    """Says when there has been no work for so long that the process may end. With 0 seconds, never."""
+
+    def __init__(self, store: MemoryStore, seconds: float) -> None:
+        self._store = store
+        self._seconds = seconds
+        self.note_work()
+
+    def note_work(self) -> None:
+        """There is work."""
+        self._since = time.monotonic()
+
+    async def is_over(self) -> bool:
+        """Whether the process may end."""
+        if not self._seconds:
+            return False
+        if await _ask(self._store.monitor.has_work):
+            self.note_work()
+        return time.monotonic() - self._since >= self._seconds
 
 
 def _lower_priority() -> None:
@@ -238,17 +278,23 @@ async def _open_stdin() -> asyncio.StreamReader:
     return stdin
 
 
-async def _obey(stdin: asyncio.StreamReader, store: MemoryStore, ended: asyncio.Event) -> None:
+async def _obey(
+    stdin: asyncio.StreamReader, store: MemoryStore, idleness: _Idleness, ended: asyncio.Event
+) -> None:
     """Look for work at each sign of the parent, until the input ends."""
     while await stdin.read(_LARGEST_SETTINGS):
+        idleness.note_work()
         store.start()
     ended.set()
 
 
-async def _report_until(ended: asyncio.Event, learner: Learner) -> None:
+async def _report_until(ended: asyncio.Event, learner: Learner, idleness: _Idleness) -> None:
     while not ended.is_set():
+        is_resting = await idleness.is_over()
         with contextlib.suppress(BrokenPipeError):  # the parent is gone: the input ends, too
-            print(json.dumps(_report(learner)), flush=True)
+            print(json.dumps({**_report(learner), "is_resting": is_resting}), flush=True)
+        if is_resting:
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REPORT_INTERVAL):
                 await ended.wait()

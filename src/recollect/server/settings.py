@@ -155,6 +155,11 @@ class MemorySettings(_Section):
         default=True,
         description="Run the workers in a separate process, so that they take no CPU time from requests.",
     )
+    idle_seconds: float = Field(
+        default=300,
+        ge=0,
+        description="Seconds without work after which that process ends, until there is work; 0 keeps it.",
+    )
     mask_secrets_in_messages: bool = Field(
         default=False, description="Mask secrets in recorded messages, too; in entries they always are."
     )

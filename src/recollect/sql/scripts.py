@@ -5,11 +5,16 @@ a connection, so the same logic runs on any SQL engine, synchronous or asynchron
 again after a rollback, so a script has no effects but its statements and its result.
 """
 
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AbstractAsyncContextManager
+
     from .description import Table
     from .schema import Schema
 
@@ -38,6 +43,31 @@ def run_all(statements: Iterable[Statement]) -> Script[None]:
     """Run statements one after another, and ignore their rows."""
     for statement in statements:  # noqa: UP028 - `yield from` would send the rows to the iterator of a list
         yield statement
+
+
+_PARAMETER = re.compile(r"\?(\d+)")
+
+
+def renumber(sql: str, offset: int) -> str:
+    """A statement whose parameters have numbers that are higher by `offset`."""
+    return _PARAMETER.sub(lambda match: f"?{int(match[1]) + offset}", sql)
+
+
+def combine(statements: Sequence[Statement]) -> Statement:
+    """One statement for several changes, on a database whose `WITH` clauses may change rows.
+
+    None of them sees what the others change, and no two may change the same row.
+    """
+    counts = tuple(len(each.parameters) for each in statements)
+    values = [value for each in statements for value in each.parameters]
+    return Statement(_combine(tuple(each.sql for each in statements), counts), values)
+
+
+@lru_cache(maxsize=256)
+def _combine(changes: tuple[str, ...], counts: tuple[int, ...]) -> str:
+    offsets = accumulate(counts, initial=0)
+    parts = (f"part{at} AS ({renumber(sql, at)})" for sql, at in zip(changes, offsets, strict=False))
+    return f"WITH {', '.join(parts)} SELECT 1"
 
 
 _VALUES_AT_ONCE = 900  # databases limit the number of parameters of a statement
@@ -79,6 +109,17 @@ class Engine(Protocol):
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
         """Run one query and return what `decode` makes of its rows."""
+        ...
+
+
+@runtime_checkable
+class NotifyingEngine(Protocol):
+    """An engine whose database passes notifications between its clients."""
+
+    def listen(
+        self, channel: str, on_notice: Callable[[], None]
+    ) -> "AbstractAsyncContextManager[asyncio.Event]":
+        """Call a function at each notification in a channel. The event is set when the connection is lost."""
         ...
 
 

@@ -55,8 +55,9 @@ async def test_a_backoff_of_some_minutes_is_waited_for(shared_place: Place) -> N
         await record(store, "I went to the zoo")
     await execute(shared_place, "UPDATE memory_queue SET available_at = available_at + 300")
     async with shared_place.open() as store:
-        take = partial(runs.claim, store._database.queue, "default", "lease", 60.0, column_now())
-        assert await store._database.write(take) is None
+        request = runs.ClaimRequest("default", "lease", 60.0, column_now())
+        take = partial(runs.claim, store._database.queue, request)
+        assert await store._database.write(take) == []
 
 
 @in_event_loop

@@ -73,3 +73,14 @@ def test_the_limits_of_many_tenants_reach_it(tmp_path: Path) -> None:
     with started(tmp_path, "--config", str(tmp_path / "many.toml"), environment={}) as served:
         httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
         until(lambda: remembered(served) == 1)
+
+
+def test_an_idle_learning_process_ends_and_is_started_again(tmp_path: Path) -> None:
+    with started(tmp_path, environment={"RECOLLECT_MEMORY__IDLE_SECONDS": "1"}) as served:
+        for count in (1, 2):
+            httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
+            until(lambda count=count: remembered(served) == count)
+            until(lambda: learner_of(served) is None)
+            ready = httpx2.get(f"{served.url}/readyz").json()
+            assert ready["parts"]["workers"] == {"state": "ready"}
+    assert "ended unexpectedly" not in (tmp_path / "log").read_text()

@@ -6,7 +6,7 @@ from typing import Any
 
 from recollect.testing.contract import in_event_loop
 
-from .kit import TALK, Served, serving
+from .kit import TALK, Served, execute, serving
 
 LEARNS = {"memory": {"workers": 1, "embedder": "none", "own_process": True}}
 NO_LEARNER = {"state": "degraded", "why": "no learner"}
@@ -67,3 +67,19 @@ async def test_workers_of_this_process_learn_from_the_start(tmp_path: Path) -> N
 async def test_a_service_that_leaves_learning_to_others_is_ready(tmp_path: Path) -> None:
     async with serving(str(tmp_path / "recollect.db")) as served:
         assert await _look(served) == ("ready", {"state": "ready"})
+
+
+@in_event_loop
+async def test_the_delay_of_learning_is_shown_while_nothing_learns(tmp_path: Path) -> None:
+    """In the metrics, in the coverage that the dashboard shows, and in `/readyz`."""
+    async with serving(str(tmp_path / "recollect.db")) as served:
+        record = {"agent_id": "assistant", "user_id": "ada", "messages": TALK}
+        host = {"Host": "127.0.0.1"}
+        assert (await served.client.post("/v1/conversations", json=record, headers=host)).is_success
+        await execute(served.service, "UPDATE memory_queue SET available_at = available_at - 90")
+        coverage = (await served.client.get("/v1/coverage", headers=host)).json()
+        assert 90 <= coverage["behind_seconds"] < 600
+        told = (await served.client.get("/metrics", headers=host)).text
+        (line,) = [line for line in told.splitlines() if line.startswith("recollect_queue_behind_seconds ")]
+        assert 90 <= float(line.split()[1]) < 600
+        assert await _look(served) == ("degraded", {"state": "degraded", "why": "behind"})

@@ -205,6 +205,16 @@ def test_the_processes_end_with_their_supervisor_however_it_ends(tmp_path: Path)
         until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
+def test_an_idle_learning_process_ends_and_any_process_gets_it_started_again(tmp_path: Path) -> None:
+    environment = {"RECOLLECT_MEMORY__IDLE_SECONDS": "1"}
+    with started(tmp_path, "--workers", "2", environment=environment) as served:
+        for count in range(1, 4):
+            httpx2.post(f"{served.url}/v1/conversations", json=RECORD)
+            until(lambda c=count: httpx2.get(f"{served.url}/v1/coverage").json()["remembered"] == c)
+            until(lambda: learners_of(served) == set())
+        assert httpx2.get(f"{served.url}/readyz").json()["parts"]["workers"] == {"state": "ready"}
+
+
 def test_a_service_that_cannot_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "recollect.toml").write_text('[chat]\nagents_file = "none.toml"\n')
     options = ("--workers", "2", "--config", str(tmp_path / "recollect.toml"))

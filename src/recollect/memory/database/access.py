@@ -1,20 +1,23 @@
 """The database of long-term memory: transactions and queries on its tables."""
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ...sql.columns import time_to_column
 from ...sql.database import SQLStore
-from ...sql.scripts import Decode, Engine, MakeScript, Row, Script, Statement
+from ...sql.scripts import Decode, Engine, MakeScript, NotifyingEngine, Row, Script, Statement
 from ..conversation import Message
 from ..entry import Entry
 from ..lifetime import is_expired
 from ..times import now
 from . import conversations, entries
-from .dialect import dialect_of
+from .dialect import POSTGRESQL, dialect_of
 from .entries import EntryQueries
 from .labels import LabelQueries
 from .overviews import OverviewQueries
@@ -71,6 +74,19 @@ class MemoryDatabase(SQLStore):
         """Run one query."""
         return await self._fetch(sql, parameters, decode)
 
+    @property
+    def can_notify(self) -> bool:
+        """Whether processes on this database can notify each other."""
+        return self.dialect is POSTGRESQL and isinstance(self._database.engine, NotifyingEngine)
+
+    def listen(
+        self, channel: str, on_notice: Callable[[], None]
+    ) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Call a function at each notification in a channel. The event is set when the connection is lost."""
+        engine = self._database.engine
+        assert isinstance(engine, NotifyingEngine)
+        return engine.listen(channel, on_notice)
+
     async def with_evidence(self, found: Sequence[Entry]) -> list[Entry]:
         """Entries with their evidence and the ids of the entries that they superseded."""
         if not found:
@@ -117,11 +133,15 @@ class MemoryDatabase(SQLStore):
         terms = sorted({term for each in wanted for term in each})
         postings = await self._postings(memory_id, terms) if terms else {}
         places = sorted({place for each in wanted for place in _best(each, postings)})
-        found = await self._found(self.entries.by_positions, memory_id, places)
-        found += await self._found(
-            self.entries.by_slots, memory_id, sorted(set(map(entries.slot_key, slots)))
+        keys = sorted(set(map(entries.slot_key, slots)))
+        if not places and not keys:
+            return []
+        found = await self._fetch(
+            self.entries.by_positions_or_slots,
+            (memory_id, json.dumps(places), json.dumps(keys)),
+            entries.entries_from,
         )
-        return _not_expired(dict(sorted(found)).values())
+        return _not_expired(dict(sorted(found, key=itemgetter(0))).values())
 
     def related_within(self, memory_id: str, text: str) -> Script[list[Entry]]:
         """The entries about the same subject as a text, or with the same text, within a transaction."""
@@ -147,12 +167,6 @@ class MemoryDatabase(SQLStore):
     async def _postings(self, memory_id: str, terms: Sequence[str]) -> dict[str, list[int]]:
         parameters = (json.dumps(terms), memory_id, _NEWEST_OF_TERM)
         return await self._fetch(self.entries.by_terms, parameters, _postings_from)
-
-    async def _found(self, query: str, memory_id: str, keys: Sequence[Any]) -> list[tuple[int, Entry]]:
-        """The entries that a query finds by keys. Without keys the query is not run."""
-        if not keys:
-            return []
-        return await self._fetch(query, (memory_id, json.dumps(keys)), entries.entries_from)
 
 
 def _not_expired(found: Iterable[Entry]) -> list[Entry]:

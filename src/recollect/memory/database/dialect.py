@@ -31,6 +31,10 @@ class Dialect:
     """The text {} as a value of a time column."""
     json: str
     """The text {} as a value of a JSON column."""
+    seconds: str
+    """The time column {} in seconds since 1970."""
+    least: str
+    """The lesser of the numbers {} and {}."""
     day: str
     """The day in UTC of the time column {}, as text."""
     changes_in_with: bool
@@ -52,6 +56,8 @@ SQLITE = Dialect(
     element="json_extract({}, '$[{}]')",
     time="{}",
     json="{}",
+    seconds="((julianday({}) - 2440587.5) * 86400.0)",
+    least="min({}, {})",
     day="substr({}, 1, 10)",
     changes_in_with=False,
     holds="{} LIKE {} ESCAPE '!'",
@@ -70,6 +76,8 @@ POSTGRESQL = Dialect(
     element="(CAST({} AS JSON) ->> {})",
     time="CAST({} AS TIMESTAMPTZ)",
     json="CAST({} AS JSONB)",
+    seconds="CAST(EXTRACT(EPOCH FROM {}) AS DOUBLE PRECISION)",
+    least="least({}, {})",
     day="to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
     changes_in_with=True,
     holds="lower({} COLLATE \"C\") LIKE {} ESCAPE '!'",

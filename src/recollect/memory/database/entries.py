@@ -1,6 +1,7 @@
 """The rows of entries, their evidence and their terms."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...ids import new_id
 from ...sql.columns import StoredTime, json_to_column, text_to_column, time_to_column
+from ...sql.description import Table
 from ...sql.scripts import Row, Script, Statement, insert, run_all
 from ..entry import ContentType, Entry, Evidence, check_type
 from ..metadata import metadata_to_column
@@ -160,6 +162,11 @@ class Changes:
     def __bool__(self) -> bool:
         return bool(self.added or self.supported or self.superseded)
 
+    @property
+    def supersedes(self) -> bool:
+        """Whether entries are superseded."""
+        return bool(self.superseded or any(entry.supersedes for entry in self.added))
+
 
 def change(
     tenant: str, memory_id: str, run_id: str | None, changes: Changes, now: StoredTime
@@ -168,17 +175,43 @@ def change(
     if not changes:
         return
     first = yield from memories.advance(memory_id, now, len(changes.added))
-    placed = list(enumerate(changes.added, first))
-    rows = [_content_row(tenant, memory_id, run_id, entry, place, now) for place, entry in placed]
-    yield from run_all(insert(CONTENTS, rows))
-    evidence = [row for entry in changes.added for row in _evidence_rows(tenant, run_id, entry)]
-    evidence += [row for support in changes.supported for row in _evidence_rows(tenant, run_id, support)]
-    yield from run_all(insert(EVIDENCE, evidence, or_nothing=True))
-    current = [(place, entry.text) for place, entry in placed if entry.superseded_by is None]
-    yield from index(tenant, memory_id, current)
+    target = Target(tenant, memory_id, run_id, now)
+    yield from run_all(insert(CONTENTS, _content_rows(target, changes, first)))
+    yield from run_all(insert(EVIDENCE, _evidence_of(target, changes), or_nothing=True))
+    yield from index(tenant, memory_id, _indexed(changes, first))
     for support in changes.supported:
         if support.said_at is not None:
             yield Statement(_SAID_AGAIN, (support.content_id, time_to_column(support.said_at), memory_id))
+    yield from supersede(memory_id, changes, now)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The memory that changes are written to, the run that writes them, and the time."""
+
+    tenant: str
+    memory_id: str
+    run_id: str | None
+    now: StoredTime
+
+
+def _content_rows(target: Target, changes: Changes, first: int) -> list[dict[str, Any]]:
+    return [_content_row(target, entry, place) for place, entry in enumerate(changes.added, first)]
+
+
+def _evidence_of(target: Target, changes: Changes) -> list[dict[str, Any]]:
+    cited: Iterable[NewEntry | Support] = (*changes.added, *changes.supported)
+    return [row for each in cited for row in _evidence_rows(target, each)]
+
+
+def _indexed(changes: Changes, first: int) -> list[tuple[int, str]]:
+    """The positions and the texts of the new entries that are current."""
+    placed = enumerate(changes.added, first)
+    return [(place, entry.text) for place, entry in placed if entry.superseded_by is None]
+
+
+def supersede(memory_id: str, changes: Changes, now: StoredTime) -> Script[None]:
+    """Retire the entries that changes supersede."""
     for entry in changes.added:
         for target in entry.supersedes:
             yield from _retire(memory_id, target, now, entry.content_id, entry.valid_from)
@@ -190,10 +223,13 @@ def index(tenant: str, memory_id: str, texts: Iterable[tuple[int, str]]) -> Scri
     """Store the terms of entries. By these they are found when something similar is learned."""
     rows = [
         {"memory_id": memory_id, "tenant": tenant, "term": term, "position": place}
-        for place, text in texts
-        for term in distinctive_terms(text)[:_MOST_TERMS]
+        for term, place in _terms_of(texts)
     ]
     yield from run_all(insert(TERMS, rows, or_nothing=True))
+
+
+def _terms_of(texts: Iterable[tuple[int, str]]) -> list[tuple[str, int]]:
+    return [(term, place) for place, text in texts for term in distinctive_terms(text)[:_MOST_TERMS]]
 
 
 def _retire(
@@ -219,13 +255,11 @@ def confirm(tenant: str, entry: Entry, position: int, now: StoredTime) -> Script
         yield from index(tenant, entry.memory_id, [(position, entry.text)])
 
 
-def _content_row(
-    tenant: str, memory_id: str, run_id: str | None, entry: NewEntry, position: int, now: StoredTime
-) -> dict[str, Any]:
+def _content_row(target: Target, entry: NewEntry, position: int) -> dict[str, Any]:
     return {
         "content_id": entry.content_id,
-        "tenant": tenant,
-        "memory_id": memory_id,
+        "tenant": target.tenant,
+        "memory_id": target.memory_id,
         "position": position,
         "content_type": entry.content_type,
         "content_text": text_to_column(entry.text),
@@ -233,28 +267,28 @@ def _content_row(
         "text_key": text_key(entry.text),
         "slot": entry.slot and slot_key(entry.slot),
         "confidence": entry.confidence,
-        "learned_at": now,
+        "learned_at": target.now,
         "valid_from": entry.valid_from,
         "said_at": entry.said_at and time_to_column(entry.said_at),
         "valid_to": entry.valid_to,
-        "retired_at": entry.superseded_by and now,
+        "retired_at": entry.superseded_by and target.now,
         "superseded_by": entry.superseded_by,
-        "run_id": _learned_by(entry, run_id) or None,
+        "run_id": _learned_by(entry, target.run_id) or None,
         "metadata": metadata_to_column(entry.metadata),
         "tags": tags_to_column(entry.tags),
         "expires_at": entry.expires_at and time_to_column(entry.expires_at),
     }
 
 
-def _evidence_rows(tenant: str, run_id: str | None, of: NewEntry | Support) -> list[dict[str, Any]]:
+def _evidence_rows(target: Target, of: NewEntry | Support) -> list[dict[str, Any]]:
     wording = of.text if isinstance(of, NewEntry) else of.wording
     return [
         {
             "content_id": of.content_id,
-            "tenant": tenant,
+            "tenant": target.tenant,
             "conversation_id": conversation_id,
             "message_id": message_id,
-            "source": _learned_by(of, run_id),
+            "source": _learned_by(of, target.run_id),
             "place": place,
             "wording": text_to_column(wording),
         }
@@ -311,6 +345,61 @@ class EntryQueries:
         )
         """The evidence of entries, in order, and the entries that they superseded."""
         self._set_related(dialect, ids)
+        is_new = f"CAST({dialect.element.format('value', len(_EVIDENCE_ROW))} AS BIGINT) = 1"
+        known = f"SELECT 1 FROM {CONTENTS.name} WHERE content_id = {dialect.element.format('value', 0)}"
+        self._add_evidence = _add_from_json(
+            dialect,
+            EVIDENCE,
+            dict.fromkeys(_EVIDENCE_ROW, "VARCHAR") | {"place": "BIGINT"},
+            f"{is_new} OR EXISTS ({known})",
+        )
+        said_at = dialect.time.format(dialect.element.format("value", 1))
+        self._said_again = (
+            f"UPDATE {CONTENTS.name} SET said_at = given.said, last_confirmed_at = given.said,"
+            " confidence = confidence + (1 - confidence) / 2 FROM"
+            f" (SELECT {dialect.element.format('value', 0)} AS id, {said_at} AS said"
+            f" FROM {dialect.each.format('?1')} AS each) AS given"
+            " WHERE content_id = given.id AND memory_id = ?2 AND (said_at IS NULL OR said_at < given.said)"
+        )
+        self._add_terms = _add_from_json(
+            dialect, TERMS, dict.fromkeys(_TERM_ROW, "VARCHAR") | {"position": "BIGINT"}
+        )
+
+    def additions(self, target: Target, changes: Changes, first: int) -> list[Statement]:
+        """Statements that add the new entries and all evidence; `first` is the first free position.
+
+        The memory must be locked. Evidence for an entry that no longer exists is left out.
+
+        Their texts are few, whatever the number of rows: a server prepares each of them once.
+        """
+        found = [
+            *insert(CONTENTS, _content_rows(target, changes, first)),
+            _from_json(self._add_evidence, self._evidence_values(target, changes)),
+            _from_json(
+                self._add_terms,
+                [
+                    (target.memory_id, target.tenant, term, place)
+                    for term, place in _terms_of(_indexed(changes, first))
+                ],
+            ),
+        ]
+        return [each for each in found if each is not None]
+
+    @staticmethod
+    def _evidence_values(target: Target, changes: Changes) -> list[list[Any]]:
+        added = {entry.content_id for entry in changes.added}
+        rows = (list(row.values()) for row in _evidence_of(target, changes))
+        return [[*row, int(row[0] in added)] for row in rows]
+
+    def said_again(self, memory_id: str, changes: Changes) -> list[Statement]:
+        """Statements that confirm the entries which were said again. Each changes an entry once."""
+        rounds: list[dict[str, str]] = []
+        for support in changes.supported:
+            if support.said_at is not None:
+                place = sum(support.content_id in each for each in rounds)
+                rounds += [{}] if place == len(rounds) else []
+                rounds[place][support.content_id] = time_to_column(support.said_at)
+        return [Statement(self._said_again, (json.dumps(list(each.items())), memory_id)) for each in rounds]
 
     def _set_related(self, dialect: Dialect, ids: str) -> None:
         """The statements that find entries about the same subject."""
@@ -330,10 +419,32 @@ class EntryQueries:
             f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
             f" AND position {dialect.among.format(f'SELECT CAST(value AS BIGINT) FROM {places} AS wanted')}"
         )
-        self.by_slots = (
-            f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
-            f" AND slot {dialect.among.format(f'SELECT value FROM {places} AS wanted')}"
+        slots = dialect.each.format("?3")
+        self.by_positions_or_slots = (
+            f"{self.by_positions} UNION ALL SELECT {_COLUMNS} FROM {CONTENTS.name}"
+            f" WHERE memory_id = ?1 AND {_LIVE}"
+            f" AND slot {dialect.among.format(f'SELECT value FROM {slots} AS wanted')}"
         )
+
+
+_EVIDENCE_ROW = ("content_id", "tenant", "conversation_id", "message_id", "source", "place", "wording")
+_TERM_ROW = ("memory_id", "tenant", "term", "position")
+
+
+def _add_from_json(dialect: Dialect, table: Table, types: Mapping[str, str], which: str = "true") -> str:
+    """Adds the rows of a JSON list of lists that meet a condition, without those whose key exists."""
+    values = (
+        f"CAST({dialect.element.format('value', place)} AS {kind})"
+        for place, kind in enumerate(types.values())
+    )
+    return (
+        f"INSERT INTO {table.name} ({', '.join(types)}) SELECT {', '.join(values)}"
+        f" FROM {dialect.each.format('?1')} AS given WHERE {which} ON CONFLICT DO NOTHING"
+    )
+
+
+def _from_json(sql: str, rows: Sequence[Sequence[Any]]) -> Statement | None:
+    return Statement(sql, (json.dumps(rows),)) if rows else None
 
 
 def entries_from(rows: list[Row]) -> list[tuple[int, Entry]]:

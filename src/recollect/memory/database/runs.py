@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 from ...errors import LeaseLostError
 from ...ids import new_id
 from ...sql.columns import StoredTime, json_to_column, text_to_column, time_as_text
-from ...sql.scripts import Row, Script, Statement
+from ...sql.scripts import Row, Script, Statement, renumber
 from ..conversation import Message
-from . import conversations, memories
+from . import conversations
 from .corruption import (
     UNREADABLE,
     readable,
@@ -32,7 +32,7 @@ from .corruption import (
     stored_time,
 )
 from .dialect import Dialect
-from .schema import CONTENTS, FAILURES, MEMORIES, MESSAGES, QUEUE, RUNS, STAGES
+from .schema import CONTENTS, FAILURES, MEMORIES, MESSAGES, QUEUE, REJECTED_ENTRIES, RUNS, STAGES
 
 _RUNS_PER_STATEMENT = 500
 _STAGES_AT_ONCE = (1, 2, 3)
@@ -51,12 +51,19 @@ OF_CONVERSATION = (
 STAGE_COLUMNS = "stage, model, finished_at, result, raw_response, prompt_tokens, completion_tokens"
 READ_STAGES = f"SELECT {STAGE_COLUMNS} FROM {STAGES.name} WHERE run_id = ?1"
 _OF_OWNER = f"(SELECT {{}} FROM {MEMORIES.name} WHERE {MEMORIES.name}.memory_id = {RUNS.name}.memory_id)"
+_START = f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, {{}})"
+_OLDEST = f"(SELECT run_id FROM {RUNS.name} WHERE memory_id = {{}} AND is_open = 1 ORDER BY sequence LIMIT 1)"
+_ANY_REJECTED = (
+    f"EXISTS (SELECT 1 FROM {CONTENTS.name} WHERE {CONTENTS.name}.memory_id = {RUNS.name}.memory_id"
+    f" AND {REJECTED_ENTRIES})"
+)
+_STARTED = (
+    f"{COLUMNS}, {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')},"
+    f" {_OF_OWNER.format('next_position > 0')}, {_ANY_REJECTED}"
+)
 _START_OLDEST = (
-    f"UPDATE {RUNS.name} SET status = 'running', started_at = coalesce(started_at, ?2)"
-    f" WHERE run_id = (SELECT run_id FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
     # The last condition is checked again if another worker has just finished the run.
-    f" ORDER BY sequence LIMIT 1) AND is_open = 1 RETURNING {COLUMNS},"
-    f" {_OF_OWNER.format('agent_id')}, {_OF_OWNER.format('user_id')}"
+    f"{_START.format('?2')} WHERE run_id = {_OLDEST.format('?1')} AND is_open = 1 RETURNING {_STARTED}"
 )
 _STAGE_ROW = (
     "run_id",
@@ -144,17 +151,58 @@ class Failure:
     completion_tokens: int = 0
 
 
+class Owner(NamedTuple):
+    """The memory of a run, as it was when the run was claimed."""
+
+    agent_id: str
+    user_id: str
+    has_entries: bool
+    """Whether it has ever had an entry."""
+    has_rejected: bool
+    """Whether a person has rejected an entry of it."""
+
+
 @dataclass(frozen=True)
 class Task:
     """A claimed run, with all that a worker needs for it."""
 
     run: RunRow
     lease: str
-    agent_id: str
-    user_id: str
+    owner: Owner
     messages: tuple[Message, ...] = field(repr=False)
     before: tuple[Message, ...] = field(repr=False)
     finished: tuple[StageRecord, ...]
+
+
+class ClaimRequest(NamedTuple):
+    """A request for due runs, each of another memory. Without a tenant, those of all tenants are claimed."""
+
+    tenant: str | None
+    lease: str
+    seconds: float
+    now: str
+    most: int = 1
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The parameters of a statement that claims."""
+        return self.lease, min(self.seconds, LONGEST), self.tenant, self.most
+
+
+class _LastStages(NamedTuple):
+    """The parameters of `QueueQueries.store_last` before those of the stages."""
+
+    memory_id: str
+    lease: str
+    seconds: float
+    versions: int | None
+    places: int
+    run_id: str
+    now: StoredTime
+    model: str
+    left_out: str | None
+    conversation_id: str
+    tenant: str
 
 
 class QueueQueries:
@@ -191,6 +239,18 @@ class QueueQueries:
             for count in _STAGES_AT_ONCE
             if dialect.changes_in_with
         }
+        self.store_last = {
+            count: _store_last(dialect, self.extend, count) for count in self.extend_and_add_stages
+        }
+        """Stores the last stages of a run, closes it, and reads its conversation; none without `WITH`."""
+        opened = f"FROM {RUNS.name} WHERE memory_id = ?1 AND is_open = 1"
+        created = f"(SELECT {dialect.seconds.format('created_at')} {opened} ORDER BY sequence LIMIT 1)"
+        oldest = f"coalesce({created}, {now})"  # a corrupt time has no seconds
+        # The next run is due since it was created: the runs of a memory do not go to the end of the queue.
+        self.release_if_open = (
+            f"UPDATE {queue} SET available_at = {dialect.least.format(now, oldest)}, lease = NULL"
+            f" WHERE memory_id = ?1 AND EXISTS (SELECT 1 {opened}) RETURNING 1"
+        )
         self.lock_conversation = f"{conversations.READ}{dialect.lock}"
 
     def _claims(self, dialect: Dialect, whose: str) -> tuple[str, str]:
@@ -204,26 +264,32 @@ class QueueQueries:
 
 def _claim(dialect: Dialect, which: str) -> str:
     found = (
-        f"SELECT memory_id FROM {QUEUE.name} WHERE {which} ORDER BY available_at LIMIT 1{dialect.skip_locked}"
+        f"SELECT memory_id FROM {QUEUE.name} WHERE {which} ORDER BY available_at"
+        f" LIMIT ?4{dialect.skip_locked}"
     )
     return (
         f"UPDATE {QUEUE.name} SET lease = ?1, available_at = {dialect.now} + ?2"
-        f" WHERE memory_id = ({found}) RETURNING memory_id"
+        f" WHERE memory_id {dialect.among.format(found)} RETURNING memory_id"
     )
 
 
 def _claims_at_once(dialect: Dialect, claims: Sequence[str]) -> tuple[str, ...]:
-    """Statements that claim a memory, start its oldest run and read the messages; none without `WITH`."""
+    """Statements that claim memories, start their oldest runs and read the messages; none without `WITH`."""
     if not dialect.changes_in_with:
         return ()
-    start = _START_OLDEST.replace("?1", "(SELECT memory_id FROM claimed)").replace("?2", "?4")
+    oldest = (
+        f"SELECT memory_id AS claimed_id, {_OLDEST.format('claimed.memory_id')} AS oldest_id FROM claimed"
+    )
+    start = f"{_START.format('?5')} FROM oldest WHERE run_id = oldest_id AND is_open = 1 RETURNING {_STARTED}"
     first = f"greatest(0, started.first_index - {_CONTEXT})"
     said = ", ".join(f"said.{column}" for column in conversations.MESSAGE_COLUMNS.split(", "))
     return tuple(
-        f"WITH claimed AS ({claim}), started AS ({start}) SELECT claimed.memory_id, started.*, {said}"
-        " FROM claimed LEFT JOIN started ON true"
+        f"WITH claimed AS ({claim}), oldest AS ({oldest}), started AS ({start})"
+        f" SELECT claimed.memory_id, started.*, {said}"
+        " FROM claimed LEFT JOIN started ON started.memory_id = claimed.memory_id"
         f" LEFT JOIN {MESSAGES.name} AS said ON said.conversation_id = started.conversation_id"
-        f" AND said.message_index BETWEEN {first} AND started.last_index ORDER BY said.message_index"
+        f" AND said.message_index BETWEEN {first} AND started.last_index"
+        " ORDER BY claimed.memory_id, said.message_index"
         for claim in claims
     )
 
@@ -249,6 +315,33 @@ def _extend_and_add_stages(dialect: Dialect, extend: str, count: int) -> str:
     return (
         f"WITH held AS ({extend}), added AS ({added})"
         " SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM added)"
+    )
+
+
+def _store_last(dialect: Dialect, extend: str, count: int) -> str:
+    """All that a run stores at its end and that needs no answer from the database, in one statement.
+
+    Without the lease, nothing is stored. Lock order: each part waits for the one before, so the queue row is
+    locked first, then the memory, then the conversation.
+    """
+    added = _add_stages(dialect, count, len(_LastStages._fields) + 1, " FROM held")
+    is_added, versions = "EXISTS (SELECT 1 FROM added)", "CAST(?4 AS BIGINT)"
+    advanced = (
+        f"UPDATE {MEMORIES.name} SET version = version + {versions},"
+        f" entries_stamp = entries_stamp + {versions}, next_position = next_position + CAST(?5 AS BIGINT),"
+        f" updated_at = CASE WHEN {versions} > 0 THEN {dialect.time.format('?7')} ELSE updated_at END"
+        f" WHERE memory_id = ?1 AND {versions} IS NOT NULL AND {is_added} RETURNING next_position"
+    )
+    closed = f"{renumber(_CLOSE, 5)} AND {is_added}"
+    # The release of the queue row will share the memory: the server checks the key of a row updated twice.
+    shared = f"SELECT 1 FROM {MEMORIES.name} WHERE memory_id = ?1 AND {is_added}{dialect.share}"
+    locked = "(SELECT count(*) FROM advanced) + (SELECT count(*) FROM shared) > 0"
+    before = f"{renumber(conversations.READ, 9)} AND {locked}{dialect.lock}"
+    return (
+        f"WITH held AS ({extend}), added AS ({added}), advanced AS ({advanced}), shared AS ({shared}),"
+        f" closed AS ({closed}), before AS ({before}) SELECT (SELECT count(*) FROM held),"
+        " (SELECT count(*) FROM added),"
+        " (SELECT next_position FROM advanced), before.* FROM (SELECT 1) AS one LEFT JOIN before ON true"
     )
 
 
@@ -318,57 +411,56 @@ def reopen(queries: QueueQueries, tenant: str, run_id: str, memory_id: str) -> S
 # --- processing runs ---
 
 
-def claim(
-    queries: QueueQueries, tenant: str | None, lease: str, seconds: float, now: str
-) -> Script[Task | None]:
-    """Claim the memory that has waited longest, and start its oldest run; `None` if nothing is due.
-
-    Without a tenant, memories of all tenants are claimed.
-    """
-    due, impossible = queries.claim_any if tenant is None else queries.claim
-    values = (lease, min(seconds, LONGEST), tenant)
+def claim(queries: QueueQueries, request: ClaimRequest) -> Script[list[Task]]:
+    """Claim the memories that have waited longest, and start the oldest run of each; empty if none is due."""
+    due, impossible = queries.claim_any if request.tenant is None else queries.claim
+    values = request.parameters
     while rows := (yield Statement(due, values)) or (yield Statement(impossible, values)):
-        if (task := (yield from _start(rows[0][0], lease, now))) is not None:
-            return task
-    return None
+        tasks: list[Task] = []
+        for (memory_id,) in rows:
+            task = yield from _start(memory_id, request)
+            tasks += [task] if task is not None else []
+        if tasks:
+            return tasks
+    return []
 
 
-def claim_at_once(
-    statement: str, tenant: str | None, lease: str, seconds: float, now: str
-) -> Script[tuple[str, Task | None] | None]:
-    """The same as `claim` in one statement: the claimed memory and its task; `None` if nothing is due.
+def claim_at_once(statement: str, request: ClaimRequest) -> Script[dict[str, Task | None]]:
+    """The same as `claim` in one statement: the claimed memories and their tasks; empty if none is due.
 
     Without a task, no run can be started in the snapshot of the statement: `start_claimed` decides. The
     stages of a run that was started before are not read.
     """
-    rows = yield Statement(statement, (lease, min(seconds, LONGEST), tenant, now), alone=True)
-    if not rows:
+    rows = yield Statement(statement, (*request.parameters, request.now), alone=True)
+    by_memory: dict[str, list[Row]] = {}
+    for memory_id, *found in rows:
+        by_memory.setdefault(memory_id, []).append(tuple(found))
+    return {memory_id: _claimed(request.lease, found) for memory_id, found in by_memory.items()}
+
+
+def _claimed(lease: str, rows: Sequence[Row]) -> Task | None:
+    """The task in rows of a run, its owner and one message each."""
+    width = len(RunRow._fields)
+    after = width + len(Owner._fields)
+    if rows[0][0] is None or not _has_span(run := RunRow(*rows[0][:width])):
         return None
-    memory_id, *found = rows[0]
-    *run, agent_id, user_id = found[: len(RunRow._fields) + 2]
-    if run[0] is None or not _has_span(row := RunRow(*run)):
-        return memory_id, None
-    said = [each[len(RunRow._fields) + 3 :] for each in rows]
-    return memory_id, _task_of(
-        row, lease, (agent_id, user_id), [each for each in said if each[0] is not None]
-    )
+    said = [row[after:] for row in rows if row[after] is not None]
+    return _task_of(run, lease, Owner(*rows[0][width:after]), said)
 
 
-def start_claimed(
-    queries: QueueQueries, memory_id: str, lease: str, seconds: float, now: str
-) -> Script[Task | None]:
+def start_claimed(queries: QueueQueries, memory_id: str, request: ClaimRequest) -> Script[Task | None]:
     """Start the oldest run of a claimed memory. Without one, the memory is removed from the queue."""
-    if not (yield Statement(queries.extend, (memory_id, lease, min(seconds, LONGEST)))):
+    if not (yield Statement(queries.extend, (memory_id, *request.parameters[:2]))):
         return None
-    return (yield from _start(memory_id, lease, now))
+    return (yield from _start(memory_id, request))
 
 
-def _start(memory_id: str, lease: str, now: str) -> Script[Task | None]:
-    while found := (yield Statement(_START_OLDEST, (memory_id, now))):
-        *run, agent_id, user_id = found[0]
-        if _has_span(row := RunRow(*run)):
-            return (yield from _task(row, lease, agent_id, user_id, now))
-        yield Statement(_FAIL_CORRUPT, (row.run_id, now, _CORRUPT))
+def _start(memory_id: str, request: ClaimRequest) -> Script[Task | None]:
+    while found := (yield Statement(_START_OLDEST, (memory_id, request.now))):
+        width = len(RunRow._fields)
+        if _has_span(row := RunRow(*found[0][:width])):
+            return (yield from _task(row, request, Owner(*found[0][width:])))
+        yield Statement(_FAIL_CORRUPT, (row.run_id, request.now, _CORRUPT))
     yield Statement(_DELETE_QUEUED, (memory_id,))
     return None
 
@@ -382,24 +474,24 @@ def _has_span(run: RunRow) -> bool:
         return False
 
 
-def _task(run: RunRow, lease: str, agent_id: str, user_id: str, now: str) -> Script[Task]:
+def _task(run: RunRow, request: ClaimRequest, owner: Owner) -> Script[Task]:
     said = yield Statement(
         conversations.READ_MESSAGES, (run.conversation_id, max(0, run.first_index - _CONTEXT), run.last_index)
     )
     stages: list[Row] = []
-    if was_started_before(run, now):
+    if was_started_before(run, request.now):
         stages = yield Statement(READ_STAGES, (run.run_id,))
-    return _task_of(run, lease, (agent_id, user_id), said, stages_from(run.run_id, stages))
+    return _task_of(run, request.lease, owner, said, stages_from(run.run_id, stages))
 
 
 def _task_of(
-    run: RunRow, lease: str, owner: tuple[str, str], said: list[Row], finished: Iterable[StageRecord] = ()
+    run: RunRow, lease: str, owner: Owner, said: list[Row], finished: Iterable[StageRecord] = ()
 ) -> Task:
     messages = conversations.messages_from(said)
     return Task(
         run,
         lease,
-        *owner,
+        owner,
         tuple(message for message in messages if message.message_index >= run.first_index),
         tuple(message for message in messages if message.message_index < run.first_index),
         tuple(finished),
@@ -438,6 +530,68 @@ def store_stages(
     return bool(added)
 
 
+@dataclass(frozen=True)
+class LastStages:
+    """The last stages of a run that are to be stored, and what changes with them."""
+
+    stages: Sequence[StageRecord]
+    left_out: str | None
+    """Which part of the messages the run did not read, if any."""
+    versions: int | None
+    """The number of changes to the memory; 0 locks it only, and `None` leaves it alone."""
+    places: int
+    """The number of new entries."""
+
+
+class Ending(NamedTuple):
+    """A run whose stages are stored and that is closed, but whose memory is not released yet."""
+
+    next_position: int
+    """The first position after those of the new entries."""
+    before: conversations.ConversationRow
+
+
+def store_last(queries: QueueQueries, task: Task, last: LastStages, seconds: float) -> Script[Ending | None]:
+    """Store the last stages of a run and close it; `None` if they are stored already, with their changes.
+
+    Raises `LeaseLostError` if another worker has the lease: then nothing is written. `release_statements`
+    must follow in the same transaction.
+    """
+    run, stage = task.run, last.stages[-1]
+    key = _LastStages(
+        run.memory_id,
+        task.lease,
+        min(seconds, LONGEST),
+        last.versions,
+        last.places,
+        run.run_id,
+        stage.finished_at,
+        stage.model,
+        last.left_out,
+        run.conversation_id,
+        run.tenant,
+    )
+    values = [value for each in last.stages for value in _stage_row(task, each)]
+    ((held, added, next_position, *before),) = yield Statement(
+        queries.store_last[len(last.stages)], (*key, *values)
+    )
+    if not held:
+        raise _lease_lost(task)
+    return Ending(next_position or 0, conversations.ConversationRow(*before)) if added else None
+
+
+def release_statements(
+    queries: QueueQueries, task: Task, result: Any, merge: MergeResults, before: conversations.ConversationRow
+) -> list[Statement]:
+    """Statements that store the result of a closed run, and release its memory for the next run."""
+    merged = json_to_column(merge(before.result, result, before.next_index))
+    return [
+        Statement(conversations.SET_RESULT, (task.run.conversation_id, merged)),
+        Statement(queries.release_if_open, (task.run.memory_id,)),
+        Statement(queries.dequeue_if_done, (task.run.memory_id,)),
+    ]
+
+
 def _stage_row(task: Task, stage: StageRecord) -> list[Any]:
     return [
         task.run.run_id,
@@ -456,12 +610,11 @@ def _lease_lost(task: Task) -> LeaseLostError:
     return LeaseLostError(f"run {task.run.run_id} was taken over by another worker")
 
 
-def existing_entries(queries: QueueQueries, task: Task, ids: Iterable[str]) -> Script[dict[str, bool]]:
+def existing_entries(queries: QueueQueries, ids: Iterable[str]) -> Script[dict[str, bool]]:
     """Which entries exist, and whether each is current (not superseded).
 
-    The memory is locked: no entry is deleted until the transaction ends.
+    The memory must be locked: no entry is deleted until the transaction ends.
     """
-    yield Statement(memories.LOCK, (task.run.memory_id, task.run.tenant))
     rows = yield Statement(queries.existing_entries, (json.dumps(list(ids)),))
     return {content_id: bool(is_live) for content_id, is_live in rows}
 
@@ -481,7 +634,7 @@ def finish(
     """
     yield Statement(_CLOSE, (task.run.run_id, now, model, left_out))
     if not (yield Statement(queries.dequeue_if_done, (task.run.memory_id,))):
-        yield from release(queries, task, 0)
+        yield Statement(queries.release_if_open, (task.run.memory_id,))
     # Lock order: queue row first, then memory, then conversation. A releasing worker may wait for the memory
     # row. An appender holds the memory while it waits for the conversation, so the conversation comes last.
     rows = yield Statement(queries.lock_conversation, (task.run.conversation_id, task.run.tenant))

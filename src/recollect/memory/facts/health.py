@@ -1,6 +1,6 @@
 """Recognizes texts about health and safety, which must not be lost."""
 
-import re
+from ..texts.any_case import AnyCase
 
 _ENGLISH = (
     r"allerg\w*|anaphyla\w*|epi-?pens?|intoleran\w+|c(?:o)?eliac|gluten|lactose|diabet\w+|insulin|asthma\w*"
@@ -20,9 +20,9 @@ _CHINESE = (
     "|癌|肿瘤|化疗|中风|艾滋|肝炎|肾|透析|偏头痛|关节炎|甲状腺|贫血|抑郁|双相|精神分裂|自闭|焦虑症|惊恐|自杀|自残"
     "|家暴|虐待|跟踪|酗酒|戒酒|残疾|轮椅|失聪|失明|聋|盲|助听器|慢性|[^毛]病(?!毒软件)|紧急联系人|不能[吃喝碰用]"
 )
-_HEALTH = re.compile(rf"\b(?:{_ENGLISH})\b|{_CHINESE}", re.IGNORECASE)
+_HEALTH = AnyCase(rf"\b(?:{_ENGLISH})\b", _CHINESE)
 
 
 def concerns_health(text: str) -> bool:
     """Whether a text names an allergy, an illness, a medicine, a disability or a danger."""
-    return bool(_HEALTH.search(text))
+    return _HEALTH.search(text)

@@ -43,7 +43,7 @@ def mask_secrets(text: str) -> Masked:
     lowered = text.lower()
     for condition, patterns in _GROUPS:
         for pattern in patterns if condition.search(text) else ():
-            if any(hint in lowered for hint in pattern.hints):
+            if _has_any(lowered, pattern.hints):
                 text, count = _mask(pattern, text)
                 if count:
                     found[pattern.name] += count
@@ -65,6 +65,13 @@ def mask_value(value: Any) -> Any:
 def label(name: str) -> str:
     """The text that replaces a secret of a kind."""
     return f"[masked {name}]"
+
+
+def _has_any(text: str, hints: tuple[str, ...]) -> bool:
+    for hint in hints:  # noqa: SIM110 - `any` takes twice as long, and there are many patterns
+        if hint in text:
+            return True
+    return False
 
 
 def _mask(pattern: SecretPattern, text: str) -> tuple[str, int]:

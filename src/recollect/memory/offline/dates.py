@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from itertools import zip_longest
 
+from ..texts.any_case import AnyCase
 from .english_rewriter import PAST
 from .moments import (
     NUMBER,
@@ -312,9 +313,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Resolver], ...] = (
     (re.compile(rf"^(?P<number>{NUMBER}) (?P<unit>month|year)s now\b", _FLAGS), _lasting),
 )
 # Each pattern needs one of these. Most sentences have none.
-_MAY_BE_DATED = re.compile(
-    rf"\d|{_MONTH}|(?i:\b{_WEEKDAY}|day|week|month|year|night|morning|afternoon|evening|tomorrow|christmas"
-    rf"|{_SEASON})"
+_NAMES_DATE = re.compile(rf"\d|{_MONTH}")
+_NAMES_TIME = AnyCase(
+    rf"\b{_WEEKDAY}|day|week|month|year|night|morning|afternoon|evening|tomorrow|christmas|{_SEASON}"
 )
 _MOST = 3  # dates of a sentence
 _UNTIL = re.compile(r" (?:to|until|till|through|[-–]) (?:the )?", _FLAGS)
@@ -349,21 +350,19 @@ _WAS = "|".join(
         )
     )
 )
-_PAST = re.compile(
+_PAST = AnyCase(
     rf"\b(?:ago|yesterday|since|ever|back in|(?:a |this )?(?:photo|pic|picture|snap)|it['’]s been|quit"
     rf"|left)\b|{_NOW}\b(?:{_WAS})\b"
     rf"|{_NOW}\b(?!(?:need|bed|red|wed|feed|speed|married|advanced|used|interested|hundred"
     rf"|unlimited)\b)[a-z]{{2,}}ed\b|\b(?:have|has|['’]ve) (?!to\b)(?:\w+ )?(?:\w+ed|been|gone|had|done"
-    rf"|got)\b",
-    _FLAGS,
+    rf"|got)\b"
 )
 _UP_TO = re.compile(r"\b(?:until|till)(?: \w+){0,2} $", _FLAGS)
-_FUTURE = re.compile(
+_FUTURE = AnyCase(
     r"\b(?:will|going to|gonna|next|tomorrow|plan(?:ning|s)?|upcoming|can['’]?t wait|looking forward"
     r"|booked|scheduled|postpon\w+|reschedul\w+|moved to|signed up"
     r"|registered|invited|expecting|due|hop(?:e|ing) to|coming up|about to|thinking (?:of|about)|until"
-    r"|expires?)\b|['’]ll\b",
-    _FLAGS,
+    r"|expires?)\b|['’]ll\b"
 )
 
 
@@ -374,7 +373,7 @@ def _tense_of(sentence: str) -> Tense:
 
 def moments_in(sentence: str, said_on: date) -> list[Moment]:
     """The first dates in an English sentence, in their order."""
-    if not _MAY_BE_DATED.search(sentence):
+    if not _NAMES_TIME.search(sentence) and not _NAMES_DATE.search(sentence):
         return []
     tense = _tense_of(sentence)
     found: list[Moment] = []

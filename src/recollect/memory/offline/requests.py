@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from ..texts.any_case import AnyCase
+
 _TASK_VERBS = (
     "write make create give show tell explain list find "
     "fix help build generate translate summari[sz]e solve calculate"
@@ -118,7 +120,7 @@ _FRIENDLY = (
     r"|do (?:they|you|your)|(?:can|could|will|would) you (?:tell|show|give)|give (?:it|them|him|her)"
     r"|count me|let me know|tell (?:me|them|him|her)|stay|watch out|set (?:up|out))\b"
 )
-_TASKS = re.compile(
+_TASKS = AnyCase(
     rf"```|^{_POLITE}(?!{_FRIENDLY})(?:(?:can|could|would) you (?:please )?(?:{_TASK})|(?:{_TASK}) "
     rf"|how (?:do|can|should|would) (?:i|we|one)\b"
     r"|(?:what|who|why|where|which)(?:['’]s| is| are| does| do| did)? (?:the|a|an|is|are|this|my|it|i|we"
@@ -134,9 +136,9 @@ _TASKS = re.compile(
     r"|\btrying to (?:understand|figure|solve|implement|fix|verify|calculate|debug|apply|master|write"
     r"|build|set up|connect|install|find out|decide)\b"
     r"|\b(?:error|traceback|refund|order number|function|code|bug|install|export|router|subscription"
-    r"|account|password|invoice|warranty)\b"
-    r"|^(?:帮我?|请(?!问你)|怎么|如何|写|给我|推荐|翻译|有什么|什么是|为什么|能不能|可以帮)|怎么(?:做|办|写|用)|多久|到哪",
-    re.IGNORECASE | re.MULTILINE,
+    r"|account|password|invoice|warranty)\b",
+    r"^(?:帮我?|请(?!问你)|怎么|如何|写|给我|推荐|翻译|有什么|什么是|为什么|能不能|可以帮)|怎么(?:做|办|写|用)|多久|到哪",
+    re.MULTILINE,
 )
 _ASSISTS = re.compile(
     r"\b(?:how (?:can|may) i help|what can i (?:do|help)|here to help|happy to assist)|有什么可以帮",
@@ -148,7 +150,7 @@ _LOOKED_AT = 600
 
 def asks_for_work(text: str) -> bool:
     """Whether a message asks for information or work, as people ask an assistant."""
-    return bool(_TASKS.search(text[:_LOOKED_AT]))
+    return _TASKS.search(text[:_LOOKED_AT])
 
 
 def is_personal(said: Sequence[str], heard: Sequence[str] = ()) -> bool:

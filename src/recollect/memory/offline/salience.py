@@ -6,6 +6,7 @@ of them once. Those of plain statements and of Chinese are set by hand.
 
 import re
 
+from ..texts.any_case import AnyCase
 from .chinese import DONE as DONE_CHINESE
 from .english_patterns import DONE
 
@@ -36,7 +37,7 @@ _MATTERS = (
     "|country|park|beach|sport\\w*|hobb(?:y|ies)|allergic|allergy|diet|language|exam|wedding|birthday|moved"
 )
 _NUMBERS = "two|three|four|five|six|seven|eight|nine|ten|once|twice|first|second|third|dozen|couple"
-_SIGNS: tuple[tuple[re.Pattern[str], float], ...] = (
+_SIGNS: tuple[tuple[re.Pattern[str] | AnyCase, float], ...] = (
     (
         re.compile(r"\b(?:I|I['’]\w+|my|mine)\b|^(?:been|just|started|got|lost|took|went)\b", re.IGNORECASE),
         0.7,
@@ -59,12 +60,12 @@ _SIGNS: tuple[tuple[re.Pattern[str], float], ...] = (
     (re.compile(r"\b(?:you|your|you['’]\w+)\b", re.IGNORECASE), -0.2),
     (DONE, 0.7),
     (re.compile(r"(?<=[a-z,] )(?!I\b)[A-Z][a-z]+|[\"“][^\"”]{2,60}[\"”]"), 0.9),
-    (re.compile(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE), 0.2),
-    (re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE), 0.3),
-    (re.compile(rf"\b(?:{_MATTERS})\b", re.IGNORECASE), 0.4),
+    (AnyCase(rf"\d|\b(?:{_NUMBERS})\b"), 0.2),
+    (AnyCase(rf"\b(?:{_KIN})\b"), 0.3),
+    (AnyCase(rf"\b(?:{_MATTERS})\b"), 0.4),
     (re.compile(r"\w+, \w[\w ]{0,30},? (?:and|or) \w"), 0.3),
 )
-_SIGNS_CHINESE: tuple[tuple[re.Pattern[str], float], ...] = (
+_SIGNS_CHINESE: tuple[tuple[re.Pattern[str] | AnyCase, float], ...] = (
     (re.compile("我|咱"), 1.2),
     (re.compile("[你您]"), -0.2),
     (DONE_CHINESE, 0.5),

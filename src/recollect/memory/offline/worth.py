@@ -7,6 +7,7 @@ what has changed in their life. What is only about the task at hand is not.
 import re
 
 from ..facts.health import concerns_health
+from ..texts.any_case import AnyCase
 from .requests import ASKING
 
 _ANY_CASE = re.IGNORECASE
@@ -187,12 +188,11 @@ WANTS = re.compile(
     r"|your\b|some\b|an? (?:answer|list|quick))\w",
     _ANY_CASE,
 )
-_TASTE = re.compile(
+_TASTE = AnyCase(
     r"\b(?:favou?rite|prefer(?:ence|red)?s?|allergic|intolerant|can['’]t stand|can['’]t bear|not a fan"
     r"|big fan|a fan of|not into|into \w+ing|my thing|weak spot|passionate about|fond of|obsessed with"
     r"|addicted to|averse to|against \w+ing"
-    r"|due to my|because of my|priority for me|important to me|matters to me|deal-?breaker|non-negotiable)\b",
-    _ANY_CASE,
+    r"|due to my|because of my|priority for me|important to me|matters to me|deal-?breaker|non-negotiable)\b"
 )
 _AND_I = re.compile(
     r"^(?:I and my [\w'’-]+(?: (?-i:[A-Z])\w+)?|(?:my [\w'’-]+(?: (?-i:[A-Z])\w+)?|(?-i:[A-Z])\w+) and I)\b",

@@ -9,24 +9,24 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from ...cancellation import finish_despite_cancellation
 from ...errors import ExtractionError, StorageError
 from ...sql.columns import StoredTime
-from ...sql.scripts import Script, Statement
+from ...sql.scripts import Script, Statement, combine, run_all
 from ..database import entries, memories, runs
 from ..database.access import MemoryDatabase, column_now
-from ..database.entries import Changes
-from ..database.runs import StageRecord, Task
+from ..database.entries import Changes, Target
+from ..database.runs import LastStages, StageRecord, Task
 from ..entry import Entry
 from ..facts.clauses import facts_of
 from ..guard.secrets import mask_secrets
 from .consolidation import apply_changes, consolidate, slots_of, split_facts
 from .grounding import ground
-from .guarding import IsRejected, find_rejected, guard_mind, guard_modification, retell
+from .guarding import IsRejected, find_rejected, guard_mind, guard_modification, nothing_rejected, retell
 from .merging import merge_entries
 from .replacements import SINGLE_SLOTS, apply_replacements, by_relevance
 from .results import describe_left_out, merge_results, pipeline_result
@@ -43,9 +43,12 @@ from .stages import (
     Stage,
     Update,
 )
+from .store_barrier import MayStore
 from .token_meter import GuardedMeter
 
 T = TypeVar("T")
+Unstored: TypeAlias = Sequence[tuple[StageRecord, Changes]]
+"""Finished stages with the changes that they make."""
 
 _log = logging.getLogger("recollect.memory")
 _FIRST_PAUSE = 0.1  # seconds until a call of an unavailable database is repeated; doubled each time
@@ -78,6 +81,17 @@ def _with_dropped(answer: Answer[T], dropped: Counter[str]) -> Answer[T]:
     return replace(answer, data={**answer.data, **counts}) if counts else answer
 
 
+def _depends_on(changes: Changes) -> set[str]:
+    """The ids of the entries without which changes cannot be made as they are."""
+    depends = {each for entry in changes.added for each in (entry.superseded_by, entry.remains_of) if each}
+    return {support.content_id for support in changes.supported} | depends
+
+
+def _changes_by_others(changes: Changes) -> bool:
+    """Whether what becomes of an entry depends on another one that may be gone."""
+    return bool(changes.superseded) or any(entry.superseded_by or entry.remains_of for entry in changes.added)
+
+
 def _any_entry(_: Entry) -> bool:
     return True
 
@@ -100,6 +114,7 @@ class Execution:
         task: Task,
         lease_seconds: float,
         meter: GuardedMeter,
+        may_store: MayStore,
     ) -> None:
         self.stage: Stage = "modification"
         self._database = database
@@ -107,6 +122,7 @@ class Execution:
         self._task = task
         self._lease_seconds = lease_seconds
         self._meter = meter
+        self._may_store = may_store
         self._is_cancelled = False
         self._known_now: list[Entry] | None = None
         self._rejected: IsRejected | None = None
@@ -116,7 +132,7 @@ class Execution:
         # Stages that cost no model call are stored together: a crash repeats them, which costs little.
         self._stores_together = getattr(extractor, "asks_no_model", False)
         self._unstored: list[tuple[StageRecord, Changes]] = []
-        self._excerpt = Excerpt(task.agent_id, task.user_id, task.messages, task.before)
+        self._excerpt = Excerpt(task.owner.agent_id, task.owner.user_id, task.messages, task.before)
         self._finished: dict[Stage, StageRecord] = {cast(Stage, kept.stage): kept for kept in task.finished}
 
     async def run_stages(self) -> None:
@@ -197,9 +213,9 @@ class Execution:
             answer = _with_dropped(grounded, dropped)
         answer = guard_mind(answer, self._excerpt, await self._find_rejected())
         candidates = answer.value.candidates
-        if candidates:
-            await self._store_finished()  # what the stage before has learned is known now
         known = await self._known(candidates)
+        for _, unstored in self._unstored:  # what the stage before has learned is known now
+            known = apply_changes(known, unstored, self._task.run.memory_id)
         changes = self._consolidate(candidates, apply_replacements(candidates, (), known), known)
         if changes.added and not self._may_merge:
             after = apply_changes(known, changes, self._task.run.memory_id)
@@ -223,6 +239,8 @@ class Execution:
 
     async def _find_rejected(self) -> IsRejected:
         """A test for what people have rejected. It is read once for a run."""
+        if self._rejected is None and not self._task.owner.has_rejected:
+            self._rejected = nothing_rejected
         if self._rejected is None:
             find = partial(find_rejected, self._database, self._task.run.memory_id)
             self._rejected = await retry_until_available(self._task, find)
@@ -290,6 +308,7 @@ class Execution:
         unstored, self._unstored = self._unstored, []
         if not unstored:
             return
+        await self._may_store()
         store = partial(self._stages_script, unstored, is_last)
         try:
             await retry_until_available(self._task, partial(self._database.write, store))
@@ -302,16 +321,69 @@ class Execution:
         first = self._finished.get("modification")
         return first.raw_response if first and self._first_result().mind is not None else ""
 
-    def _stages_script(self, unstored: Sequence[tuple[StageRecord, Changes]], is_last: bool) -> Script[None]:
+    def _stages_script(self, unstored: Unstored, is_last: bool) -> Script[None]:
+        if is_last and self._database.queue.store_last:
+            return (yield from self._last_script(unstored))
         run, stages = self._task.run, [kept for kept, _ in unstored]
         alone = not is_last and not any(changes for _, changes in unstored)
         if not (yield from self._stages_stored(stages, alone=alone)):
             return  # an earlier try has committed, and its connection was lost before the confirmation
         for kept, changes in unstored:
+            if _depends_on(changes):
+                yield Statement(memories.LOCK, (run.memory_id, run.tenant))
             possible = yield from self._still_possible(changes)
             yield from entries.change(run.tenant, run.memory_id, run.run_id, possible, kept.finished_at)
         if is_last:
             yield from self._finish_script(stages[-1].model, stages[-1].finished_at)
+
+    def _last_script(self, unstored: Unstored) -> Script[None]:
+        """The same for the last stages of a run, in few statements."""
+        queue, task = self._database.queue, self._task
+        changed = [(kept, changes) for kept, changes in unstored if changes]
+        depends = any(_changes_by_others(changes) for _, changes in changed)
+        last = LastStages(
+            [kept for kept, _ in unstored],
+            describe_left_out(self._finished.values()),
+            (0 if depends else len(changed)) if changed else None,
+            0 if depends else sum(len(changes.added) for _, changes in changed),
+        )
+        ending = yield from runs.store_last(queue, task, last, self._lease_seconds)
+        if ending is None:
+            return  # an earlier try has committed, and its connection was lost before the confirmation
+        waiting = yield from self._change_script(
+            changed, None if depends else ending.next_position - last.places
+        )
+        result = pipeline_result(self._finished, len(task.messages))
+        yield combine([*waiting, *runs.release_statements(queue, task, result, merge_results, ending.before)])
+
+    def _change_script(self, changed: Unstored, first: int | None) -> Script[list[Statement]]:
+        """Apply changes to the memory; returns the statements that are left to run at the end.
+
+        `first` is the first reserved position. Without it, the changes depend on entries that may be gone.
+        """
+        run, waiting = self._task.run, list[Statement]()
+        for kept, wanted in changed:
+            place, changes = first, wanted
+            target = Target(run.tenant, run.memory_id, run.run_id, kept.finished_at)
+            if place is None:
+                if waiting:
+                    yield combine(waiting)  # these changes may depend on the entries of the stage before
+                    waiting = []
+                changes = yield from self._still_possible(wanted)
+                if not changes:
+                    continue
+                place = yield from memories.advance(run.memory_id, kept.finished_at, len(changes.added))
+            else:
+                first = place + len(changes.added)
+            waiting += self._database.entries.additions(target, changes, place)
+            said_again = self._database.entries.said_again(run.memory_id, changes)
+            waiting += said_again[:1]
+            if changes.supersedes or said_again[1:]:
+                yield combine(waiting)
+                waiting = []
+                yield from run_all(said_again[1:])
+                yield from entries.supersede(run.memory_id, changes, kept.finished_at)
+        return waiting
 
     def _stages_stored(self, stages: Sequence[StageRecord], *, alone: bool = False) -> Script[bool]:
         queue = self._database.queue
@@ -348,14 +420,14 @@ class Execution:
         yield from runs.finish(self._database.queue, self._task, model, result, merge_results, now, left_out)
 
     def _still_possible(self, changes: Changes) -> Script[Changes]:
-        """The changes that still apply: people may have deleted or changed entries during the model call."""
-        depends = {
-            each for entry in changes.added for each in (entry.superseded_by, entry.remains_of) if each
-        }
-        wanted = {support.content_id for support in changes.supported} | depends
+        """The changes that still apply: people may have deleted or changed entries during the model call.
+
+        If there are entries that they depend on, the memory must be locked.
+        """
+        wanted = _depends_on(changes)
         if not wanted:
             return changes
-        is_live = yield from runs.existing_entries(self._database.queue, self._task, wanted)
+        is_live = yield from runs.existing_entries(self._database.queue, wanted)
         added = [
             entry for entry in changes.added if entry.remains_of is None or is_live.get(entry.remains_of)
         ]

@@ -19,6 +19,11 @@ _MOST_TOLD = 50  # candidates in the news
 IsRejected = Callable[[Candidate], bool]
 
 
+def nothing_rejected(_: Candidate) -> bool:
+    """The test of a memory without rejected entries."""
+    return False
+
+
 async def find_rejected(database: MemoryDatabase, memory_id: str) -> IsRejected:
     """A test whether a candidate says what a person has rejected, in the same words or nearly so."""
     key = (memory_id, entries.MOST_REJECTED)

@@ -12,6 +12,7 @@ The rules that make a run safe to interrupt and repeat:
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,14 +20,16 @@ from ...cancellation import finish_despite_cancellation, wait_until_done
 from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelUnavailableError, StorageError
 from ..database import runs
 from ..database.access import MemoryDatabase, column_now
-from ..database.runs import Failure, Task
+from ..database.runs import ClaimRequest, Failure, Task
 from ..guard.secrets import mask_secrets
 from .execution import Execution, retry_until_available
 from .stages import Extractor, Stage
+from .store_barrier import MayStore, StoreBarrier
 from .token_meter import GuardedMeter, TokenMeter
 
 _log = logging.getLogger("recollect.memory")
 _LONGEST_ERROR = 500  # characters
+_AT_ONCE = 8  # runs that take no model: a claim must not take all from other workers
 
 
 @dataclass(frozen=True)
@@ -74,49 +77,80 @@ class Runner:
         """The tenant whose runs it executes; `None` for the runs of all tenants."""
         self._database = database
         self._extractor = extractor
+        self.asks_no_model: bool = getattr(extractor, "asks_no_model", False)
+        """Whether its runs take no model, so that it executes some of them together."""
         self._options = options
         self._meter = GuardedMeter(meter)
 
     async def claim(self, lease: str) -> Task | None:
-        """Claim a due run under a lease; `None` if no run is due.
+        """Claim a due run under a lease; `None` if no run is due."""
+        return next(iter(await self.claim_some(lease, 1)), None)
 
-        If the caller is cancelled while the claim is written, the run is released again.
+    async def claim_some(self, lease: str, most: int) -> list[Task]:
+        """Claim due runs under a lease, each of another memory; empty if no run is due.
+
+        If the caller is cancelled while the claim is written, the runs are released again.
         """
-        claim = asyncio.ensure_future(self._claim(lease, column_now()))
+        request = ClaimRequest(self.tenant, lease, self._options.lease_seconds, column_now(), most)
+        claim = asyncio.ensure_future(self._claim(request))
         cancelled = await wait_until_done(claim)
         if cancelled is None:
             return claim.result()
-        if not claim.cancelled() and claim.exception() is None and (task := claim.result()):
-            await finish_despite_cancellation(self._release(task))
+        if not claim.cancelled() and claim.exception() is None:
+            await finish_despite_cancellation(self._release_all(claim.result()))
         raise cancelled
 
-    async def _claim(self, lease: str, now: str) -> Task | None:
-        database, seconds = self._database, self._options.lease_seconds
+    async def _claim(self, request: ClaimRequest) -> list[Task]:
+        database = self._database
         statements = database.queue.claims_at_once[self.tenant is None]
         if not statements:
-            return await database.write(partial(runs.claim, database.queue, self.tenant, lease, seconds, now))
+            return await database.write(partial(runs.claim, database.queue, request))
         for statement in statements:
-            take = partial(runs.claim_at_once, statement, self.tenant, lease, seconds, now)
-            while claimed := await database.write(take):
-                memory_id, task = claimed
-                if task is None:
-                    start = partial(runs.start_claimed, database.queue, memory_id, lease, seconds, now)
-                    task = await database.write(start)
-                elif runs.was_started_before(task.run, now):
-                    decode = partial(runs.stages_from, task.run.run_id)
-                    stages = await database.fetch(runs.READ_STAGES, (task.run.run_id,), decode)
-                    task = replace(task, finished=tuple(stages))
-                if task is not None:
-                    return task
-        return None
+            while claimed := await database.write(partial(runs.claim_at_once, statement, request)):
+                try:
+                    found = [await self._completed(request, *each) for each in claimed.items()]
+                except StorageError:
+                    await self._release_all(filter(None, claimed.values()))
+                    raise
+                if tasks := [task for task in found if task is not None]:
+                    return tasks
+        return []
 
-    async def execute(self, task: Task) -> None:
+    async def _completed(self, request: ClaimRequest, memory_id: str, task: Task | None) -> Task | None:
+        """A task with its finished stages. If a claim has found no run to start, look once more."""
+        if task is None:
+            start = partial(runs.start_claimed, self._database.queue, memory_id, request)
+            return await self._database.write(start)
+        if not runs.was_started_before(task.run, request.now):
+            return task
+        decode = partial(runs.stages_from, task.run.run_id)
+        stages = await self._database.fetch(runs.READ_STAGES, (task.run.run_id,), decode)
+        return replace(task, finished=tuple(stages))
+
+    async def execute_due(self, lease: str) -> bool:
+        """Claim due runs under a lease and execute them; `False` if no run is due.
+
+        One run is claimed at a time if it takes a model, and some more if it does not: these are executed
+        together, and store what they have found at the same time.
+        """
+        tasks = await self.claim_some(lease, _AT_ONCE if self.asks_no_model else 1)
+        barrier = StoreBarrier(len(tasks))
+        ended = await asyncio.gather(*(self.execute(task, barrier) for task in tasks), return_exceptions=True)
+        for error in filter(None, ended):
+            raise error
+        return bool(tasks)
+
+    async def execute(self, task: Task, barrier: StoreBarrier | None = None) -> None:
         """Execute a claimed run. An error is stored with the run as a failure and not raised.
 
         If the meter does not allow a model call now, the run is released until it does.
         """
+        with (barrier or StoreBarrier(1)).entered() as may_store:
+            await self._execute(task, may_store)
+
+    async def _execute(self, task: Task, may_store: MayStore) -> None:
         lease_seconds = self._options.lease_seconds
-        execution = Execution(self._database, self._extractor, task, lease_seconds, self._meter)
+        execution = Execution(self._database, self._extractor, task, lease_seconds, self._meter, may_store)
         try:
             seconds = await self._meter.wait(task.run.tenant)
             if seconds > 0:
@@ -130,6 +164,10 @@ class Runner:
             raise
         except Exception as error:  # noqa: BLE001 - an extractor is users' code: any error of it is a failure
             await self._fail(task, execution.stage, error)
+
+    async def _release_all(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            await self._release(task)
 
     async def _release(self, task: Task, seconds: float = 0) -> None:
         """Release a run. If that fails, another worker takes it over when the lease ends."""

@@ -6,13 +6,13 @@ import threading
 import traceback
 import uuid
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from ...errors import StorageError
 from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
 from ..texts.remembered import forget_texts
+from .announcements import Hearing
 from .embedding_backfill import EmbeddingBackfill
 from .record_filler import RecordFiller
 from .runner import Runner
@@ -20,7 +20,8 @@ from .scheduler import RunScheduler
 
 _log = logging.getLogger("recollect.memory")
 _SHORTEST_WAIT = 0.01  # seconds: a due row may be locked by another transaction for a moment
-_LONGEST_WAIT = 1.0  # until the next look at the queue: other processes add to it without a notification
+_LONGEST_WAIT = 1.0  # until the next look at the queue: other processes may add to it without an announcement
+_LONGEST_WAIT_IF_TOLD = 30.0  # the same where other processes announce what they add
 _MOST_LOOKS = 10  # at a queue without due work, before a claim, which also finds what a fast clock has queued
 _AFTER_FAULT = 1.0
 _PATIENCE = 5.0  # until a worker that has not ended is cancelled again
@@ -29,8 +30,8 @@ _PATIENCE = 5.0  # until a worker that has not ended is cancelled again
 class Workers:
     """Workers on one database, in an event loop of their own.
 
-    `count` workers execute runs. One more makes vectors and search records, and one creates the runs of
-    conversations that have been quiet for long enough.
+    Up to `count` workers execute runs. One more makes vectors and search records, one creates the runs of
+    conversations that have been quiet for long enough, and one hears of work of other processes.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Workers:
         self._starting = threading.Lock()
         self._loop = BackgroundLoop("recollect-memory-workers")
         self._runs_due = self._quiet_ends = self._texts_wait = asyncio.Event()
+        self._hearing = Hearing(database, self._wake_all)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -71,13 +73,28 @@ class Workers:
     async def _begin(self) -> None:
         # They belong to the new loop: after a fork there is another one.
         self._runs_due, self._quiet_ends, self._texts_wait = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        look_again = partial(_wait, seconds=_LONGEST_WAIT)
+        self._hearing = Hearing(self._database, self._wake_all)
         work = [
-            *(self._work(self._execute_run, self._runs_due, self._wait_for_run) for _ in range(self._count)),
-            self._work(self._create_runs, self._quiet_ends, look_again),
-            self._work(self._index, self._texts_wait, look_again),
+            *(
+                self._work(self._execute_runs, self._runs_due, self._wait_for_run)
+                for _ in range(self._executing)
+            ),
+            self._work(self._create_runs, self._quiet_ends, self._wait_longest),
+            self._work(self._index, self._texts_wait, self._wait_for_texts),
+            self._hearing.listen(),
         ]
         self._tasks = [asyncio.create_task(each) for each in work]
+
+    @property
+    def _executing(self) -> int:
+        """How many workers execute runs. Those without a model wait for nothing but the database.
+
+        A second worker computes while the first one waits for a server. On a file, it would only lengthen the
+        transactions, for which the requests of other processes wait.
+        """
+        if not self._runner.asks_no_model:
+            return self._count
+        return min(self._count, 2 if self._database.can_notify else 1)
 
     def _wake_all(self) -> None:
         for due in (self._runs_due, self._quiet_ends, self._texts_wait):
@@ -110,14 +127,13 @@ class Workers:
                 _log.error("worker failed unexpectedly: %s", _locate(error))
                 await asyncio.sleep(_AFTER_FAULT)
 
-    async def _execute_run(self) -> bool:
-        task = await self._runner.claim(str(uuid.uuid4()))
-        if task is not None:
-            await self._runner.execute(task)
+    async def _execute_runs(self) -> bool:
+        was_due = await self._runner.execute_due(str(uuid.uuid4()))
+        if was_due:
             self._texts_wait.set()  # the new entries need vectors
             if self._scheduler.has_backlog:
                 self._quiet_ends.set()
-        return task is not None
+        return was_due
 
     async def _create_runs(self) -> bool:
         made = await self._scheduler.step()
@@ -131,17 +147,41 @@ class Workers:
             return True
         return await self._records.step() > 0
 
+    @property
+    def _longest_wait(self) -> float:
+        return _LONGEST_WAIT_IF_TOLD if self._hearing.is_reliable else _LONGEST_WAIT
+
+    async def _wait_longest(self, due: asyncio.Event) -> None:
+        await _wait(due, self._longest_wait)
+
+    async def _wait_for_texts(self, due: asyncio.Event) -> None:
+        """Wait for texts to index. An embedder that has failed is called again after its pause."""
+        pause = 0.0 if self._backfill is None else self._backfill.pause
+        await _wait(due, min(max(pause, _LONGEST_WAIT), self._longest_wait) if pause else self._longest_wait)
+
     async def _wait_for_run(self, due: asyncio.Event) -> None:
-        """Wait until a run is due or `start` is called. Looking at the queue writes nothing."""
-        tenant = self._runner.tenant
-        query = self._database.runs.seconds_to_next(tenant)
-        for _ in range(_MOST_LOOKS):
-            left = await self._database.fetch(query, (tenant,), _seconds_from)
-            seconds = _LONGEST_WAIT if left is None else min(max(left, _SHORTEST_WAIT), _LONGEST_WAIT)
+        """Wait until a run is due. Looking at the queue writes nothing."""
+        looks, is_woken = 0, False
+        while looks < (1 if self._hearing.is_reliable else _MOST_LOOKS):
+            left = await self._seconds_to_next()
             if left is None or left > 0:
                 forget_texts()
-            if await _wait(due, seconds) or (left is not None and left <= seconds):
+            elif is_woken:
                 return
+            longest = self._longest_wait
+            seconds = longest if left is None else min(max(left, _SHORTEST_WAIT), longest)
+            is_woken = await _wait(due, seconds)
+            due.clear()
+            if not is_woken and left is not None and left <= seconds:
+                self._quiet_ends.set()
+                return
+            looks += not is_woken
+
+    async def _seconds_to_next(self) -> float | None:
+        tenant = self._runner.tenant
+        return await self._database.fetch(
+            self._database.runs.seconds_to_next(tenant), (tenant,), _seconds_from
+        )
 
 
 async def _wait(due: asyncio.Event, seconds: float) -> bool:

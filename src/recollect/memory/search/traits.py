@@ -6,6 +6,7 @@ A trait is computed once, when a text is indexed, from the text alone.
 import re
 from dataclasses import dataclass
 
+from ..texts.any_case import AnyCase
 from ..texts.terms import stem
 from .documents import name_share, names_time, question_share
 
@@ -15,19 +16,18 @@ _FIRST_PERSON = re.compile(
     r"\b(?:i|i['’](?:m|ve|d|ll)|my|me|mine|myself|we|we['’]re|our|us|the user(?:['’]s)?)\b|我|咱|用户",
     re.IGNORECASE,
 )
-_PREFERENCE = re.compile(
+_PREFERENCE = AnyCase(
     r"\b(?:prefer\w*|preference|like[sd]?|love[sd]?|enjoy\w*|hate[sd]?|dislike[sd]?|avoid\w*|allerg\w*"
     r"|intoleran\w*|can(?:['’]t|not) (?:stand|eat|tolerate|have|consume|bear)|never|always|only|favou?rite"
     r"|fears?|afraid|scared|(?:don|doesn)(?:['’]t|t) (?:like|want|eat|enjoy|use|believe|trust|care|drink)"
     r"|refuses?|interest(?:ed)?|(?:un)?comfortable|insists?|must|opposed|fan of|passionate|committed"
-    r"|vegetarian|vegan|sticks? to|rather|finds? it|struggles?|strict\w*)\b"
-    r"|喜欢|讨厌|爱吃|不吃|过敏|总是|从不|只|最爱|害怕|偏好|避免",
-    re.IGNORECASE,
+    r"|vegetarian|vegan|sticks? to|rather|finds? it|struggles?|strict\w*)\b",
+    "喜欢|讨厌|爱吃|不吃|过敏|总是|从不|只|最爱|害怕|偏好|避免",
 )
-_INSTRUCTION = re.compile(
+_INSTRUCTION = AnyCase(
     r"(?:^|[.!?\n][ \t]*)(?:please )?(?:always|never|make sure|remember to|from now on|whenever|when i ask"
-    r"|don['’]t ever)\b|以后|记住",
-    re.IGNORECASE,
+    r"|don['’]t ever)\b",
+    "以后|记住",
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*")
 _ASKS = re.compile(
@@ -35,17 +35,20 @@ _ASKS = re.compile(
     r"|did|should|give|tell|show|explain|write|list|suggest|recommend|generate|create|make)\b",
     re.IGNORECASE,
 )
-_GREETING = (
-    r"(?i:hey|hi|hello|dear|thanks|thank you|thx|wow|yeah|yep|yes|sure|bye|congrats|congratulations|awesome"
+_GREETINGS = (
+    r"hey|hi|hello|dear|thanks|thank you|thx|wow|yeah|yep|yes|sure|bye|congrats|congratulations|awesome"
     r"|great|cool|oh|absolutely|certainly|of course|no problem|good (?:morning|evening|night)|sorry|nice"
-    r"|definitely|okay|ok|see you|take care|totally)"
+    r"|definitely|okay|ok|see you|take care|totally"
 )
+_GREETING = f"(?i:{_GREETINGS})"
+_HAS_GREETING = AnyCase(rf"\b(?:{_GREETINGS})")
+_FIRST = r"(?P<first>[A-Z][a-z]{1,20})(?=[,!])"
+_LAST = r",\s(?P<last>[A-Z][a-z]{1,20})(?=[!?.](?:\s|$))"
 _ADDRESS = re.compile(
-    rf"(?:^|[.!?]\s+)(?:{_GREETING}[,!]?\s+(?:so much,? |a lot,? |again,? )?)?"
-    r"(?P<first>[A-Z][a-z]{1,20})(?=[,!])"
-    rf"|\b{_GREETING},?\s(?P<greeted>[A-Z][a-z]{{1,20}})\b"
-    r"|,\s(?P<last>[A-Z][a-z]{1,20})(?=[!?.](?:\s|$))"
+    rf"(?:^|[.!?]\s+)(?:{_GREETING}[,!]?\s+(?:so much,? |a lot,? |again,? )?)?{_FIRST}"
+    rf"|\b{_GREETING},?\s(?P<greeted>[A-Z][a-z]{{1,20}})\b|{_LAST}"
 )
+_ADDRESS_ALONE = re.compile(rf"(?:^|[.!?]\s+){_FIRST}|{_LAST}")  # the same for a text without a greeting
 _IS_GREETING = re.compile(_GREETING)
 _ADDRESS_READ = 400  # characters: people are addressed at the start
 
@@ -79,7 +82,7 @@ def traits_of(text: str, speaker: str | None) -> Traits:
         names_time=names_time(read),
         statement=_statement_share(read) if is_personal else 0.0,
         preference=_preference(read) if is_personal else 0.0,
-        is_instruction=_INSTRUCTION.search(read) is not None,
+        is_instruction=_INSTRUCTION.search(read),
         addressed=_addressed(text[:_ADDRESS_READ]),
     )
 
@@ -95,15 +98,12 @@ def _statement_share(text: str) -> float:
 
 
 def _preference(text: str) -> float:
-    found = 0
-    for found, _ in enumerate(_PREFERENCE.finditer(text), 1):
-        if found == _ENOUGH_PREFERENCES:
-            break
-    return found / _ENOUGH_PREFERENCES
+    return _PREFERENCE.count(text, _ENOUGH_PREFERENCES) / _ENOUGH_PREFERENCES
 
 
 def _addressed(text: str) -> str | None:
     """The last name that is addressed: "Wow, thanks Ada!" has an exclamation before it."""
-    found = (match[match.lastgroup or 0] for match in _ADDRESS.finditer(text))
+    pattern = _ADDRESS if _HAS_GREETING.search(text) else _ADDRESS_ALONE
+    found = (match[match.lastgroup or 0] for match in pattern.finditer(text))
     names = [name for name in found if not _IS_GREETING.fullmatch(name)]
     return stem(names[-1].lower()) if names else None

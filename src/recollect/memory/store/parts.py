@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..database.access import MemoryDatabase
 from ..database.vectors import Vectors, model_of
+from ..pipeline.announcements import Announcer
 from ..pipeline.embedding_backfill import EmbeddingBackfill
 from ..pipeline.stages import Extractor
 from ..pipeline.token_meter import TokenMeter
@@ -67,6 +68,12 @@ class StoreResources:
         self._meter = meter
         self._starting = threading.Lock()
         self._workers: Workers | None = None
+        self._announcer = Announcer(database)
+
+    def announce(self) -> None:
+        """Say that there is work, to other processes too, and start or wake the workers of this one."""
+        self._announcer.announce()
+        self.start()
 
     def start(self) -> None:
         """Say that there is work, and start the workers, if the store has any, or wake them."""
@@ -97,6 +104,7 @@ class StoreResources:
         """Stop the workers, which release their runs, and close the database."""
         if self._workers is not None:
             await asyncio.to_thread(self._workers.stop)
+        await self._announcer.aclose()
         await self.database.aclose()
 
 
@@ -114,7 +122,7 @@ class TenantParts:
             database,
             tenant,
             self.reader,
-            shared.start,
+            shared.announce,
             mask_secrets_in_messages=shared.mask_secrets_in_messages,
         )
         self.entries = EntryRepository(database, lookup)
@@ -123,8 +131,8 @@ class TenantParts:
         self.searcher = MemorySearcher(
             database, lookup, shared.corpora, shared.embedder, shared.embedder_pause
         )
-        self.rights = DataRights(database, tenant, shared.corpora, shared.embedder, shared.start)
-        self.runs = RunRepository(database, tenant, shared.start)
+        self.rights = DataRights(database, tenant, shared.corpora, shared.embedder, shared.announce)
+        self.runs = RunRepository(database, tenant, shared.announce)
         self.progress = LearningProgress(
             database,
             lookup,

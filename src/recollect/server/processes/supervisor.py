@@ -8,9 +8,11 @@ ones finish. No request is refused meanwhile. If the new processes cannot start,
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
+import time
 from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any
@@ -30,6 +32,7 @@ from .learner_state import learner_state
 
 _log = logging.getLogger("recollect.supervisor")
 _LEARNER_INTERVAL = 1.0  # seconds between two reports of the learner's state
+_RECENT = 30.0  # seconds: work that was reported before has been seen by a learning process that ended
 _AFTER_GRACE = 30.0  # seconds after draining and grace until a process that does not end is killed
 
 
@@ -58,8 +61,8 @@ class _Supervisor:
         self._generations: list[Generation] = []
         """The current one is the last. The others are draining."""
         self._learning: LearningProcess | None = None
-        self._has_learned = False
-        """Whether there was something to learn since the start."""
+        self._told_work_at = -math.inf
+        """When a server process last had something to learn."""
         self._learner_tokens = 0
         self._restarts = 0
         self._restart_asked = asyncio.Event()
@@ -187,10 +190,10 @@ class _Supervisor:
             self._learning.start(self._has_work)
 
     async def _has_work(self) -> bool:
-        return self._has_learned
+        return time.monotonic() - self._told_work_at < _RECENT
 
     def _wake_learner(self) -> None:
-        self._has_learned = True
+        self._told_work_at = time.monotonic()
         if self._learning is not None:
             self._learning.wake()
 

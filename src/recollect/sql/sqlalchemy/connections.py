@@ -9,7 +9,7 @@ import re
 import select
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -105,6 +105,17 @@ class Connections:
             raise
         await self._give_back(connection, pool)
 
+    @asynccontextmanager
+    async def detached(self) -> AsyncIterator[Any]:
+        """A connection of the driver that does not count as one of the pool. It is closed after the block."""
+        connection = await self._take()
+        driver: Any = connection.driver_connection
+        try:
+            connection.detach()
+            yield driver
+        finally:
+            await finish_despite_cancellation(_close_driver(driver))
+
     async def change_schema(self, change: Callable[[Connection], None]) -> None:
         """Let SQLAlchemy change the schema, in a transaction."""
         engine = self.engine.execution_options(isolation_level="READ COMMITTED")
@@ -189,6 +200,13 @@ async def _close(connection: PoolProxiedConnection) -> None:
             await greenlet_spawn(connection.invalidate)
     except TimeoutError:  # the server does not answer; the connection was dropped
         return
+
+
+async def _close_driver(driver: Any) -> None:
+    """Close a connection that is not in a pool."""
+    with suppress(TimeoutError):  # the server does not answer
+        async with asyncio.timeout(_CLOSE_TIMEOUT):
+            await driver.close()
 
 
 def _pragma(connection: PoolProxiedConnection, pragma: str) -> Any:

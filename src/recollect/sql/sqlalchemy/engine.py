@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from ..scripts import Decode, MakeScript, Row, Script, Statement
 from ..sqlite.migrations import migrate as migrate_sqlite
 from .connections import Connections, RunStatement
 from .metadata import create_missing_indexes, create_missing_tables, tables_with_indexes
+from .notifications import listen
 
 T = TypeVar("T")
 
@@ -73,6 +75,12 @@ class SQLAlchemyEngine:
         if _is_long(rows):
             return await asyncio.to_thread(_decode_long, decode, rows)
         return decode(rows)
+
+    def listen(
+        self, channel: str, on_notice: Callable[[], None]
+    ) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Call a function at each notification in a channel. The event is set when the connection is lost."""
+        return listen(self.here(), channel, on_notice)
 
     async def _write(self, connections: Connections, script: Script[T]) -> T:
         statement = next(script)
