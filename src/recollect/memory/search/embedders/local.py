@@ -17,6 +17,7 @@ from ....errors import EmbeddingError
 from ....extras import require_extra
 from ..documents import Vectors
 from .protocol import no_vectors, truncate, validate_vectors
+from .together import TextsTogether
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ class ThreadedEmbedder(ABC):
 
     def __init__(self) -> None:
         self._in_use = threading.Lock()
+        self._together = TextsTogether(self.embed_now)
 
     @property
     @abstractmethod
@@ -55,7 +57,7 @@ class ThreadedEmbedder(ABC):
     async def embed(self, texts: Sequence[str], /) -> Vectors:
         """One row for each text."""
         if sum(map(len, texts)) <= _DIRECT and self._is_loaded and not self._in_use.locked():
-            return self.embed_now(texts)
+            return await self._together.embed(texts)
         return await run_in_embedding_thread(lambda: self.embed_now(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
