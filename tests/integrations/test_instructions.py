@@ -1,5 +1,6 @@
 """Instructions that know the user, as a model gets to read them."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from agents import Agent, RunContextWrapper, function_tool
 
 from recollect import InMemorySession, MemoryStore, estimate_tokens
 from recollect.integrations.openai_agents import remembering_instructions
+from recollect.memory.search.embedders import CallableEmbedder
 from recollect.testing.contract import in_event_loop
 from recollect.testing.providers import ProviderServer, ToolCall
 
@@ -164,9 +166,14 @@ async def test_a_run_goes_on_without_memory_that_is_down(
 async def test_a_run_does_not_wait_for_memory_that_hangs(
     server: ProviderServer, caplog: pytest.LogCaptureFixture
 ) -> None:
+    async def hang(_: list[str]) -> list[list[float]]:
+        await asyncio.sleep(60)
+        return []
+
     server.responses.reply("Hello.")
-    async with await known_to_live_in_lisbon() as store:
-        told = remembering_instructions(store, "Be brief.", "desk", "ada", patience=0)
+    embedder = CallableEmbedder(hang, name="hanging", dimensions=2)
+    async with await known_to_live_in_lisbon(embedder=embedder) as store:
+        told = remembering_instructions(store, "Be brief.", "desk", "ada", patience=0.05)
         async with agent_on(server, instructions=told) as agent:
             result = await run(agent, "Lisbon?")
     assert result.final_output == "Hello."
