@@ -323,11 +323,11 @@ _FIRST_SAID = "min(said.created_at) OVER (PARTITION BY cited.content_id, cited.s
 _IN_ORDER = f"cited.content_id, {_FIRST_SAID}, cited.source, cited.place"
 
 
-def _evidence(ids: str, which: str) -> str:
+def _evidence(among: str, which: str) -> str:
     return (
         f"FROM {EVIDENCE.name} AS cited LEFT JOIN {MESSAGES.name} AS said"
         " ON said.conversation_id = cited.conversation_id AND said.message_id = cited.message_id"
-        f" WHERE cited.content_id IN {ids} AND {which}"
+        f" WHERE cited.content_id {among} AND {which}"
     )
 
 
@@ -336,12 +336,13 @@ class EntryQueries:
 
     def __init__(self, dialect: Dialect) -> None:
         ids = dialect.each.format("?1")
-        self.cited = f"SELECT {_CITED} {_evidence(ids, 'TRUE')} ORDER BY {_IN_ORDER}"
+        among = dialect.among.format(f"SELECT value FROM {ids} AS wanted")
+        self.cited = f"SELECT {_CITED} {_evidence(among, 'TRUE')} ORDER BY {_IN_ORDER}"
         # An edit is its own evidence: the messages linked to it belong to the edited entry.
         self.origins = (
-            f"SELECT 1, {_CITED}, {_FIRST_SAID}, cited.place {_evidence(ids, NOT_OF_EDIT)} UNION ALL"
+            f"SELECT 1, {_CITED}, {_FIRST_SAID}, cited.place {_evidence(among, NOT_OF_EDIT)} UNION ALL"
             f" SELECT 0, superseded_by, content_id, NULL, NULL, NULL, NULL FROM {CONTENTS.name}"
-            f" WHERE superseded_by IN {ids} ORDER BY 1, 2, 6, 5, 7"
+            f" WHERE superseded_by {among} ORDER BY 1, 2, 6, 5, 7"
         )
         """The evidence of entries, in order, and the entries that they superseded."""
         self._set_related(dialect, ids)
@@ -414,7 +415,10 @@ class EntryQueries:
             f" FROM {ids} AS wanted"
         )
         places = dialect.each.format("?2")
-        self.by_ids = f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE tenant = ?1 AND content_id IN {places}"
+        self.by_ids = (
+            f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE tenant = ?1"
+            f" AND content_id {dialect.among.format(f'SELECT value FROM {places} AS wanted')}"
+        )
         self.by_positions = (
             f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
             f" AND position {dialect.among.format(f'SELECT CAST(value AS BIGINT) FROM {places} AS wanted')}"
