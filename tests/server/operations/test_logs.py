@@ -1,6 +1,8 @@
 """Logs: structured, with request ids, and without anything that somebody said."""
 
 import asyncio
+import errno
+import io
 import json
 import logging
 import os
@@ -213,6 +215,28 @@ def test_lines_of_a_loop_that_has_ended_are_written(capsys: pytest.CaptureFixtur
     asyncio.run(serve("two"))
     logging.root.handlers[0].flush()  # as at the end of the process
     assert _messages(_lines(capsys)) == ["one", "two"]
+
+
+class _Broken(io.StringIO):
+    """A stream that nothing can be written to, as a file on a full disk."""
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+
+def test_lines_that_cannot_be_written_stop_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", _Broken())
+    configure_logging(LoggingSettings())
+    log = logging.getLogger("recollect.access")
+
+    async def serve() -> str:
+        log.info("soon")
+        log.warning("now")
+        log.info("soon")
+        await asyncio.sleep(0.1)
+        return "served"
+
+    assert asyncio.run(serve()) == "served"
 
 
 def _messages(lines: list[str]) -> list[str]:

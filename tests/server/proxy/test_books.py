@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.errors import UnreachableError
+from recollect.errors import ConnectionLostError, UnreachableError
 from recollect.server.proxy.backlog import Backlog
 from recollect.server.proxy.usage import tokens_of
 from recollect.server.settings import Settings
@@ -280,7 +280,7 @@ async def test_many_values_are_one_write_and_survive_failures() -> None:
             raise failures.pop()
         written.append(list(values))
 
-    backlog = Backlog("numbers", write, collect_seconds=0.01)
+    backlog = Backlog("numbers", write, collect_seconds=0.01, may_write_twice=False)
     for number in range(300):
         backlog.add(number)
     await backlog.wait()
@@ -292,10 +292,46 @@ async def test_what_cannot_be_written_is_dropped_and_said(caplog: pytest.LogCapt
     async def write(_: Sequence[int]) -> None:
         raise UnreachableError("no connection")
 
-    backlog = Backlog("numbers", write, collect_seconds=60)
+    backlog = Backlog("numbers", write, collect_seconds=60, may_write_twice=False)
     for number in range(3):
         backlog.add(number)
     await asyncio.sleep(0)
     await backlog.aclose(10)
     (dropped,) = [record for record in caplog.records if record.message == "proxied calls not accounted for"]
     assert (vars(dropped)["count"], vars(dropped)["error"]) == (3, "UnreachableError")
+
+
+@pytest.mark.parametrize("may_write_twice", [True, False])
+@in_event_loop
+async def test_a_batch_whose_answer_was_lost_is_written_again_only_if_it_may(may_write_twice: bool) -> None:
+    tried: list[int] = []
+
+    async def write(batch: Sequence[int]) -> None:
+        tried.extend(batch)
+        if len(tried) == 1:
+            raise ConnectionLostError("the connection was lost")
+
+    backlog = Backlog("numbers", write, collect_seconds=0.01, may_write_twice=may_write_twice)
+    backlog.add(1)
+    await backlog.wait()
+    assert tried == ([1, 1] if may_write_twice else [1])
+
+
+@in_event_loop
+async def test_a_batch_that_cannot_be_written_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    written: list[int] = []
+
+    async def write(batch: Sequence[int]) -> None:
+        if 1 in batch:
+            raise KeyError("a defect")
+        written.extend(batch)
+
+    backlog = Backlog("numbers", write, collect_seconds=0.01, may_write_twice=False)
+    backlog.add(1)
+    await backlog.wait()
+    backlog.add(2)
+    await backlog.wait()
+    assert written == [2]
+    assert "proxied calls not accounted for" in caplog.text

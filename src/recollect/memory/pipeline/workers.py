@@ -21,7 +21,7 @@ from .scheduler import RunScheduler
 _log = logging.getLogger("recollect.memory")
 _SHORTEST_WAIT = 0.01  # seconds: a due row may be locked by another transaction for a moment
 _LONGEST_WAIT = 1.0  # until the next look at the queue: other processes may add to it without an announcement
-_LONGEST_WAIT_IF_TOLD = 30.0  # the same where other processes announce what they add
+_LONGEST_WAIT_IF_TOLD = 5.0  # the same where other processes announce what they add
 _MOST_LOOKS = 10  # at a queue without due work, before a claim, which also finds what a fast clock has queued
 _AFTER_FAULT = 1.0
 _PATIENCE = 5.0  # until a worker that has not ended is cancelled again

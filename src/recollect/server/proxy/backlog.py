@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from ...errors import RecollectError
+from ...errors import ConnectionLostError, RecollectError
 
 logger = logging.getLogger(__name__)
 
@@ -21,14 +21,21 @@ class Backlog(Generic[T]):
 
     Values are collected for some seconds, then written. If the database fails, a batch is tried again for
     about 40 seconds. After that it is dropped, and so are values beyond a limit; the log says how many.
+    Unless it may be written twice, a batch is dropped at once if the connection is lost while it is written.
     """
 
     def __init__(
-        self, what: str, write: Callable[[Sequence[T]], Awaitable[None]], *, collect_seconds: float
+        self,
+        what: str,
+        write: Callable[[Sequence[T]], Awaitable[None]],
+        *,
+        collect_seconds: float,
+        may_write_twice: bool,
     ) -> None:
         self._what = what
         self._write = write
         self._collect_seconds = collect_seconds
+        self._may_write_twice = may_write_twice
         self._waiting: list[T] = []
         self._writing: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
@@ -70,11 +77,17 @@ class Backlog(Generic[T]):
             try:
                 await self._write(batch)
                 return
-            except (RecollectError, OSError) as error:
-                if pause is None:
+            except Exception as error:  # noqa: BLE001 - a batch that cannot be written must not stop the others
+                if pause is None or not self._may_repeat(error):
                     self._warn(type(error).__name__, len(batch))
-                else:
-                    await self._pause(pause)
+                    return
+                await self._pause(pause)
+
+    def _may_repeat(self, error: Exception) -> bool:
+        """Whether a batch may be tried again. After a lost connection, it may have been written."""
+        if isinstance(error, ConnectionLostError):
+            return self._may_write_twice
+        return isinstance(error, RecollectError | OSError)
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not while the service stops."""

@@ -78,8 +78,13 @@ class Books:
         self._budget = budget
         self._patience = patience
         self._subjects: ExpiringCache[tuple[str, str], str] = ExpiringCache(_SUBJECT_SECONDS)
-        self._entries = Backlog("audit log", self._write_entries, collect_seconds=_COLLECT_ENTRIES)
-        self._tokens = Backlog("tokens", budget.settle_all, collect_seconds=_COLLECT_TOKENS)
+        self._entries = Backlog(
+            "audit log", self._write_entries, collect_seconds=_COLLECT_ENTRIES, may_write_twice=True
+        )
+        # Tokens are added up: a tenant must not pay twice for a call.
+        self._tokens = Backlog(
+            "tokens", budget.settle_all, collect_seconds=_COLLECT_TOKENS, may_write_twice=False
+        )
         self._late: set[asyncio.Task[None]] = set()
         self._reading: set[asyncio.Task[None]] = set()
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
@@ -108,8 +108,8 @@ class _BatchingHandler(logging.StreamHandler[TextIO]):
             self.flush()
 
     def flush(self) -> None:
-        """Write the lines that were kept."""
-        with self.lock or nullcontext():
+        """Write the lines that were kept. Those that cannot be written are lost, and no request fails."""
+        with self.lock or nullcontext(), suppress(OSError, ValueError):  # a full disk, or a closed stream
             self._scheduled_on = None
             lines, self._lines = self._lines, []
             if lines:
