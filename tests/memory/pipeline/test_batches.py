@@ -172,7 +172,6 @@ async def test_looking_for_work_writes_nothing(shared_place: Place, monkeypatch:
     async with working(shared_place, extractor=FreeExtractor()) as (store, _):
         await record(store, "I went to the zoo")
         await store.drain(LONGEST)
-        await asyncio.sleep(0.3)  # until the workers wait
         written = Counter[str]()
         original = type(store._database).write
 
@@ -181,6 +180,11 @@ async def test_looking_for_work_writes_nothing(shared_place: Place, monkeypatch:
             return await original(self, make_script)
 
         monkeypatch.setattr(type(store._database), "write", write)
+        before = -1
+        while written.total() != before:  # until the workers wait
+            before = written.total()
+            await asyncio.sleep(0.5)
+        written.clear()
         for _ in range(5):
             store.start()
             await asyncio.sleep(0.05)

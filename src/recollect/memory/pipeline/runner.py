@@ -12,7 +12,7 @@ The rules that make a run safe to interrupt and repeat:
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -134,11 +134,28 @@ class Runner:
         together, and store what they have found at the same time.
         """
         tasks = await self.claim_some(lease, _AT_ONCE if self.asks_no_model else 1)
-        barrier = StoreBarrier(len(tasks))
-        ended = await asyncio.gather(*(self.execute(task, barrier) for task in tasks), return_exceptions=True)
+        if len(tasks) == 1:
+            await self.execute(tasks[0])
+        elif tasks:
+            await self._execute_together(tasks)
+        return bool(tasks)
+
+    async def _execute_together(self, tasks: Sequence[Task]) -> None:
+        barrier, begun = StoreBarrier(len(tasks)), set[str]()
+
+        async def execute(task: Task) -> None:
+            begun.add(task.run.run_id)
+            await self.execute(task, barrier)
+
+        try:
+            ended = await asyncio.gather(*map(execute, tasks), return_exceptions=True)
+        except asyncio.CancelledError:
+            # One that was cancelled before it began has not released its run.
+            waiting = [task for task in tasks if task.run.run_id not in begun]
+            await finish_despite_cancellation(self._release_all(waiting))
+            raise
         for error in filter(None, ended):
             raise error
-        return bool(tasks)
 
     async def execute(self, task: Task, barrier: StoreBarrier | None = None) -> None:
         """Execute a claimed run. An error is stored with the run as a failure and not raised.
