@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import ExtractionError
+from recollect.memory.database.runs import Task
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.runner import Runner
 from recollect.memory.pipeline.store_barrier import StoreBarrier
@@ -165,6 +166,27 @@ def test_changes_in_one_statement_have_parameters_of_their_own() -> None:
 
 
 # --- the queue ---
+
+
+@in_event_loop
+async def test_runs_that_are_cancelled_before_they_begin_are_released(shared_place: Place) -> None:
+    async with shared_place.open() as store:
+        for user in ("one", "other"):
+            await record(store, "I went to the zoo", user)
+        runner = runner_of(store)
+        claim = runner.claim_some
+
+        async def claim_and_cancel(lease: str, most: int) -> list[Task]:
+            tasks = await claim(lease, most)
+            asking = asyncio.current_task()
+            assert asking is not None
+            asking.cancel()
+            return tasks
+
+        runner.claim_some = claim_and_cancel  # type: ignore[method-assign]
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.create_task(runner.execute_due("lease"))
+        assert len(await claim("another", 8)) == 2
 
 
 @in_event_loop
