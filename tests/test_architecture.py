@@ -22,6 +22,7 @@ LAYERS = (
     "cursors",
     "cancellation",
     "event_loops",
+    "threads",
     "items",
     "sql",
     "models",

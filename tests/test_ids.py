@@ -2,10 +2,11 @@
 
 import os
 import threading
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
-from recollect.ids import new_hex, new_id, uuid_text
+from recollect.ids import new_hex, new_id, time_ordered_id, uuid7, uuid_text
 
 
 def test_an_id_is_a_uuid_as_python_writes_it() -> None:
@@ -13,7 +14,25 @@ def test_an_id_is_a_uuid_as_python_writes_it() -> None:
         made = new_id()
         read = uuid.UUID(made)
         assert str(read) == made
-        assert (read.version, read.variant) == (4, uuid.RFC_4122)
+        assert (read.version, read.variant) == (7, uuid.RFC_4122)
+
+
+def test_an_id_begins_with_the_time() -> None:
+    before = time.time_ns() // 1_000_000
+    made = uuid.UUID(new_id()).int >> 80
+    assert before <= made <= time.time_ns() // 1_000_000
+
+
+def test_ids_sort_by_time_and_by_order_within_it() -> None:
+    ids = [time_ordered_id(1_700_000_000_000_000 + number // 3) for number in range(9000)]
+    assert ids == sorted(set(ids))
+    assert {uuid.UUID(made).version for made in ids} == {7}
+    assert {uuid.UUID(made).variant for made in ids} == {uuid.RFC_4122}
+
+
+def test_the_first_id_of_a_time_sorts_before_all_others_of_it() -> None:
+    assert uuid7(1_700_000_000_000_999, 0) < time_ordered_id(1_700_000_000_000_999)
+    assert uuid.UUID(uuid7(0, 0)).version == 7
 
 
 def test_bytes_stay_in_the_text_apart_from_version_and_variant() -> None:

@@ -92,7 +92,7 @@ def processes(workspace: Workspace, number: int, turns: int, repeats: int) -> Me
     async def open_all() -> AsyncIterator[Mapping[str, Sampler]]:
         yield {name: partial(_run_processes, workspace, name, number, turns) for name in WRITERS}
 
-    metrics = (THROUGHPUT, Metric("p50"), Metric("p99"), ERRORS)
+    metrics = (THROUGHPUT, Metric("p50"), Metric("p99"), Metric("longest"), ERRORS)
     what = f"{number} processes add {turns} turns of 5 items each to sessions of one new file"
     return Measure(f"processes-{number}", what, metrics, repeats, open_all, BASELINES, warm_up=False)
 
@@ -102,11 +102,13 @@ async def _run_processes(workspace: Workspace, contender: str, number: int, turn
     reports = _run_together([(contender, path, f"conversation-{n}", turns) for n in range(number)])
     errors = sum(report["errors"] for report in reports)
     seconds = max(report["ended"] for report in reports) - min(report["started"] for report in reports)
-    percentiles = statistics.quantiles([time for report in reports for time in report["latencies"]], n=100)
+    latencies = [time for report in reports for time in report["latencies"]]
+    percentiles = statistics.quantiles(latencies, n=100)
     return {
         "turns": (number * turns - errors) / seconds,
         "p50": percentiles[49],
         "p99": percentiles[98],
+        "longest": max(latencies),
         "errors": errors,
     }
 

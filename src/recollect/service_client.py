@@ -8,7 +8,6 @@ that is cancelled ends first: the service might do it later, when the caller bel
 import asyncio
 import json
 import random
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -31,6 +30,7 @@ from .errors import (
 )
 from .event_loops import PerLoop
 from .extras import require_extra
+from .ids import new_hex
 
 if TYPE_CHECKING:
     import httpx2
@@ -132,7 +132,7 @@ class ServiceClient:
 
     async def create(self, path: str, body: Mapping[str, Any], **query: Any) -> Any:
         """The response to a POST that creates something once, however often it is sent."""
-        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        headers = {"Idempotency-Key": new_hex()}
         return await finish_despite_cancellation(self._send("POST", path, body, query, headers, is_safe=True))
 
     async def change(

@@ -1,6 +1,7 @@
 """A request that is sent again makes nothing again."""
 
 import asyncio
+import hashlib
 import logging
 import sqlite3
 import uuid
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 
 from recollect.errors import ConnectionLostError, InvalidTypeError, InvalidValueError, TransientError
+from recollect.ids import new_hex, new_id, time_ordered_id, uuid_text
 from recollect.server.database.claims import ClaimRow, decide
-from recollect.server.idempotency import Idempotency, Ids, check_key
+from recollect.server.idempotency import Idempotency, Ids, check_key, new_seed
 from recollect.server.problems import Problem
 from recollect.testing.contract import in_event_loop
 
@@ -314,6 +316,31 @@ def test_ids_are_uuids_the_same_for_the_same_seed_and_thing() -> None:
     assert len({ids("turn"), ids("conversation"), other("turn"), other("conversation")}) == 4
     made = uuid.UUID(ids("turn"))
     assert (str(made), made.version, made.variant) == (ids("turn"), 8, uuid.RFC_4122)
+
+
+def test_ids_begin_with_the_time_of_their_seed() -> None:
+    first, second = (Ids(f"{time_ordered_id(moment * 1000)}/{new_hex()}") for moment in (0x123456789ABC, 1))
+    assert {first("turn")[:13], first("message 3")[:13]} == {"12345678-9abc"}
+    assert second("turn")[:13] == "00000000-0001"
+    assert first("turn") != first("message 3")
+
+
+def test_ids_of_new_seeds_sort_by_time() -> None:
+    before = new_id()
+    made = Ids(new_seed())("conversation")
+    assert before[:13] <= made[:13] <= new_id()[:13]
+
+
+def test_seeds_of_an_earlier_version_give_the_ids_that_they_gave() -> None:
+    digest = hashlib.sha256(b"0123456789abcdef turn").digest()
+    assert Ids("0123456789abcdef")("turn") == uuid_text(digest[:16], "8")
+    assert Ids("0123456789abcdef").short("turn") == digest[:4].hex()
+
+
+def test_the_short_part_of_an_id_is_not_its_time() -> None:
+    ids = Ids(new_seed())
+    assert ids.short("branch") == ids("branch")[-8:]
+    assert ids.short("branch") != Ids(new_seed()).short("branch")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..extras import require_extra
 from ..service_client import is_service_url
+from ..threads import switch_threads_often
 from .arguments import Commands, add_command, count
 from .database import hide_credentials, is_configured, load_configuration
 from .mcp_clients.command import add_install_parser
@@ -147,6 +148,7 @@ def _configured_plan(options: argparse.Namespace) -> _Plan:
 
 
 async def _run(plan: _Plan, until_idle: bool, print_note: _Print) -> "Coverage":
+    switch_threads_often()
     async with AsyncExitStack() as opened:
         store, extractor = await _open(plan, opened)
         await store.coverage()  # reports database errors now instead of in a log later

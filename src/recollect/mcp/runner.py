@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 import sys
 from types import FrameType
 from typing import Any
@@ -47,13 +48,17 @@ async def run_http(settings: Settings, pinned: PinnedOwner, host: str, port: int
     await _check_keys(settings, host)
     with listen(host, port) as listener:
         app = mcp_app(settings, pinned, host=host)
-        server = _Server(_uvicorn_config(app))
-        _print(f"Recollect's MCP server listens on {address_of(listener)}{PATH}")
-        await server.serve([listener])
+        await _Server(_uvicorn_config(app)).serve([listener])
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server: the first signal stops it gracefully, the second one at once."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, and say so. Before that, clients would be refused."""
+        await super().startup(sockets)
+        if self.started and sockets:
+            _print(f"Recollect's MCP server listens on {address_of(sockets[0])}{PATH}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's own name
         """Stop gracefully; at a second signal, exit at once."""

@@ -1,12 +1,12 @@
 """Memories: all entries of one agent about one user, as four lists of texts."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
 from ..errors import InvalidTypeError, InvalidValueError
+from ..ids import new_id
 from .conversation import check_key, check_owner
 from .entry import CONTENT_TYPES, ContentType
 from .times import format_time, now, read_time
@@ -86,7 +86,7 @@ class Memory:
     ) -> None:
         self.agent_id = check_owner("agent_id", agent_id)
         self.user_id = check_owner("user_id", user_id)
-        self.memory_id = check_key("memory_id", memory_id) or str(uuid.uuid4())
+        self.memory_id = check_key("memory_id", memory_id) or new_id()
         self.created_at = read_time("created_at", created_at) or now()
         self.updated_at = read_time("updated_at", updated_at) or self.created_at
         if isinstance(version, bool) or not isinstance(version, int) or version < 1:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 import msgspec
 
 from ..errors import ImportFormatError
 from .records import Skipped
+
+T = TypeVar("T")
 
 LARGEST_VALUE = 64_000_000
 """The most bytes of one JSON value, such as a conversation."""
@@ -340,12 +342,19 @@ def _counted(file: IO[bytes], size: int) -> IO[bytes]:
     return file if reached is None else cast(IO[bytes], _Counted(file, size, reached))
 
 
-def read_arrays(path: Path, pattern: str) -> Iterator[Value | Skipped]:
-    """The values of the JSON arrays in a file, or in the members of an archive that match a pattern."""
+def read_texts(
+    path: Path, pattern: str, read: Callable[[str, IO[bytes]], Iterator[T]]
+) -> Iterator[T | Skipped]:
+    """What `read` yields of a file in UTF-8, or of the members of an archive that match a pattern."""
     for member in read_members(path, pattern):
         if isinstance(member, Skipped):
             yield member
             continue
         name, file = member
         with as_utf8(file) as text:
-            yield from read_array(name, text)
+            yield from read(name, text)
+
+
+def read_arrays(path: Path, pattern: str) -> Iterator[Value | Skipped]:
+    """The values of the JSON arrays in a file, or in the members of an archive that match a pattern."""
+    return read_texts(path, pattern, read_array)

@@ -1,6 +1,7 @@
 """Dependencies of routes: the caller, the store of its tenant, the service, auditing and idempotency."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Header, Request, Response
@@ -8,6 +9,7 @@ from fastapi.routing import APIRoute
 
 from ..errors import RecollectError, StorageError
 from ..memory.store import MemoryStore
+from .access.audit import new_entry
 from .access.authentication import Caller
 from .access.keys import Scope
 from .error_handlers import status_of
@@ -20,6 +22,7 @@ from .telemetry.logs import current_request_id, log_unexpected
 Handle: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 _READ_METHODS = {"GET", "HEAD"}
+_CREATED = 201
 _TARGETS = {
     "conversation_id": "conversation",
     "memory_id": "memory",
@@ -92,12 +95,14 @@ class AuditedRoute(APIRoute):
             return handle
 
         async def handle_audited(request: Request) -> Response:
+            request.state.audit_action = action
             try:
                 response = await handle(request)
             except Exception as error:
                 await _audit_failure(request, action, error)
                 raise
-            await _audit(request, action, response.status_code)
+            if not getattr(request.state, "is_audited", False):
+                await _audit(request, action, response.status_code)
             if getattr(request.state, "is_replay", False):
                 response.headers["Idempotency-Replayed"] = "true"
             return response
@@ -111,6 +116,27 @@ def _with_values(values: Values, handle: Handle) -> Handle:
         return await handle(request)
 
     return handle_with_values
+
+
+@asynccontextmanager
+async def audited_write(request: Request, kind: str, identifier: str) -> AsyncIterator[None]:
+    """Audit a request that creates something in the transaction of the one write in this block.
+
+    That saves a commit where the database is a file. Elsewhere the entry is written after the block. If the
+    request fails after the write, a second entry has the status of the response. An id that the service has
+    not made is recorded as `other`.
+    """
+    caller, state, target = caller_of(request), request.state, f"{kind}:{identifier}"
+    entry = new_entry(
+        caller.tenant, caller.key_id, state.audit_action, target, _CREATED, current_request_id()
+    )
+    async with service_of(request).audit.record_with_next_write(entry) as joining:
+        try:
+            yield
+        finally:
+            if joining.is_written:
+                state.audit_target, state.is_audited = target, True
+    state.audit_target = target
 
 
 async def _audit(request: Request, action: str, status: int) -> None:

@@ -14,8 +14,6 @@ import hmac
 import json
 import logging
 import re
-import secrets
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,7 +23,7 @@ from typing import Any
 
 from ..cancellation import finish_despite_cancellation
 from ..errors import InvalidTypeError, InvalidValueError, RecollectError
-from ..ids import new_hex, uuid_text
+from ..ids import new_hex, new_id, uuid_text
 from ..memory.database.memories import user_key
 from ..sql.columns import check_id, json_to_column
 from ..sql.database import SQLStore
@@ -45,10 +43,14 @@ _SERVER_ERROR = 500  # from this status on, the request may have created somethi
 
 
 class Ids:
-    """Generates the ids of the objects that a request creates: the same ones at every attempt."""
+    """Generates the ids of the objects that a request creates: the same ones at every attempt.
+
+    They begin with the time of the first attempt, as other new ids begin with theirs.
+    """
 
     def __init__(self, seed: str, *, are_new: bool = True) -> None:
         self._seed = seed
+        self._time = _time_of(seed)
         self.are_new = are_new
         """False if an earlier attempt was interrupted, and may have created objects with these ids."""
         self.user_id: str | None = None
@@ -57,11 +59,25 @@ class Ids:
     def __call__(self, name: str) -> str:
         """The id of an object, such as `conversation` or `message 3`: a UUID derived from the seed."""
         digest = hashlib.sha256(f"{self._seed} {name}".encode()).digest()
-        return uuid_text(digest[:16], "8")  # the version of ids that are made otherwise
+        return uuid_text((self._time + digest)[:16], "8")  # the version of ids that are made otherwise
+
+    def short(self, name: str) -> str:
+        """Eight random characters of the id of an object."""
+        return self(name)[-8:] if self._time else self(name)[:8]
 
     def about(self, user_id: str) -> None:
         """Set the user that the request is about, so that `forget_user` finds its key."""
         self.user_id = user_id
+
+
+def new_seed() -> str:
+    """A seed for the ids of a new request."""
+    return f"{new_id()}/{new_hex()}"
+
+
+def _time_of(seed: str) -> bytes:
+    """The time at the beginning of a seed; nothing for a seed of an earlier version, which had none."""
+    return bytes.fromhex(seed[:13].replace("-", "")) if "/" in seed else b""
 
 
 @dataclass(frozen=True)
@@ -121,9 +137,9 @@ class Idempotency(SQLStore):
     async def claim(self, tenant: str, place: str, key: str | None, body: bytes) -> Claim:
         """Claim a key for a request. Raises a `Problem` if another request holds or has used the key."""
         if key is None:
-            return Claim(tenant, Ids(new_hex()))
+            return Claim(tenant, Ids(new_seed()))
         request_key, body_hash = _hashes(check_id("tenant", tenant), place, check_key(key), body)
-        request = claims.ClaimRequest(tenant, request_key, body_hash, secrets.token_hex(32), uuid.uuid4().hex)
+        request = claims.ClaimRequest(tenant, request_key, body_hash, new_seed(), new_hex())
         claimed = await self._claim(request)
         if claimed.decision == "reused":
             raise Problem(

@@ -25,6 +25,7 @@ from ..errors import RecollectError
 from ..memory.pipeline.stages import Extractor
 from ..memory.search.embedders import build_embedder
 from ..memory.store import MemoryStore
+from ..threads import switch_threads_often
 from .access.budget import Budget, TokenLedger
 from .settings import Settings
 from .telemetry.logs import configure_logging
@@ -234,6 +235,7 @@ async def _learn() -> None:
     stdin = await _open_stdin()
     settings = Settings.model_validate_json(await stdin.readline())
     configure_logging(settings.logging)
+    switch_threads_often()
     async with open_learner(settings) as learner:
         _lower_priority()  # not before: work is waiting while the process loads
         learner.store.start()

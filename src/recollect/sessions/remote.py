@@ -1,8 +1,8 @@
 """A session in a Recollect service."""
 
-import uuid
 from typing import Any
 
+from ..ids import new_hex
 from ..service_client import ServiceClient, ServiceOptions
 from ..text_checks import check_text
 from .protocol import Items, SessionABC, SessionMetadata, check_metadata
@@ -43,7 +43,7 @@ class RemoteSession(SessionABC):
 
     async def add_items(self, items: Items) -> None:
         """Append a batch: all of its items or none."""
-        await self.add_batch(items, uuid.uuid4().hex)
+        await self.add_batch(items, new_hex())
 
     async def add_batch(self, items: Items, batch_id: str) -> bool:
         """Append a batch unless one with this id was appended before. Return whether it was appended now."""

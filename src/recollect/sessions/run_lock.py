@@ -7,12 +7,12 @@ import asyncio
 import logging
 import random
 import time
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..cancellation import finish_despite_cancellation
 from ..errors import RecollectError, RunLockTimeoutError
+from ..ids import new_hex
 from .protocol import Leasable, Session, require_ability
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ async def run_lock(
     if not lease > 0:
         raise ValueError(f"lease must be more than 0 seconds, not {lease}")
     leasable = require_ability(session, Leasable)
-    owner = uuid.uuid4().hex
+    owner = new_hex()
     renewal = None
     try:
         await _acquire(leasable, session.session_id, owner, lease, timeout)

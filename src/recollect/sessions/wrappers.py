@@ -6,12 +6,12 @@
 import asyncio
 import inspect
 import logging
-import uuid
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from ..errors import TransientError
+from ..ids import new_hex
 from .advanced.usage import store_or_log
 from .protocol import Items, Session, SessionABC, own_method
 from .settings import settings_of
@@ -174,7 +174,7 @@ class RetryingSession(SessionWrapper):
         if add_batch is None or not items:
             await self._retry(lambda: self.wrapped.add_items(items, **context), repeatable=False)
         else:
-            batch_id = uuid.uuid4().hex
+            batch_id = new_hex()
             await self._retry(lambda: add_batch(items, batch_id, **context), repeatable=True)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:

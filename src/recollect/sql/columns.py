@@ -12,6 +12,7 @@ accept all forms.
 import json
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from ..errors import InvalidTypeError, InvalidValueError
@@ -54,8 +55,13 @@ class ColumnJSON(str):
 
 def time_to_column(time: datetime) -> ColumnTime:
     """A time as a parameter of a statement."""
-    in_utc = time if time.tzinfo is UTC else time.astimezone(UTC)
-    return ColumnTime(in_utc.isoformat(timespec="microseconds")[:-_OFFSET] + "Z")
+    return _utc_to_column(time if time.tzinfo is UTC else time.astimezone(UTC))
+
+
+@lru_cache(maxsize=64)
+def _utc_to_column(time: datetime) -> ColumnTime:
+    """Rows that are stored together often have the same time."""
+    return ColumnTime(time.isoformat(timespec="microseconds")[:-_OFFSET] + "Z")
 
 
 def time_from_column(stored: StoredTime) -> datetime:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -11,7 +13,7 @@ from ..errors import DiskFullError
 from ..event_loops import Lifetime
 from ..extras import require_extra
 from .schema import Schema
-from .scripts import Decode, Engine, MakeScript
+from .scripts import Decode, Engine, MakeScript, Script
 from .sqlite.connection import EngineOptions
 from .sqlite.registry import acquire_engine, drop_engine, release_engine
 from .urls import sqlite_path
@@ -122,6 +124,25 @@ def open_on_engine(engine: "AsyncEngine", create_tables: bool = False) -> Databa
     return Database(running, engine.dialect.name, lambda: None, lambda: None)
 
 
+@dataclass
+class JoiningScript:
+    """A script that waits for a write of the same task, to run in the same transaction."""
+
+    engine: Engine
+    make_script: MakeScript[object]
+    has_joined: bool = False
+    is_written: bool = False
+
+
+_joining: ContextVar[JoiningScript | None] = ContextVar("recollect_joining", default=None)
+
+
+def _run_both(make_script: MakeScript[T], make_joining: MakeScript[object]) -> Script[T]:
+    result = yield from make_script()
+    yield from make_joining()
+    return result
+
+
 class SQLStore:
     """Base class of objects that have tables of their own in a database."""
 
@@ -142,7 +163,28 @@ class SQLStore:
 
     async def _write(self, make_script: MakeScript[T]) -> T:
         with self._note_full_disk():
-            return await (await self._prepared()).write(make_script)
+            engine, joining = await self._prepared(), _joining.get()
+            if joining is None or joining.has_joined or joining.engine is not engine:
+                return await engine.write(make_script)
+            joining.has_joined = True
+            result = await engine.write(partial(_run_both, make_script, joining.make_script))
+            joining.is_written = True
+            return result
+
+    @contextmanager
+    def _join_next_write(self, make_script: MakeScript[object]) -> Iterator[JoiningScript]:
+        """Run a script at the end of the next transaction of this task, if it writes to the same file.
+
+        The transaction may be that of another store. If it fails, the script has no effect either. Whether
+        the script has run is in `is_written` after the block. On a database server it never runs: a
+        transaction of two statements takes more round trips there than two statements.
+        """
+        joining = JoiningScript(self._database.engine, make_script, self._database.dialect != "sqlite")
+        token = _joining.set(joining)
+        try:
+            yield joining
+        finally:
+            _joining.reset(token)
 
     @property
     def is_full(self) -> bool:

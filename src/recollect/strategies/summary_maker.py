@@ -4,11 +4,11 @@ import asyncio
 import inspect
 import logging
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import SummaryFailedError
+from ..ids import new_hex
 from ..items import Item, Tokenizer, estimate_text_tokens
 from .anchors import Claim, StoredAnchor, StoredSummary
 from .background import BackgroundTask
@@ -51,7 +51,7 @@ class SummaryMaker:
         self._timeout = timeout
         self._on_summary = on_summary
         self._tokenizer = tokenizer
-        self._owner = uuid.uuid4().hex
+        self._owner = new_hex()
         self._has_hung = self._timed_out = False
         self._task = BackgroundTask(self._attempt, timeout + _GRACE)
         self.failures = 0

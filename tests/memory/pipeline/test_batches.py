@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import ExtractionError
+from recollect.memory.conversation import Conversation
 from recollect.memory.database.runs import Task
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.runner import Runner
@@ -24,6 +25,12 @@ from .kit import LONGEST, QUICK, failed_once, known_texts, record, run_of, said,
 from .test_stored_together import FreeExtractor
 
 TALK = said("I live in Berlin.", "I went to the zoo with my sister.", "I like tea.")
+
+
+async def recorded(place: Place, users: int) -> list[Conversation]:
+    """A conversation of each of some users, in a store that is closed again."""
+    async with place.open() as store:
+        return [await record(store, "I went to the zoo", f"user {number}") for number in range(users)]
 
 
 def runner_of(store: MemoryStore) -> Runner:
@@ -68,8 +75,7 @@ async def test_runs_of_a_batch_are_all_learned_from(shared_place: Place) -> None
 async def test_a_run_that_fails_keeps_no_other_of_its_batch(shared_place: Place) -> None:
     extractor = FreeExtractor()
     extractor.next("update", ExtractionError("not now"))
-    async with shared_place.open() as store:
-        stored = [await record(store, "I went to the zoo", f"user {number}") for number in range(3)]
+    stored = await recorded(shared_place, 3)
     async with working(shared_place, extractor=extractor) as (store, _):
         assert await store.drain(LONGEST) == Coverage(remembered=3)
         failures = [len((await run_of(store, each)).failures) for each in stored]
@@ -80,8 +86,7 @@ async def test_a_run_that_fails_keeps_no_other_of_its_batch(shared_place: Place)
 async def test_a_run_that_has_lost_its_lease_writes_nothing_and_the_others_do(shared_place: Place) -> None:
     extractor = FreeExtractor()
     hold = extractor.hold("mind")
-    async with shared_place.open() as store:
-        stored = [await record(store, "I went to the zoo", f"user {number}") for number in range(3)]
+    stored = await recorded(shared_place, 3)
     async with working(shared_place, extractor=extractor) as (store, _):
         store.start()
         await hold.wait()
@@ -99,8 +104,7 @@ async def test_a_run_that_has_lost_its_lease_writes_nothing_and_the_others_do(sh
 async def test_closing_in_the_middle_gives_all_runs_of_a_batch_back(shared_place: Place) -> None:
     extractor = FreeExtractor()
     hold = extractor.hold("update")
-    async with shared_place.open() as store:
-        stored = [await record(store, "I went to the zoo", f"user {number}") for number in range(3)]
+    stored = await recorded(shared_place, 3)
     async with working(shared_place, extractor=extractor) as (store, _):
         store.start()
         await hold.wait()

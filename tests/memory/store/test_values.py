@@ -9,7 +9,7 @@ import pytest
 from recollect.memory.conversation import Conversation
 from recollect.memory.memory import Memory
 
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 USER = {"role": "user", "content": "Hello, I am Ada"}
 ASSISTANT = {"role": "assistant", "content": "Hello Ada"}
 

@@ -2,15 +2,16 @@
 
 import asyncio
 import sqlite3
-import uuid
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from recollect.errors import StorageError
 from recollect.memory.store import MemoryStore
-from recollect.server.access.audit import AuditLog, recordable_target, time_ordered_id
+from recollect.server.access.audit import AuditLog, new_entry, recordable_target
+from recollect.server.access.keys import KeyStore
 from recollect.testing.contract import in_event_loop
 
 from .places import Place
@@ -152,19 +153,60 @@ async def test_a_time_before_all_entries_purges_nothing(place: Place) -> None:
         assert await log.purge("long ago", datetime.min.replace(tzinfo=UTC)) == 0
 
 
-def test_ids_sort_by_time_and_by_order_within_it() -> None:
-    start = datetime(2026, 11, 16, tzinfo=UTC)
-    times = [start + timedelta(microseconds=number // 3) for number in range(9000)]
-    ids = [time_ordered_id(time) for time in times]
-    assert ids == sorted(ids)
-    assert len(set(ids)) == len(ids)
-    assert {uuid.UUID(made).version for made in ids} == {7}
-    assert {uuid.UUID(made).variant for made in ids} == {uuid.RFC_4122}
-
-
 @in_event_loop
 async def test_a_log_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     async with AuditLog(tmp_path / "service.db") as log:
         await log.record("acme", None, "x", None, 200)
     with pytest.raises(RuntimeError, match="closed"):
         await log.record("acme", None, "x", None, 200)
+
+
+# --- entries that go with another write ---
+
+
+@in_event_loop
+async def test_an_entry_goes_with_the_next_write_on_the_same_file(place: Place) -> None:
+    entry = new_entry("acme", None, "keys.create", None, 201)
+    async with place.open(AuditLog) as log, place.open(KeyStore) as keys:
+        async with log.record_with_next_write(entry) as joining:
+            await keys.create("acme", "read")
+            await keys.create("acme", "read")
+        written = [each.entry_id for each in await log.list("acme")]
+        assert written == ([entry.entry_id] if joining.is_written else [])
+    is_file = place.url.endswith(".db") and "://" not in place.url
+    assert joining.is_written == is_file, "others have an engine or a server of their own"
+
+
+@in_event_loop
+async def test_a_write_and_its_entry_are_both_there_or_neither(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    async with AuditLog(path) as log, KeyStore(path) as keys:
+        await log.list("acme")  # the table is there
+        await keys.any()
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("DROP TABLE audit_log")
+        with pytest.raises(StorageError):
+            async with log.record_with_next_write(new_entry("acme", None, "x", None, 201)) as joining:
+                await keys.create("acme", "read")
+        assert not joining.is_written
+        assert not await keys.any()
+        await keys.create("acme", "read")  # outside of the block, nothing goes with it
+        assert await keys.any()
+
+
+@in_event_loop
+async def test_entries_of_other_tasks_go_with_their_own_writes(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    async with AuditLog(path) as log, KeyStore(path) as keys:
+
+        async def create(number: int) -> bool:
+            entry = new_entry("acme", None, "x", None, 201, str(number))
+            async with log.record_with_next_write(entry) as joining:
+                await asyncio.sleep(0)
+                if number % 2:
+                    await keys.create("acme", "read")
+            return joining.is_written
+
+        assert await asyncio.gather(*map(create, range(20))) == [bool(number % 2) for number in range(20)]
+        written = {entry.request_id for entry in await log.list("acme")}
+    assert written == {str(number) for number in range(1, 20, 2)}

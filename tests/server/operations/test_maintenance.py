@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect.server.access.audit import time_ordered_id
+from recollect.ids import time_ordered_id
 from recollect.server.maintenance import Maintenance, PeriodicTask, _for_each, _run_once, cutoff
 from recollect.sql.columns import time_to_column
 from recollect.strategies.summaries import ConversationSummaryStore
@@ -52,7 +52,8 @@ async def test_each_tenant_keeps_conversations_for_as_long_as_it_wants(url: str)
 async def _note(served: Served, tenant: str, days_ago: float) -> str:
     """An entry of the audit log of some time ago, whose tenant need not have anything else."""
     entry = await served.service.audit.record(tenant, None, "x", None, 200)
-    made = time_ordered_id(datetime.now(UTC) - timedelta(days=days_ago))
+    at = datetime.now(UTC) - timedelta(days=days_ago)
+    made = time_ordered_id(int(at.timestamp() * 1_000_000))
     change = "UPDATE audit_log SET entry_id = ?1 WHERE tenant = ?2 AND entry_id = ?3"
     await execute(served.service, change, made, tenant, entry.entry_id)
     return made

@@ -6,7 +6,7 @@ import pytest
 from fastapi import Request
 
 from recollect.errors import ConflictError, StorageError
-from recollect.server.dependencies import make_router
+from recollect.server.dependencies import audited_write, make_router
 from recollect.sql.scripts import Script, Statement
 from recollect.testing.contract import in_event_loop
 
@@ -181,6 +181,40 @@ async def test_an_error_is_told_also_where_it_cannot_be_written_down(tmp_path: P
         app.include_router(router)
         answer = await client.post("/v1/failing")
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+@in_event_loop
+async def test_a_conversation_in_a_file_is_stored_with_its_entry_or_not_at_all(tmp_path: Path) -> None:
+    body = {"agent_id": "assistant", "user_id": "ada", "messages": LISBON}
+    async with served(tmp_path) as (app, client):
+        assert (await client.post("/v1/conversations", json=body)).status_code == 201
+        await app.state.service.audit._write(drop_log)
+        assert (await client.post("/v1/conversations", json=body)).status_code == 503
+        stored = (await client.get("/v1/conversations")).json()["items"]
+    assert len(stored) == 1
+
+
+@in_event_loop
+async def test_a_request_that_fails_after_its_write_has_two_entries(tmp_path: Path) -> None:
+    router = make_router("failing")
+    identifier = "0d6f5e0a-6f6c-4f6e-9d0e-0f6a9a1b2c3d"
+
+    @router.post("/v1/failing", operation_id="failing.run")
+    async def fail(request: Request) -> None:
+        store = request.app.state.service.memory.for_tenant("default")
+        async with audited_write(request, "conversation", identifier):
+            await store.record_conversation("assistant", "ada", LISBON, conversation_id=identifier)
+            raise ConflictError("too late")
+
+    async with served(tmp_path) as (app, client):
+        app.include_router(router)
+        assert (await client.post("/v1/failing")).status_code == 409
+        entries = (await client.get("/v1/audit")).json()["items"]
+    assert [(entry["status"], entry["target"]) for entry in entries] == [
+        (409, f"conversation:{identifier}"),
+        (201, f"conversation:{identifier}"),
+    ]
+    assert len({entry["request_id"] for entry in entries}) == 1
 
 
 def drop_log() -> Script[None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy.pool import NullPool
 
 from recollect import (
     ConnectionLostError,
@@ -22,6 +23,7 @@ from recollect.sessions.sqlalchemy import SQLAlchemySession
 from recollect.testing.contract import in_event_loop, message, texts
 from recollect.testing.servers.postgres import PostgresServer
 
+from ..sqlite.test_processes import wait_until
 from .database import as_user, by, sql
 
 SIZE = 3
@@ -176,18 +178,49 @@ async def test_a_connection_that_is_cut_during_a_write(
         assert texts(await session.get_items()) == ["before", "after"]
 
 
+@pytest.mark.parametrize("pool", [{}, {"pool_pre_ping": True}, {"pool_recycle": 0}], ids=str)
 @BOTH_DRIVERS
 @in_event_loop
 async def test_connections_that_are_cut_while_nobody_uses_them(
-    postgres_url: str, tables: dict[str, str], driver: str
+    postgres_url: str, tables: dict[str, str], driver: str, pool: dict[str, Any]
 ) -> None:
     async with SQLAlchemySession.from_url(
-        "s", url=by(driver, postgres_url), create_tables=True, **tables
+        "s", url=by(driver, postgres_url), create_tables=True, engine_kwargs=pool, **tables
     ) as session:
         await asyncio.gather(*(session.add_items([message("a")]) for _ in range(4)))
         sql(postgres_url, f"SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE {HERE}")
         await session.add_items([message("b")])
         assert texts(await session.get_items()) == ["a"] * 4 + ["b"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "kept"),
+    [({"pool_size": 1}, 1), ({"pool_size": 2, "max_overflow": 0}, 2), ({"poolclass": NullPool}, 0)],
+    ids=["overflow", "full", "none"],
+)
+@BOTH_DRIVERS
+@in_event_loop
+async def test_a_pool_keeps_no_more_connections_than_it_may(
+    postgres_url: str, tables: dict[str, str], driver: str, pool: dict[str, Any], kept: int
+) -> None:
+    name = f"pool-{driver}-{kept}"
+    url = by(driver, postgres_url)
+    async with SQLAlchemySession.from_url(
+        "s", url=url, create_tables=True, engine_kwargs={**pool, **named(driver, name)}, **tables
+    ) as session:
+        await session.add_items([message("a")])
+        for _ in range(3):
+            found = await asyncio.gather(*(session.get_items() for _ in range(12)))
+            assert [texts(items) for items in found] == [["a"]] * 12
+        opened = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+        # The server takes a moment to end a connection.
+        assert await asyncio.to_thread(wait_until, lambda: sql(postgres_url, opened, name) == [(kept,)], 10)
+
+
+def named(driver: str, name: str) -> dict[str, Any]:
+    """Options of an engine whose connections have a name."""
+    settings = {"application_name": name}
+    return {"connect_args": {"server_settings": settings} if driver == "asyncpg" else settings}
 
 
 # --- too much, too slow ---

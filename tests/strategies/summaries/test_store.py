@@ -37,7 +37,7 @@ async def test_a_summary_comes_back_as_it_was_added(somewhere: Somewhere) -> Non
         )
         assert await store.newest("c") == added
         assert await store.list_summaries("c") == [added]
-        assert UUID(added.id).version == 4
+        assert UUID(added.id).version == 7
         assert (added.version, added.token_length, added.covered_position) == (1, 7, 2**40)
         assert added.expires_at == added.created_at + timedelta(seconds=60)
         assert added.created_at.utcoffset() == timedelta(0)

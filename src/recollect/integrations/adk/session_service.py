@@ -6,7 +6,6 @@ import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
@@ -16,6 +15,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 from pydantic_core import to_jsonable_python
 from typing_extensions import override
 
+from ...ids import new_id
 from ...items.originals import Original
 from ..framework import FrameworkSessions, StoredKey
 from .events import (
@@ -58,7 +58,7 @@ class SessionService(BaseSessionService):
         session_id: str | None = None,
     ) -> Session:
         """Create a session. Raises `AlreadyExistsError` if there is one with this id."""
-        name = (session_id or "").strip() or str(uuid4())
+        name = (session_id or "").strip() or new_id()
         app, user, local = split_state(to_jsonable_python(state or {}))
         created = {CREATED: {"state": local, "time": time.time()}}
 
@@ -69,7 +69,7 @@ class SessionService(BaseSessionService):
 
         async with self._sessions.of(app_name, user_id).open(_SESSION, name) as log:
             await log.change(create)
-        batch_id = str(uuid4())
+        batch_id = new_id()
         await self._share(app_name, None, app, batch_id)
         await self._share(app_name, user_id, user, batch_id)
         return await self._session(app_name, user_id, name, [created])

@@ -22,11 +22,11 @@ from .entries import EntryQueries
 from .labels import LabelQueries
 from .overviews import OverviewQueries
 from .pages import OutlineQueries
+from .queue_queries import QueueQueries
 from .quiet_period import QuietQueries
 from .recording import RecordingQueries
 from .removal import RemovalQueries
 from .run_queries import RunQueries
-from .runs import QueueQueries
 from .schema import MemorySchema
 
 T = TypeVar("T")
@@ -106,10 +106,8 @@ class MemoryDatabase(SQLStore):
         """Entries with their evidence, by their ids."""
         if not ids:
             return {}
-        wanted = json.dumps(list(ids))
-        rows = await self._fetch(self.entries.by_ids, (tenant, wanted), list)
-        origins = await self._fetch(self.entries.origins, (wanted,), entries.origins_from)
-        return entries.whole_entries_from(rows, origins)
+        wanted = (json.dumps(list(ids)), tenant)
+        return await self._fetch(self.entries.whole_by_ids, wanted, entries.whole_entries_from)
 
     async def turns_by_id(
         self, tenant: str, ids: Sequence[tuple[str, str]]

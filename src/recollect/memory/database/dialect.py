@@ -1,6 +1,9 @@
 """The differences between SQLite and PostgreSQL in the SQL of long-term memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from ...sql.description import Table
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,16 @@ POSTGRESQL = Dialect(
     changes_in_with=True,
     holds="lower({} COLLATE \"C\") LIKE {} ESCAPE '!'",
 )
+
+
+def typed_parameters(dialect: Dialect, table: Table, names: Sequence[str], first: int) -> str:
+    """Parameters from a number on, with the types of these columns, for a query that cannot infer them."""
+    kinds = {column.name: column.kind for column in table.columns}
+    types = {"time": dialect.time, "json": dialect.json, "integer": "CAST({} AS BIGINT)"}
+    return ", ".join(
+        types.get(kinds[name], "CAST({} AS VARCHAR)").format(f"?{number}")
+        for number, name in enumerate(names, first)
+    )
 
 
 def dialect_of(name: str) -> Dialect:

@@ -318,6 +318,9 @@ def text_key(text: str) -> str:
 # --- reading ---
 
 
+_FOUND_COLUMNS = ", ".join(f"found.{column}" for column in _COLUMNS.split(", "))
+_WIDTH = len(_COLUMNS.split(", "))
+_ORIGINS_IN_ORDER = "is_evidence, origin_of, first_said, source, place"
 _CITED = "cited.content_id, cited.conversation_id, cited.message_id, cited.source"
 _FIRST_SAID = "min(said.created_at) OVER (PARTITION BY cited.content_id, cited.source)"
 _IN_ORDER = f"cited.content_id, {_FIRST_SAID}, cited.source, cited.place"
@@ -339,12 +342,21 @@ class EntryQueries:
         among = dialect.among.format(f"SELECT value FROM {ids} AS wanted")
         self.cited = f"SELECT {_CITED} {_evidence(among, 'TRUE')} ORDER BY {_IN_ORDER}"
         # An edit is its own evidence: the messages linked to it belong to the edited entry.
-        self.origins = (
-            f"SELECT 1, {_CITED}, {_FIRST_SAID}, cited.place {_evidence(among, NOT_OF_EDIT)} UNION ALL"
+        origins = (
+            "SELECT 1 AS is_evidence, cited.content_id AS origin_of, cited.conversation_id, cited.message_id,"
+            f" cited.source, {_FIRST_SAID} AS first_said, cited.place {_evidence(among, NOT_OF_EDIT)}"
+            " UNION ALL"
             f" SELECT 0, superseded_by, content_id, NULL, NULL, NULL, NULL FROM {CONTENTS.name}"
-            f" WHERE superseded_by {among} ORDER BY 1, 2, 6, 5, 7"
+            f" WHERE superseded_by {among}"
         )
+        self.origins = f"{origins} ORDER BY {_ORIGINS_IN_ORDER}"
         """The evidence of entries, in order, and the entries that they superseded."""
+        self.whole_by_ids = (
+            f"SELECT {_FOUND_COLUMNS}, origins.* FROM {CONTENTS.name} AS found"
+            f" LEFT JOIN ({origins}) AS origins ON origin_of = found.content_id"
+            f" WHERE found.tenant = ?2 AND found.content_id {among} ORDER BY {_ORIGINS_IN_ORDER}"
+        )
+        """Entries, each in as many rows as it has origins, or in one."""
         self._set_related(dialect, ids)
         is_new = f"CAST({dialect.element.format('value', len(_EVIDENCE_ROW))} AS BIGINT) = 1"
         known = f"SELECT 1 FROM {CONTENTS.name} WHERE content_id = {dialect.element.format('value', 0)}"
@@ -415,10 +427,6 @@ class EntryQueries:
             f" FROM {ids} AS wanted"
         )
         places = dialect.each.format("?2")
-        self.by_ids = (
-            f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE tenant = ?1"
-            f" AND content_id {dialect.among.format(f'SELECT value FROM {places} AS wanted')}"
-        )
         self.by_positions = (
             f"SELECT {_COLUMNS} FROM {CONTENTS.name} WHERE memory_id = ?1 AND {_LIVE}"
             f" AND position {dialect.among.format(f'SELECT CAST(value AS BIGINT) FROM {places} AS wanted')}"
@@ -463,9 +471,11 @@ class Origins(NamedTuple):
     superseded: Mapping[str, Sequence[str]]
 
 
-def whole_entries_from(rows: Sequence[Row], origins: Origins) -> dict[str, Entry]:
-    """Entries with their evidence, by their ids. Corrupt rows are left out."""
-    found = readable(CONTENTS.name, rows, lambda row: _from_row(row, origins))
+def whole_entries_from(rows: Sequence[Row]) -> dict[str, Entry]:
+    """Entries with their evidence, by their ids, from rows of `whole_by_ids`. Corrupt rows are left out."""
+    origins = origins_from([row[_WIDTH:] for row in rows if row[_WIDTH] is not None])
+    each_once = {row[0]: row[:_WIDTH] for row in rows}
+    found = readable(CONTENTS.name, list(each_once.values()), lambda row: _from_row(row, origins))
     return {entry.content_id: entry for entry in found}
 
 

@@ -9,14 +9,13 @@ import json
 from collections.abc import Sequence
 from functools import cache
 
-from ...sql.description import Table
 from ...sql.scripts import Script, Statement
 from ..conversation import Conversation
 from . import conversations, memories, runs
-from .dialect import Dialect
+from .dialect import Dialect, typed_parameters
 from .memories import MemoryRow
+from .queue_queries import QueueQueries, make_runs
 from .records import OF_MESSAGE
-from .runs import QueueQueries
 from .schema import CONVERSATIONS, MEMORIES, MESSAGE_RECORDS, MESSAGES, QUEUE, SPOKEN_MESSAGES
 
 Spans = Sequence[tuple[int, int]]
@@ -87,14 +86,15 @@ def add_at_once(
 def _statement(dialect: Dialect, find: str, count: int) -> str:
     """The statement that adds a conversation of so many messages, and returns the id of its memory."""
     conversation_id = f"CAST(?{_FIRST_OF_CONVERSATION} AS VARCHAR)"
-    new_runs = runs.make_runs(dialect, _RUNS, "stamped.tenant", "stamped.memory_id", conversation_id, _NOW)
+    new_runs = make_runs(dialect, _RUNS, "stamped.tenant", "stamped.memory_id", conversation_id, _NOW)
     of_conversation, of_message = ", ".join(_OF_CONVERSATION), ", ".join(_OF_MESSAGE)
+    of_given_conversation = typed_parameters(dialect, CONVERSATIONS, _OF_CONVERSATION, _FIRST_OF_CONVERSATION)
     parts = {
         "taken": f"SELECT 1 FROM {CONVERSATIONS.name} WHERE conversation_id = {conversation_id}",
         "memory": find.replace("?1", _OWNER_KEY),
         # Another transaction may have made it, after this statement began: then nothing is added.
         "new": f"INSERT INTO {MEMORIES.name} ({', '.join(_OF_MEMORY)}, next_position, entries_stamp)"
-        f" SELECT {_typed(dialect, MEMORIES, _OF_MEMORY, 1)}, 0, CAST(?{len(_OF_MEMORY)} AS BIGINT)"
+        f" SELECT {typed_parameters(dialect, MEMORIES, _OF_MEMORY, 1)}, 0, CAST(?{len(_OF_MEMORY)} AS BIGINT)"
         " WHERE NOT EXISTS (SELECT 1 FROM memory) AND NOT EXISTS (SELECT 1 FROM taken) ON CONFLICT DO NOTHING"
         " RETURNING memory_id, tenant, turns_stamp",
         "owner": "SELECT memory_id, tenant FROM memory WHERE NOT EXISTS (SELECT 1 FROM taken)"
@@ -103,7 +103,7 @@ def _statement(dialect: Dialect, find: str, count: int) -> str:
         f" SELECT memory_id, tenant, {dialect.now} FROM owner"
         " ON CONFLICT (memory_id) DO UPDATE SET tenant = excluded.tenant RETURNING memory_id",
         "made": f"INSERT INTO {CONVERSATIONS.name} (memory_id, {of_conversation})"
-        f" SELECT memory_id, {_typed(dialect, CONVERSATIONS, _OF_CONVERSATION, _FIRST_OF_CONVERSATION)}"
+        f" SELECT memory_id, {of_given_conversation}"
         " FROM enqueued ON CONFLICT (conversation_id) DO NOTHING RETURNING memory_id",
         "changed": f"UPDATE {MEMORIES.name} AS known SET turns_stamp = turns_stamp + 1 FROM made"
         " WHERE known.memory_id = made.memory_id RETURNING known.memory_id, known.tenant, known.turns_stamp",
@@ -127,15 +127,5 @@ def _message_values(dialect: Dialect, count: int) -> str:
     starts = range(_FIRST_OF_MESSAGES + width, _FIRST_OF_MESSAGES + count * width, width)
     others = (", ".join(f"?{number}" for number in range(start, start + width)) for start in starts)
     return ", ".join(
-        f"({row})" for row in (_typed(dialect, MESSAGES, _OF_MESSAGE, _FIRST_OF_MESSAGES), *others)
-    )
-
-
-def _typed(dialect: Dialect, table: Table, names: Sequence[str], first: int) -> str:
-    """Parameters from a number on, with the types of these columns."""
-    kinds = {column.name: column.kind for column in table.columns}
-    types = {"time": dialect.time, "json": dialect.json, "integer": "CAST({} AS BIGINT)"}
-    return ", ".join(
-        types.get(kinds[name], "CAST({} AS VARCHAR)").format(f"?{number}")
-        for number, name in enumerate(names, first)
+        f"({row})" for row in (typed_parameters(dialect, MESSAGES, _OF_MESSAGE, _FIRST_OF_MESSAGES), *others)
     )

@@ -6,8 +6,8 @@ from typing import Any
 from ...sql.scripts import LongQuery, Row
 from ..run import sum_of_tokens
 from .dialect import POSTGRESQL, Dialect
+from .queue_queries import COLUMNS, STAGE_COLUMNS
 from .quiet_period import due_at
-from .runs import COLUMNS, STAGE_COLUMNS
 from .schema import (
     CONVERSATIONS,
     FAILURES,

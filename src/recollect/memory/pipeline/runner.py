@@ -20,6 +20,7 @@ from ...cancellation import finish_despite_cancellation, wait_until_done
 from ...errors import ExtractionError, LeaseLostError, ModelRefusedError, ModelUnavailableError, StorageError
 from ..database import runs
 from ..database.access import MemoryDatabase, column_now
+from ..database.queue_queries import LONGEST
 from ..database.runs import ClaimRequest, Failure, Task
 from ..guard.secrets import mask_secrets
 from .execution import Execution, retry_until_available
@@ -50,7 +51,7 @@ class RunOptions:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be more than 0, and it is {getattr(self, name)}")
         for name in ("lease_seconds", "longest_backoff_seconds"):
-            if getattr(self, name) > runs.LONGEST:
+            if getattr(self, name) > LONGEST:
                 raise ValueError(f"{name} must be at most an hour, and it is {getattr(self, name)} seconds")
 
     def again_in(self, attempt: int, error: Exception) -> float | None:

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import threading
 import traceback
-import uuid
 from collections.abc import Awaitable, Callable
 
 from ...errors import StorageError
+from ...ids import new_id
 from ...sql.scripts import Row
 from ..background import BackgroundLoop
 from ..database.access import MemoryDatabase
@@ -128,7 +128,7 @@ class Workers:
                 await asyncio.sleep(_AFTER_FAULT)
 
     async def _execute_runs(self) -> bool:
-        was_due = await self._runner.execute_due(str(uuid.uuid4()))
+        was_due = await self._runner.execute_due(new_id())
         if was_due:
             self._texts_wait.set()  # the new entries need vectors
             if self._scheduler.has_backlog:

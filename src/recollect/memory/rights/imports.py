@@ -6,13 +6,13 @@ the future is replaced by the time of the import, and is counted.
 
 import json
 import secrets
-import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import ConflictError, ImportFormatError
+from ...ids import new_id
 from ...models.values import MOST_TOKENS
 from ...sql.columns import text_from_column, time_to_column
 from ...sql.description import Table
@@ -167,7 +167,7 @@ def _add_memory(export: ParsedExport, memory: Memory) -> None:
 
 
 def _read_entry(export: ParsedExport, where: str, record: Mapping[str, Any]) -> None:
-    made = {"content_id": str(uuid.uuid4()), "content_data": {}, "confidence": 1.0, "learned_at": export.now}
+    made = {"content_id": new_id(), "content_data": {}, "confidence": 1.0, "learned_at": export.now}
     row = to_row(CONTENTS, {**made, **record}, where)
     if row["content_type"] not in CONTENT_TYPES:
         raise ImportFormatError(f"content_type of {where} must be one of {', '.join(CONTENT_TYPES)}")

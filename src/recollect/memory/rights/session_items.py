@@ -6,11 +6,11 @@ the conversation's own sessions only. Where the same words were said several tim
 copy is meant, all such copies are blanked: no erased words stay behind.
 """
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...ids import new_hex
 from ...items import Item, decode_item, encode_items, fingerprint, role_of, text_of
 from ...items.originals import ERASED, blank_original, says_nothing, split_records
 from ...sessions.events import queries as event_queries
@@ -200,7 +200,7 @@ def blank_events(key: str, message: ErasedMessage, links: Links, items: Sequence
     the blanked item for a new one.
     """
     # The head first: a writer that is about to append, from what it has read before, has to start again.
-    yield Statement(event_queries.ADVANCE_HEAD, (key, uuid.uuid4().hex, 0))
+    yield Statement(event_queries.ADVANCE_HEAD, (key, new_hex(), 0))
     events = _events_from((yield Statement(_READ_EVENTS, (key,))))
     fingerprints = {item.before: item.after for item in items}
     links = {**links, **{item.item_id: message.message_id for item in items}}

@@ -1,7 +1,6 @@
 """Reads, adds, edits and deletes single entries."""
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -9,6 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ...errors import ConflictError, InvalidTypeError, InvalidValueError
+from ...ids import new_id
 from ...sessions.settings import check_limit
 from ...sql.columns import check_count, check_id, time_to_column
 from ...sql.scripts import Script, Statement
@@ -139,7 +139,7 @@ class EntryRepository:
             _check_confidence(confidence),
             read_date("valid_from", valid_from),
             read_date("valid_to", valid_to),
-            content_id=check_key("content_id", content_id) or str(uuid.uuid4()),
+            content_id=check_key("content_id", content_id) or new_id(),
             metadata=read_metadata("metadata", metadata),
             tags=read_tags("tags", tags),
             expires_at=read_expiry("expires_at", expires_at),

@@ -8,7 +8,7 @@ from typing import IO, Any
 from ...errors import ImportFormatError
 from ..kinds import ReadOptions
 from ..records import STORE_ITEMS, Read, Record, Skipped
-from ..sources import Value, as_utf8, read_lines, read_members
+from ..sources import Value, read_lines, read_texts
 
 FORMATS = ("recollect.user/1", "recollect.user/2")
 """The versions of the format that are read. A file may begin with a line that names one."""
@@ -21,13 +21,7 @@ _FOR_READING = ("threads",)
 
 def read(source: Path) -> Read:
     """Read a file with one record on each line, plain or in a zip archive."""
-    for member in read_members(source, r".*\.(jsonl|ndjson)"):
-        if isinstance(member, Skipped):
-            yield member
-            continue
-        name, file = member
-        with as_utf8(file) as text:
-            yield from read_file(name, text)
+    return read_texts(source, r".*\.(jsonl|ndjson)", read_file)
 
 
 def read_file(name: str, file: IO[bytes]) -> Read:

@@ -2,7 +2,6 @@
 
 import re
 import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,6 +12,7 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 from openai.types import responses
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails, ResponseUsage
 
+from ...ids import new_hex
 from ...integrations.openai_agents.run_texts import user_text
 from ...memory.entry import Entry
 from ...memory.hits import MemoryHit, Recalled, TurnHit
@@ -190,7 +190,7 @@ class OfflineModel(Model):
 
 
 def _new_response_id() -> str:
-    return f"resp_{NAME}_{uuid.uuid4().hex}"
+    return f"resp_{NAME}_{new_hex()}"
 
 
 def _message(text: str) -> responses.ResponseOutputMessage:

@@ -8,19 +8,17 @@ spaces.
 """
 
 import asyncio
-import itertools
 import json
 import re
-import secrets
-import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ...ids import random_bytes
+from ...ids import time_ordered_id, uuid7
 from ...memory.database.dialect import Dialect, dialect_of
 from ...sessions.settings import check_limit
 from ...sql.columns import (
@@ -31,7 +29,7 @@ from ...sql.columns import (
     time_from_column,
     time_to_column,
 )
-from ...sql.database import SQLStore
+from ...sql.database import JoiningScript, SQLStore
 from ...sql.description import tenants_in
 from ...sql.scripts import Row, Script, Statement
 from ..database.schema import AUDIT_LOG, ServiceSchema
@@ -89,7 +87,7 @@ def new_entry(
     """An entry with the current time, which is not written yet."""
     now = datetime.now(UTC)
     return AuditEntry(
-        time_ordered_id(now),
+        time_ordered_id(_microseconds(now)),
         check_id("tenant", tenant),
         now,
         key_id,
@@ -114,7 +112,7 @@ class AuditLog(SQLStore):
     ) -> None:
         super().__init__(url_or_path, create_tables=create_tables, engine_kwargs=engine_kwargs)
         self._insert = _insert_statement(dialect_of(self._database.dialect))
-        self._batcher: Batcher[AuditEntry] = Batcher(self._write_entries)
+        self._batcher: Batcher[AuditEntry] = Batcher(self.record_all)
 
     async def record(
         self,
@@ -130,9 +128,19 @@ class AuditLog(SQLStore):
         await self._batcher.add(entry)
         return entry
 
+    @asynccontextmanager
+    async def record_with_next_write(self, entry: AuditEntry) -> AsyncIterator[JoiningScript]:
+        """Write an entry in the transaction of the write that follows in the block, in a file.
+
+        `is_written` says after the block whether that has happened. If not, call `record`.
+        """
+        await self._prepared()
+        with self._join_next_write(partial(_add, self._insert, json.dumps([_row_of(entry)]))) as joining:
+            yield joining
+
     async def record_all(self, entries: Sequence[AuditEntry]) -> None:
         """Write entries in one transaction, except those that are written already."""
-        await self._write_entries(entries)
+        await self._write(partial(_add, self._insert, json.dumps([_row_of(entry) for entry in entries])))
 
     async def list(self, tenant: str, *, before: str | None = None, limit: int = 50) -> Sequence[AuditEntry]:
         """A page of entries, newest first. `before` is the last `entry_id` of the previous page."""
@@ -159,9 +167,6 @@ class AuditLog(SQLStore):
         await self._batcher.wait_until_idle()
         await super().aclose()
 
-    async def _write_entries(self, entries: Sequence[AuditEntry]) -> None:
-        await self._write(partial(_add, self._insert, json.dumps([_row_of(entry) for entry in entries])))
-
 
 def recordable_target(target: str | None) -> str | None:
     """A target with each part that is not an id of the service replaced by `other`."""
@@ -174,22 +179,15 @@ def recordable_target(target: str | None) -> str | None:
 # --- ids ---
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_numbers = itertools.count(secrets.randbits(20))  # random, so that processes rarely start alike
-
-
-def time_ordered_id(at: datetime) -> str:
-    """A UUID of version 7: ids sort by time, and those of one process also by the order of calls."""
-    return _uuid7(at, (next(_numbers) & 0xFFFFFF) << 38 | int.from_bytes(random_bytes()[:5], "big") >> 2)
 
 
 def _first_id_of(at: datetime) -> str:
-    return _uuid7(max(at, _EPOCH), 0)
+    """An id that sorts before those of all entries from this time on."""
+    return uuid7(_microseconds(max(at, _EPOCH)), 0)
 
 
-def _uuid7(at: datetime, rest: int) -> str:
-    """The bits: milliseconds, version, remaining microseconds, variant, and 62 free bits."""
-    milliseconds, microseconds = divmod((at - _EPOCH) // timedelta(microseconds=1), 1000)
-    return str(uuid.UUID(int=milliseconds << 80 | 7 << 76 | microseconds << 64 | 2 << 62 | rest))
+def _microseconds(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)
 
 
 # --- transactions ---

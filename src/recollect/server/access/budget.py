@@ -8,7 +8,6 @@ estimate holds.
 
 import logging
 import math
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RecollectError
+from ...ids import new_hex
 from ...sql.columns import check_count, check_id
 from ...sql.database import SQLStore
 from ..database import tokens as rows
@@ -154,7 +154,7 @@ class Budget:
     async def _reserve(self, tenant: str, limit: int, at_least: int) -> "Reservation":
         estimate = self._estimates.get(tenant)
         tokens = max(self._rules.tokens_per_turn(tenant) if estimate is None else estimate, at_least)
-        now, reservation_id = self._now(), uuid.uuid4().hex
+        now, reservation_id = self._now(), new_hex()
         day, lease = _day_of(now), self._rules.lease_seconds
         request = rows.ReservationRequest(tenant, day, reservation_id, tokens, limit, lease)
         result = await self._ledger.reserve(request)

@@ -5,7 +5,6 @@ import hmac
 import logging
 import re
 import secrets
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...errors import RecollectError
+from ...ids import new_hex
 from ...sql.columns import check_id, check_time, time_from_column, time_to_column
 from ...sql.database import SQLStore
 from ...sql.scripts import Row, Script, Statement
@@ -110,7 +110,7 @@ class KeyStore(SQLStore):
         """Create a key; returns it with its text, which is stored nowhere and cannot be read again."""
         now, secret = datetime.now(UTC), secrets.token_hex(32)
         key = Key(
-            uuid.uuid4().hex,
+            new_hex(),
             check_id("tenant", _check_length("tenant", tenant)),
             _check_scope(scope),
             check_text("name", _check_length("name", name)),

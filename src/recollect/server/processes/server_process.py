@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import RecollectError
+from ...threads import switch_threads_often
 from ..access.shared_limits import SharedRateLimiter
 from ..service import Service
 from ..settings import Settings
@@ -97,6 +98,7 @@ async def _run(connection: socket.socket) -> int:
 async def _serve(link: Link, start: Mapping[str, Any]) -> int:
     settings = _as_supervised(ConfigurationSource.from_json(start["configuration"]).load())
     configure_logging(settings.logging)
+    switch_threads_often()
     stop_traces = start_traces(settings.telemetry)
     try:
         await check_database(settings)

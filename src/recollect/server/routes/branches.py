@@ -65,7 +65,7 @@ async def create_branch(
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(conversation.user_id)
-        name = body.name or f"from-turn-{body.from_turn}-{ids('branch')[:8]}"
+        name = body.name or f"from-turn-{body.from_turn}-{ids.short('branch')}"
         with translate_input_errors():
             if ids.are_new or (name, body.from_turn) not in await _made(inspector, conversation):
                 await inspector.create_branch(conversation, body.from_turn, name)

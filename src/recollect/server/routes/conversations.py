@@ -8,7 +8,7 @@ from fastapi import Query, Request, Response
 from ...cursors import make_cursor
 from ...memory.conversation import Conversation
 from ...memory.times import format_time
-from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, make_router
+from ..dependencies import OnceDep, Reader, ReadStore, ServiceDep, WriteStore, audited_write, make_router
 from ..idempotency import Ids
 from ..problems import translate_input_errors
 from ..schemas import conversations as schemas
@@ -61,19 +61,20 @@ async def create_conversation(
 
     async def make(ids: Ids) -> dict[str, Any]:
         ids.about(body.user_id)
+        conversation_id = body.conversation_id or ids("conversation")
         with translate_input_errors():
-            saved = await store.record_conversation(
-                body.agent_id,
-                body.user_id,
-                message_dicts(body.messages, ids),
-                session_id=body.session_id,
-                conversation_id=body.conversation_id or ids("conversation"),
-                memory_id=body.memory_id,
-                created_at=body.created_at,
-                metadata=body.metadata,
-                tags=body.tags,
-            )
-        set_audit_target(request, "conversation", saved.conversation_id)
+            async with audited_write(request, "conversation", conversation_id):
+                saved = await store.record_conversation(
+                    body.agent_id,
+                    body.user_id,
+                    message_dicts(body.messages, ids),
+                    session_id=body.session_id,
+                    conversation_id=conversation_id,
+                    memory_id=body.memory_id,
+                    created_at=body.created_at,
+                    metadata=body.metadata,
+                    tags=body.tags,
+                )
         made.append(saved)
         return {"conversation_id": saved.conversation_id}
 

@@ -3,7 +3,6 @@
 A session is named in the query string or the body: its id may be any text, which would not survive in a path.
 """
 
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 
 from ...errors import InvalidItemError
+from ...ids import new_hex
 from ..dependencies import Reader, ServiceDep, Writer, make_router
 from ..problems import Problem, translate_input_errors
 from ..schemas import sessions as schemas
@@ -54,7 +54,7 @@ async def get_items(
 )
 async def add_items(body: schemas.NewItems, caller: Writer, service: ServiceDep) -> Response:
     """The batch is stored when this responds. A repeated `batch_id` stores nothing."""
-    sessions, batch_id = _sessions(service), body.batch_id or uuid.uuid4().hex
+    sessions, batch_id = _sessions(service), body.batch_id or new_hex()
     with translate_input_errors():
         async with sessions.open(caller.tenant, body.session_id, body.user_id, body.agent_id) as session:
             try:

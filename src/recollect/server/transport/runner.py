@@ -24,6 +24,7 @@ from uvicorn import Config, Server
 
 from ...errors import RecollectError
 from ...migrations import check_revision
+from ...threads import switch_threads_often
 from ..app import create_app
 from ..learner import LearningProcess
 from ..service import Service
@@ -52,6 +53,7 @@ class ServeError(RecollectError):
 def serve(settings: Settings) -> int:
     """Run the service until a signal stops it; returns the exit code of the process."""
     configure_logging(settings.logging)
+    switch_threads_often()
     stop_traces = start_traces(settings.telemetry)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

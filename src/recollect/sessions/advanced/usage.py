@@ -8,12 +8,12 @@ a new context. It is identified by its turn and the tokens of each request.
 import hashlib
 import json
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from ...errors import RecollectError
+from ...ids import new_hex
 
 COUNTS = ("requests", "input_tokens", "output_tokens", "total_tokens")
 DETAILS = ("input_tokens_details", "output_tokens_details")
@@ -141,7 +141,7 @@ def mark_run(*holders: object) -> RunMark | None:
         mark = getattr(holder, _RUN_ATTRIBUTE, None)
         if isinstance(mark, RunMark) and mark.counter is counter:
             return mark
-    mark = RunMark(uuid.uuid4().hex, counter, TurnUsage.of_run(context))
+    mark = RunMark(new_hex(), counter, TurnUsage.of_run(context))
     return mark if any(_attach(holder, _RUN_ATTRIBUTE, mark) for holder in holders) else None
 
 
@@ -157,7 +157,7 @@ def _response_id(response: object) -> str:
     known = getattr(response, _RESPONSE_ATTRIBUTE, None)
     if isinstance(known, str):
         return known
-    made = uuid.uuid4().hex
+    made = new_hex()
     return made if _attach(response, _RESPONSE_ATTRIBUTE, made) else ""
 
 

@@ -3,12 +3,12 @@
 import asyncio
 import json
 import random
-import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from ...ids import new_hex
 from ...items import Item
 from ...sql.columns import check_count, check_id, check_label, check_time
 from ...sql.database import SQLStore
@@ -171,7 +171,7 @@ class EventLog(SQLStore):
 
 def _append(conversation_id: str, events: list[ConversationEvent]) -> Script[int]:
     """Append events, and return the sequence number of the first."""
-    rows = yield Statement(queries.ADVANCE_HEAD, (conversation_id, uuid.uuid4().hex, len(events)))
+    rows = yield Statement(queries.ADVANCE_HEAD, (conversation_id, new_hex(), len(events)))
     first = int(rows[0][0]) - len(events)
     yield from run_all(queries.add_events(events, first))
     return first
@@ -180,7 +180,7 @@ def _append(conversation_id: str, events: list[ConversationEvent]) -> Script[int
 def _apply(conversation_id: str, change: _Change) -> Script[int | None]:
     """Apply a change. Return the sequence number of its first event, or `None` if the head has changed."""
     tail = json.dumps(change.tail)
-    values = (conversation_id, uuid.uuid4().hex, len(change.events), tail)
+    values = (conversation_id, new_hex(), len(change.events), tail)
     if change.head.stamp is None:
         rows = yield Statement(queries.MAKE_HEAD, values)
     else:

@@ -14,8 +14,9 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy.engine import URL, Connection
+from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.ext.asyncio import AsyncEngine
-from sqlalchemy.pool import Pool, PoolProxiedConnection, StaticPool
+from sqlalchemy.pool import AsyncAdaptedQueuePool, Pool, PoolProxiedConnection, StaticPool
 from sqlalchemy.util import greenlet_spawn
 
 from ...cancellation import finish_despite_cancellation
@@ -61,8 +62,10 @@ class Connections:
         state: EngineState,
         *,
         autocommits: bool = False,
+        reuses_directly: bool = False,
         longest_call: float | None = None,
     ) -> None:
+        """`reuses_directly`: the pool awaits nothing to give out an idle connection, or to get it back."""
         self.engine = engine
         self.dialect = engine.dialect.name
         self.state = state
@@ -70,6 +73,9 @@ class Connections:
         self._dialect: Any = engine.dialect
         self._execute = _EXECUTE.get(engine.dialect.driver, _by_cursor)
         self._sets_autocommit = not autocommits and engine.dialect.driver != "asyncpg"
+        self._reuses_directly = reuses_directly
+        # Takes left that need a greenlet, because one of them gets a place whose connection was closed.
+        self._careful_takes = 0
         self._longest_call = longest_call
 
     @cached_property
@@ -99,7 +105,7 @@ class Connections:
             yield partial(self._run, connection.driver_connection)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, ConnectionLostError | asyncio.CancelledError):
-                await finish_despite_cancellation(_close(connection))
+                await finish_despite_cancellation(self._discard(connection))
             else:
                 await self._give_back(connection, pool)
             raise
@@ -112,6 +118,7 @@ class Connections:
         driver: Any = connection.driver_connection
         try:
             connection.detach()
+            self._note_closed()
             yield driver
         finally:
             await finish_despite_cancellation(_close_driver(driver))
@@ -122,8 +129,12 @@ class Connections:
 
         async def attempt() -> None:
             with explained(self.where, explain_connecting):
-                async with engine.begin() as connection:
-                    await connection.run_sync(change)
+                try:
+                    async with engine.begin() as connection:
+                        await connection.run_sync(change)
+                except BaseException:
+                    self._note_closed()  # SQLAlchemy may have given up all connections
+                    raise
 
         try:
             await finish_despite_cancellation(attempt())
@@ -137,10 +148,42 @@ class Connections:
         """A connection from the pool, skipping those that the server has closed meanwhile."""
         while True:
             with explained(self.where, explain_connecting):
-                connection = await greenlet_spawn(self._open)
+                connection = self._take_idle() or await self._take_or_open()
             if not _is_stale(connection.driver_connection):
                 return connection
+            await self._discard(connection)
+
+    def _take_idle(self) -> PoolProxiedConnection | None:
+        """An idle connection of the pool, without a greenlet, which takes longer than all the rest."""
+        pool = self._pooling.pool
+        if self._careful_takes or not self._reuses_directly or not isinstance(pool, AsyncAdaptedQueuePool):
+            return None
+        try:
+            return self._open() if pool.checkedin() else None
+        except MissingGreenlet:  # its connection was closed after all
+            self._note_closed()
+            return None
+
+    async def _take_or_open(self) -> PoolProxiedConnection:
+        try:
+            connection = await greenlet_spawn(self._open)
+        except BaseException:
+            self._note_closed()
+            raise
+        self._careful_takes = max(0, self._careful_takes - 1)
+        return connection
+
+    def _note_closed(self) -> None:
+        """The pool has a place without a connection now. It gives out its places in turn."""
+        pool = self._pooling.pool
+        self._careful_takes = pool.size() if isinstance(pool, AsyncAdaptedQueuePool) else 0
+
+    async def _discard(self, connection: PoolProxiedConnection) -> None:
+        """Close a connection. Only then does the pool get its place back."""
+        try:
             await _close(connection)
+        finally:
+            self._note_closed()
 
     def _open(self) -> PoolProxiedConnection:
         connection = self._pooling.raw_connection()
@@ -160,10 +203,12 @@ class Connections:
             _pragma(connection, "foreign_keys=ON")
 
     async def _give_back(self, connection: PoolProxiedConnection, pool: Pool) -> None:
-        if pool is self._pooling.pool:
-            await greenlet_spawn(self._put_back, connection)
-        else:  # the engine was disposed of meanwhile, and has another pool now
+        if pool is not self._pooling.pool:  # the engine was disposed of meanwhile, and has another pool now
             await _close(connection)
+        elif self._reuses_directly and isinstance(pool, AsyncAdaptedQueuePool) and _has_room(pool):
+            self._put_back(connection)
+        else:
+            await greenlet_spawn(self._put_back, connection)
 
     def _put_back(self, connection: PoolProxiedConnection) -> None:
         if self._sets_autocommit and self.dialect == "sqlite":
@@ -173,14 +218,24 @@ class Connections:
         connection.close()
 
     async def _run(self, driver: Any, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """RunStatement a text of one or more statements. Returns the rows of the last one that has rows."""
+        """Run a text of one or more statements. Returns the rows of the last one that has rows."""
         rows: list[Row] = []
         for statement, order in _render_statements(sql, self._dialect.paramstyle):
             values = parameters if order is None else [parameters[number] for number in order]
             with explained(self.where, explain):
-                async with asyncio.timeout(self._longest_call):
-                    rows = await self._execute(driver, statement, values) or rows
+                rows = await self._call(self._execute(driver, statement, values)) or rows
         return rows
+
+    async def _call(self, call: Awaitable[list[Row]]) -> list[Row]:
+        if self._longest_call is None:
+            return await call
+        async with asyncio.timeout(self._longest_call):
+            return await call
+
+
+def _has_room(pool: AsyncAdaptedQueuePool) -> bool:
+    """Whether the pool keeps one more idle connection. Else it closes it, which it has to await."""
+    return pool.checkedin() < pool.size()
 
 
 def connections_on(engine: AsyncEngine) -> Connections:

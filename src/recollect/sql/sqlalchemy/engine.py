@@ -51,7 +51,7 @@ class SQLAlchemyEngine:
                 connections.state.prepared.add(schema)
 
     async def write(self, make_script: MakeScript[T]) -> T:
-        """RunStatement a script in a transaction and return its result."""
+        """Run a script in a transaction and return its result."""
         connections = self.here()
         for attempt in range(1, _TRIES):
             try:
@@ -64,7 +64,7 @@ class SQLAlchemyEngine:
         return await self._write(connections, make_script())
 
     async def fetch(self, sql: str, parameters: Sequence[Any], decode: Decode[T]) -> T:
-        """RunStatement one query and return what `decode` makes of its rows."""
+        """Run one query and return what `decode` makes of its rows."""
         connections = self.here()
         try:
             rows = await _finish_on_sqlite(connections, _run_alone(connections, sql, parameters))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any
 
+import sqlalchemy
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
@@ -31,6 +32,9 @@ _LONGEST_CONNECT = 10
 _SQLITE_BUSY = 60
 # No overflow: its connections would be opened and closed again with each burst of calls.
 _POOL = {"pool_size": 10, "max_overflow": 0}
+# With these, a pool awaits something to give out an idle connection, or does not give them out in turn.
+_NOT_DIRECTLY = {"pool_pre_ping", "pool_recycle", "pool_use_lifo"}
+_AWAITS_ALWAYS = sqlalchemy.__version__.startswith("2.0.")
 _POOL_OPTIONS = {"pool", "poolclass", "pool_size", "max_overflow"}
 
 
@@ -101,7 +105,14 @@ def _open(url: URL, options: Mapping[str, Any]) -> Connections:
     connect_args = {**_timeouts(url), **options.get("connect_args", {})}
     longest_call = None if url.get_driver_name() == "asyncpg" else connect_args.pop("command_timeout", None)
     engine = _create_engine(url, options, connect_args)
-    return Connections(engine, EngineState(), autocommits=True, longest_call=longest_call)
+    is_direct = not (_AWAITS_ALWAYS or _NOT_DIRECTLY & options.keys())
+    return Connections(
+        engine,
+        EngineState(),
+        autocommits=True,
+        reuses_directly=is_direct and engine.dialect.name == "postgresql",
+        longest_call=longest_call,
+    )
 
 
 async def _dispose(connections: Connections) -> None:

@@ -1,12 +1,12 @@
 """Summaries of conversations, in SQLite or PostgreSQL."""
 
 import math
-import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...ids import new_id
 from ...items import estimate_text_tokens
 from ...sessions.settings import check_limit
 from ...sql.columns import check_count, check_id, check_label, check_time, text_to_column, time_to_column
@@ -72,7 +72,7 @@ class ConversationSummaryStore(SQLStore):
         """
         now = datetime.now(UTC)
         summary = ConversationSummary(
-            str(uuid.uuid4()),
+            new_id(),
             check_id("conversation_id", conversation_id),
             check_label("agent", agent),
             _checked_summary(text),
