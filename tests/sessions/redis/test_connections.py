@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 
 from recollect import SessionClosedError
 from recollect.sessions.redis import RedisSession
@@ -136,6 +137,26 @@ def test_an_event_loop_may_end_just_when_its_connections_do(
     gc.collect()
     assert caplog.records == [], "no task was lost, and none failed"
     watch.wait_for(0)
+
+
+def test_a_client_serves_a_loop_that_comes_after_the_sessions_of_another_are_gone(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody closed the client: it still has a connection of the first loop, which no other can use."""
+    monkeypatch.setattr("recollect.sessions.redis.connections._LINGER", 0.0)
+    client = redis.asyncio.from_url(redis_url)
+
+    async def use(number: int) -> list[str]:
+        async with RedisSession("s", redis_client=client, key_prefix=prefix) as session:
+            await session.add_items([message(number)])
+            return texts(await session.get_items())
+
+    with asyncio.Runner() as first:
+        assert first.run(use(0)) == ["0"]
+        first.run(asyncio.sleep(0.05))  # now nothing refers to the client but the test
+        gc.collect()
+        assert asyncio.run(use(1)) == ["0", "1"]
+        first.run(client.aclose())
 
 
 def test_connections_that_are_closed_late_do_not_take_new_ones_with_them(

@@ -1,5 +1,6 @@
 """Redis sessions keep the contract: by URL, on a client, on a cluster, and within a wrapper."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -45,10 +46,15 @@ class TestOnAClient(TestFromURL):
     client: Any = None
     options = {"decode_responses": True, "max_connections": 3}  # noqa: RUF012
 
+    @pytest.fixture(autouse=True)
+    def one_at_a_time(self) -> None:
+        self.opening = threading.Lock()
+
     async def open_session(self, session_id: str) -> Session:
-        if self.client is None:
-            self.client = await make_client(self.url, **self.options)
-        return RedisSession(session_id, redis_client=self.client, key_prefix=self.prefix)
+        with self.opening:  # nothing below waits: the loop that makes the client is the first to use it
+            if self.client is None:
+                self.client = await make_client(self.url, **self.options)
+            return RedisSession(session_id, redis_client=self.client, key_prefix=self.prefix)
 
 
 class TestOnACluster(TestFromURL):

@@ -5,6 +5,7 @@ short time after the last session was closed.
 """
 
 import asyncio
+import contextlib
 import inspect
 import os
 import threading
@@ -96,8 +97,9 @@ def _parse(url: str) -> dict[str, Any]:
 class ClientSource:
     """Connections of a client that was passed in.
 
-    They belong to the event loop that opened them. That loop uses the client itself, which is never closed.
-    Every other loop gets its own connections with the same options.
+    They belong to the event loop that opened them: the one that first makes or uses a session on the client.
+    That loop uses the client itself, which is never closed. Every other loop gets its own connections with
+    the same options.
     """
 
     def __init__(self, client: Any) -> None:
@@ -107,17 +109,19 @@ class ClientSource:
             raise TypeError(f"redis_client must be a redis.asyncio.Redis or RedisCluster, not {kind}")
         self.is_cluster = isinstance(client, redis.RedisCluster)
         self.client = client
-        self._home: weakref.ref[asyncio.AbstractEventLoop] | None = None
+        with contextlib.suppress(RuntimeError):  # no loop is running
+            self._is_at_home(asyncio.get_running_loop())
 
     def open(self) -> Wire:
         """Open a wire on the client itself in the first event loop, and on a copy in every other loop."""
-        loop = asyncio.get_running_loop()
-        if self._home is None:
-            self._home = weakref.ref(loop)
-        at_home = self._home() is loop
+        at_home = self._is_at_home(asyncio.get_running_loop())
         wire = self._wire_to_cluster(at_home) if self.is_cluster else self._wire_to_server(at_home)
         wire.is_ours = not at_home
         return wire
+
+    def _is_at_home(self, loop: asyncio.AbstractEventLoop) -> bool:
+        with _lock:
+            return _homes.setdefault(self.client, weakref.ref(loop))() is loop
 
     def _wire_to_server(self, at_home: bool) -> Wire:
         pool = self.client.connection_pool
@@ -171,6 +175,10 @@ _LINGER = 0.5  # seconds: a request that opens and closes a session must not rec
 # the lock.
 _shared: weakref.WeakValueDictionary[Hashable, "Connections"] = weakref.WeakValueDictionary()
 _lock = threading.RLock()
+
+# The event loop that uses a client itself. It is remembered as long as the client exists: after the last
+# session is gone, the client may still have connections of that loop.
+_homes: weakref.WeakKeyDictionary[Any, "weakref.ref[asyncio.AbstractEventLoop]"] = weakref.WeakKeyDictionary()
 
 
 def connections_to(url: str, redis_kwargs: Mapping[str, Any] | None) -> "Connections":
