@@ -19,6 +19,7 @@ _BATCH = [message("x" * 1000)] * 50
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("recollect.sql.sqlite.wal.LARGEST", _LARGEST)
+    monkeypatch.setattr("recollect.sql.sqlite.wal._LOOK_AFTER", 0.0)
     monkeypatch.setattr("recollect.sql.sqlite.wal._RETRY_AFTER", 0.0)
     return tmp_path / "sessions.db"
 

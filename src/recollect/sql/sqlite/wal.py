@@ -14,6 +14,9 @@ import time
 LARGEST = 16 * 1024 * 1024
 """The size in bytes above which a log is truncated."""
 
+# Seconds between two looks at the size. A look after each commit would make commits a quarter slower: once the
+# times of a file were read, Linux has to store exact ones at the next write (since 6.13).
+_LOOK_AFTER = 0.05
 _READER_TIMEOUT = 0.2  # seconds to wait for readers; writers wait meanwhile
 _RETRY_AFTER = 1.0  # seconds until the next try if a reader took longer
 
@@ -29,9 +32,11 @@ class Log:
 
     def truncate_if_large(self, connection: sqlite3.Connection) -> None:
         """Truncate the log if it is too large. If a long read prevents that, a later call tries again."""
-        if self._size() <= LARGEST or time.monotonic() < self._not_before:
+        now = time.monotonic()
+        if now < self._not_before:
             return
-        if not truncate(connection, _READER_TIMEOUT):
+        self._not_before = now + _LOOK_AFTER
+        if self._size() > LARGEST and not truncate(connection, _READER_TIMEOUT):
             self._not_before = time.monotonic() + _RETRY_AFTER
 
     def _size(self) -> int:
