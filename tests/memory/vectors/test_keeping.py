@@ -1,6 +1,9 @@
 """Which texts have no vector yet, and keeping the vectors of those that had none."""
 
+import asyncio
+
 import numpy as np
+import psycopg
 import pytest
 
 from recollect.memory.database.vectors import NewVector, Pending, turn_id, turn_of
@@ -8,6 +11,7 @@ from recollect.memory.store import MemoryStore
 from recollect.sql.scripts import Statement, run_all
 from recollect.testing.contract import in_event_loop
 
+from ...sessions.postgres.database import until_somebody_waits
 from ..databases import Place
 from .kit import MODEL, add_entries, add_turns, database_of, direction_of, embed_all, memory_of, vectors_of
 
@@ -183,6 +187,24 @@ async def test_any_text_is_given_as_it_was_said(place: Place) -> None:
         await add_turns(store, "ada", hostile)
         assert texts(await vectors.pending(MODEL, 10)) == sorted(hostile)
         assert await embed_all(vectors) == len(hostile)
+
+
+@in_event_loop
+async def test_storing_many_vectors_does_not_lock_all_their_memories_together(empty_postgres: str) -> None:
+    """Whoever records a conversation of one of them would wait for all of them."""
+    async with Place(empty_postgres).open() as store:
+        vectors = vectors_of(store)
+        for number in range(20):
+            await add_entries(store, f"user {number}", ["The user sails."])
+        with psycopg.connect(empty_postgres) as other:
+            other.execute("SELECT 1 FROM memories ORDER BY memory_id DESC LIMIT 1 FOR UPDATE")
+            storing = asyncio.create_task(embed_all(vectors))
+            await until_somebody_waits(empty_postgres)
+            assert 0 < await vectors.count_pending(MODEL) < 20, "those before are stored"
+            stored = other.execute("SELECT memory_id FROM memories ORDER BY memory_id LIMIT 1").fetchall()
+            with psycopg.connect(empty_postgres) as third:
+                third.execute("SELECT 1 FROM memories WHERE memory_id = %s FOR UPDATE NOWAIT", stored[0])
+        assert await storing == 20
 
 
 @pytest.mark.parametrize(

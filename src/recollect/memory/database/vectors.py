@@ -22,6 +22,7 @@ from ..search.passages import split
 from ..search.records import VERSION, Place, Record, make_record
 from .access import MemoryDatabase, column_now
 from .corruption import UNREADABLE, report_corrupt, row_id_of, stored_text, value_or
+from .dialect import POSTGRESQL
 from .records import Key, RecordQueries, StoredRecord, place_from
 from .records import write as write_records
 from .schema import EMBEDDERS, MESSAGES
@@ -39,7 +40,9 @@ _CHOOSE = (
 )
 _CHOSEN = f"SELECT vector_model FROM {EMBEDDERS.name} WHERE tenant = ?1"
 _MOST_COUNTED = 10_000
-_ROWS_PER_STATEMENT = 100
+_AT_ONCE = 100  # rows per transaction
+# A vector takes a millisecond there because of its index, and requests that change the same memories wait.
+_AT_ONCE_ON_POSTGRESQL = 8
 _BLOCK_BYTES = 4 * 2**20  # of vectors that are compared at once
 _SPARE = 10  # candidates beyond the limit: databases round differently
 _SAME = 1e-6  # similarities that differ by less are equal
@@ -154,7 +157,7 @@ class Vectors:
         return await self._database.fetch(_CHOSEN, (self.tenant,), lambda rows: rows[0][0] if rows else None)
 
     async def store(self, model: str, made: Sequence[NewVector]) -> int:
-        """Store vectors in one transaction; returns how many were stored.
+        """Store vectors, a few in each transaction; returns how many were stored.
 
         A vector is skipped if its row no longer exists, has another text, or has a vector of this model.
         Raises `ValueError` for values that are not finite numbers and for vectors of length 0.
@@ -163,8 +166,15 @@ class Vectors:
         ready = [replace(each, vector=None if each.vector is None else _unit(each.vector)) for each in made]
         said = [each for each in ready if each.pending.kind == "turn"]
         records = await asyncio.to_thread(_records_of, said) if said else {}
-        change = partial(_store, self._queries, self._records, model, ready, records)
-        return await self._database.write(change) if ready else 0
+        ready.sort(key=lambda each: each.pending.memory_id)  # so that few transactions lock the same memory
+        at_once = _AT_ONCE_ON_POSTGRESQL if self._database.dialect is POSTGRESQL else _AT_ONCE
+        count = 0
+        for start in range(0, len(ready), at_once):
+            some = ready[start : start + at_once]
+            count += await self._database.write(
+                partial(_store, self._queries, self._records, model, some, records)
+            )
+        return count
 
     async def read(
         self, kind: Kind, memory_id: str, *, model: str, ids: Iterable[str] | None = None
@@ -289,12 +299,11 @@ def _store(
     yield Statement(next(iter(queries.values())).lock_memories, (memory_ids,))
     for kind, of_kind in queries.items():
         mine = [each for each in made if each.pending.kind == kind]
-        owners: dict[tuple[str, ...], str] = {}
-        for start in range(0, len(mine), _ROWS_PER_STATEMENT):
-            some = mine[start : start + _ROWS_PER_STATEMENT]
-            values = [value for each in some for value in _values(of_kind, each)]
-            rows = yield Statement(of_kind.store(len(some)), (model, *values))
-            owners |= {tuple(key): memory_id for *key, memory_id in rows}
+        if not mine:
+            continue
+        values = [value for each in mine for value in _values(of_kind, each)]
+        rows = yield Statement(of_kind.store(len(mine)), (model, *values))
+        owners = {tuple(key): memory_id for *key, memory_id in rows}
         if owners:
             yield Statement(of_kind.stamp_memories, (json.dumps(sorted(set(owners.values()))),))
         if kind == "turn":

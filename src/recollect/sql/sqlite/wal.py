@@ -14,8 +14,8 @@ import time
 LARGEST = 16 * 1024 * 1024
 """The size in bytes above which a log is truncated."""
 
-# Seconds between two looks at the size. A look after each commit would make commits a quarter slower: once the
-# times of a file were read, Linux has to store exact ones at the next write (since 6.13).
+# Seconds between two looks at the size. A look after each commit would make commits a quarter slower: after
+# the times of a file were read, Linux stores exact ones at its next write (since 6.13).
 _LOOK_AFTER = 0.05
 _READER_TIMEOUT = 0.2  # seconds to wait for readers; writers wait meanwhile
 _RETRY_AFTER = 1.0  # seconds until the next try if a reader took longer
