@@ -78,9 +78,13 @@ def _waiting(path: Path) -> int:
     return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
 
 
+def _never() -> None:
+    raise AssertionError("nobody waits for that long")
+
+
 def _wait_in_thread(each: Turns, then: Callable[[], None]) -> threading.Thread:
     def wait() -> None:
-        each.wait(LONG)
+        assert each.wait(LONG, _never)
         then()
 
     thread = threading.Thread(target=wait, daemon=True)
@@ -88,8 +92,8 @@ def _wait_in_thread(each: Turns, then: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _threads() -> int:
-    return sum(thread.name == "recollect-turns" for thread in threading.enumerate())
+def _threads(name: str = "recollect-turns") -> int:
+    return sum(thread.name == name for thread in threading.enumerate())
 
 
 # --- the order ---
@@ -127,7 +131,7 @@ def test_turns_go_in_the_order_of_asking(path: Path, join: Callable[[], Turns]) 
 def test_one_that_asks_again_does_not_pass_those_who_wait(path: Path, join: Callable[[], Turns]) -> None:
     greedy, patient = join(), join()
     for _ in range(20):
-        greedy.wait(LONG)
+        assert greedy.wait(LONG, _never)
         got_it = threading.Event()
         thread = _wait_in_thread(patient, got_it.set)
         assert wait_until(lambda: _waiting(path) == 1, 30)
@@ -142,7 +146,7 @@ def test_one_who_never_joined_does_not_wait(path: Path, join: Callable[[], Turns
     assert join().try_enter()
     stranger = Turns(str(path))
     assert stranger.try_enter()
-    stranger.wait(LONG)
+    assert stranger.wait(LONG, _never)
     stranger.end()
 
 
@@ -165,13 +169,36 @@ def test_a_process_that_is_stopped_in_its_turn_delays_the_others_once(
     holder: subprocess.Popen[str], join: Callable[[], Turns]
 ) -> None:
     holder.send_signal(signal.SIGSTOP)
-    mine = join()
-    mine.wait(0.01)
+    mine, late, results = join(), threading.Event(), []
+    thread = threading.Thread(target=lambda: results.append(mine.wait(0.01, late.set)), daemon=True)
+    thread.start()
+    assert late.wait(30)
     assert not mine.try_enter()
     for _ in range(3):
-        mine.wait(LONG)  # does not wait for it again
+        assert mine.wait(LONG, _never), "it does not wait for it again"
+    assert thread.is_alive(), "the kernel does not let it go"
     holder.kill()
+    thread.join(30)
+    assert results == [False], "another thread continues its work"
     assert wait_until(mine.try_enter, 30), "the queue works again"
+
+
+def test_a_wait_that_is_shorter_than_the_one_before_is_late_in_time(
+    holder: subprocess.Popen[str], join: Callable[[], Turns]
+) -> None:
+    """The thread that looks after waits has seen a long one, and sleeps."""
+    mine, late = join(), threading.Event()
+    first = _wait_in_thread(mine, mine.end)
+    assert wait_until(lambda: _threads() == 1, 30)
+    holder.kill()
+    first.join(30)
+    other = join()
+    assert wait_until(other.try_enter, 30)
+    second = threading.Thread(target=mine.wait, args=(0.01, late.set), daemon=True)
+    second.start()
+    assert late.wait(30)
+    other.end()
+    second.join(30)
 
 
 def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,11 +213,31 @@ def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: py
             monkeypatch.setattr(turns, "PATIENCE", LONG)  # it does not wait for that one again
             for number in range(3):
                 await session.add_items([message(number)])
+            assert _threads("recollect-writer") == 2, "one waits in the kernel, and another one writes"
             other.leave()
+            assert await asyncio.to_thread(wait_until, lambda: _threads("recollect-writer") == 1, 30)
             await session.add_items([message("after")])
             return texts(await session.get_items())
 
     assert asyncio.run(write()) == ["before", "collided", "0", "1", "2", "after"]
+
+
+def test_a_session_is_closed_though_the_turn_never_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Turns(str(path))
+
+    async def write_and_close() -> None:
+        async with SQLiteSession("s", path) as session:
+            await session.add_items([message("before")])
+            other.join()
+            assert other.try_enter()
+            monkeypatch.setattr(turns, "PATIENCE", 0.01)
+            await _collide(path, session)
+
+    asyncio.run(write_and_close())
+    assert wait_until(lambda: not _threads("recollect-turns"), 30)
+    assert wait_until(lambda: _threads("recollect-writer") == 1, 30), "the one that waits in the kernel"
+    other.leave()
+    assert wait_until(lambda: not _threads("recollect-writer") and not open_files(path), 30)
 
 
 async def _collide(path: Path, session: SQLiteSession) -> None:
@@ -228,12 +275,13 @@ def test_one_that_leaves_ends_its_turn_and_its_wait(path: Path, join: Callable[[
     first, second, third = join(), join(), join()
     assert first.try_enter()
     gone = threading.Event()
-    thread = _wait_in_thread(second, gone.set)
+    thread = threading.Thread(target=second.wait, args=(LONG, gone.set), daemon=True)
+    thread.start()
     assert wait_until(lambda: _waiting(path) == 1, 30)
     second.leave()
-    assert gone.wait(30)
-    thread.join()
+    assert gone.wait(30), "its work goes on elsewhere"
     first.leave()
+    thread.join(30)
     assert wait_until(third.try_enter, 30)
     third.leave()
     assert wait_until(lambda: not _threads() and not open_files(path))
@@ -276,12 +324,16 @@ def test_a_session_that_has_queued_goes_on_in_parent_and_child(path: Path) -> No
 
 @pytest.mark.parametrize("error", [errno.ENOLCK, errno.EINVAL, errno.EOPNOTSUPP])
 def test_a_file_system_without_such_locks(path: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    tries = []
+
     def fail(*_: object) -> None:
+        tries.append(error)
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(turns.fcntl, "fcntl", fail)
     asyncio.run(_meet_and_write(path))
     assert not _threads()
+    assert len(tries) == 1, "it does not ask for locks again and again"
 
 
 def test_a_system_without_such_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,12 @@ system has no such locks.
 """
 
 import logging
+import math
 import os
 import struct
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 # Locks of an open file, which two engines of one process do not share. Only Linux has them.
@@ -43,14 +46,20 @@ class Turns:
     def __init__(self, path: str) -> None:
         self._log = f"{path}-wal"
         self._place: _Place | None = None
+        self._has_locks = _LOCK is not None
 
-    def join(self) -> None:
-        """Join the queue. The caller has a connection, so that the log stays the same file."""
-        if self._place is None and _LOCK is not None:
-            try:
-                self._place = _Place(os.open(self._log, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
-            except OSError as error:
-                logger.debug("writing without a queue (%s)", type(error).__name__)
+    def join(self) -> bool:
+        """Join the queue; `False` if that was done before, or cannot be done.
+
+        The caller has a connection, so that the log stays the same file.
+        """
+        if self._place is not None or not self._has_locks:
+            return False
+        try:
+            self._place = _Place(os.open(self._log, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+        except OSError as error:
+            logger.debug("writing without a queue (%s)", type(error).__name__)
+        return self._place is not None
 
     def try_enter(self) -> bool:
         """Take a turn if nobody waits for one. `True` also if there is no queue to wait in."""
@@ -60,13 +69,18 @@ class Turns:
             return self._place.try_enter()
         except OSError as error:  # a file system without such locks
             logger.debug("writing without a queue (%s)", type(error).__name__)
+            self._has_locks = False
             self.leave()
             return True
 
-    def wait(self, timeout: float) -> None:
-        """Wait for a turn. Returns without one after the timeout, and never waits longer than `PATIENCE`."""
-        if self._place is not None:
-            self._place.wait(min(timeout, PATIENCE))
+    def wait(self, timeout: float, on_late: Callable[[], None]) -> bool:
+        """Wait for a turn; `False` if it came too late.
+
+        A thread that waits in the kernel does not stop waiting before it has the turn. So if the turn does
+        not come within the timeout or `PATIENCE`, `on_late` is called in another thread, which may continue
+        the work of this one without a turn. Then this one gets `False`, however late, and has no turn.
+        """
+        return self._place is None or self._place.wait(min(timeout, PATIENCE), on_late)
 
     def end(self) -> None:
         """Let the next process write."""
@@ -86,98 +100,112 @@ class Turns:
             place.forget()
 
 
+class _Wait:
+    """A thread that waits in the kernel."""
+
+    def __init__(self, timeout: float, on_late: Callable[[], None]) -> None:
+        self.until = time.monotonic() + timeout
+        self.on_late = on_late
+        self.is_late = False
+
+
 class _Place:
-    """A place in the queue. A wait in the kernel has no timeout, so a thread waits, and the writer for it."""
+    """A place in the queue.
+
+    The kernel wakes the thread that is to write, and no other. A second thread looks once in a while whether
+    the first one has been waiting for too long. It lives while there are waits.
+    """
 
     def __init__(self, file: int) -> None:
         self._file = file
         self._changing = threading.Lock()  # guards all that follows
-        self._thread: threading.Thread | None = None
         self._has_turn = False
-        self._waits = False  # the thread does, perhaps for a writer that has given up
-        self._given_up = False
+        self._wait: _Wait | None = None  # perhaps of a thread whose work another one continues
+        self._count = self._last_count = 0  # of waits, now and at the last look
         self._closed = False
-        self._asked = _locked()
-        self._answered = _locked()
+        self._is_watched = False
+        self._next_look = math.inf
+        self._look_now = threading.Event()
 
     def try_enter(self) -> bool:
         with self._changing:
-            if not (self._has_turn or self._waits or self._closed):
+            if not (self._has_turn or self._wait or self._closed):
                 self._has_turn = self._take(and_wait=False)
             return self._has_turn
 
-    def wait(self, timeout: float) -> None:
+    def wait(self, timeout: float, on_late: Callable[[], None]) -> bool:
         with self._changing:
-            if self._waits or self._closed or timeout <= 0:
-                return  # whoever has made this process give up still has the turn
-            self._waits = True
-            self._start()
-        self._asked.release()
-        if not self._answered.acquire(timeout=timeout):
-            self._give_up()
+            if self._wait or self._closed or timeout <= 0:
+                return True  # whoever has made another thread late still has the turn
+            wait = self._wait = _Wait(timeout, on_late)
+            self._count += 1
+            self._watch(wait)
+        has_turn = False
+        with suppress(OSError):  # the next `try_enter` gets it too
+            has_turn = self._take(and_wait=True)
+        with self._changing:
+            self._stop_waiting(has_turn)
+            return not wait.is_late
 
     def end(self) -> None:
         with self._changing:
-            if self._has_turn and not self._closed:
-                self._has_turn = False
-                self._unlock(_TURN)
+            self._end()
 
     def close(self) -> None:
         with self._changing:
+            self._end()
             self._closed = True
-            if self._thread is None:
-                return os.close(self._file)  # drops the locks
-            if self._has_turn:
-                self._unlock(_TURN)
-            # The thread closes the file, when it has stopped waiting.
-            return self._answered.release() if self._is_awaited else self._asked.release()
+            self._look_now.set()
+            if self._wait is None:  # else the thread that waits closes the file
+                os.close(self._file)  # drops the locks
 
     def forget(self) -> None:
         with suppress(OSError):
             os.close(self._file)
 
-    @property
-    def _is_awaited(self) -> bool:
-        return self._waits and not self._given_up
-
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="recollect-turns", daemon=True)
-            self._thread.start()
-
-    def _give_up(self) -> None:
-        with self._changing:
-            self._given_up = self._waits
-        if not self._given_up:
-            self._answered.acquire()  # the answer came at the last moment
-
-    # --- on the thread ---
-
-    def _work(self) -> None:
-        while self._serve():
-            pass
-        os.close(self._file)
-
-    def _serve(self) -> bool:
-        """Wait for a question and then for the turn. `False` if the place was closed."""
-        self._asked.acquire()
+    def _stop_waiting(self, has_turn: bool) -> None:
+        wait, self._wait = self._wait, None
+        self._has_turn = has_turn
+        if wait is not None and wait.is_late:
+            self._end()
         if self._closed:
-            return False
-        try:
-            has_turn = self._take(and_wait=True)
-        except OSError:  # the next `try_enter` gets it too
-            has_turn = False
-        with self._changing:
-            self._answer(has_turn)
-            return not self._closed
+            os.close(self._file)
 
-    def _answer(self, has_turn: bool) -> None:
-        if self._is_awaited and not self._closed:
-            self._has_turn = has_turn
-            self._answered.release()
-        elif has_turn:
+    def _end(self) -> None:
+        if self._has_turn and not self._closed:
             self._unlock(_TURN)
-        self._waits = self._given_up = False
+        self._has_turn = False
+
+    def _watch(self, wait: _Wait) -> None:
+        """See to it that there is a look at this wait when its time is up."""
+        if not self._is_watched:
+            self._is_watched = True
+            threading.Thread(target=self._look_after_waits, name="recollect-turns", daemon=True).start()
+        elif wait.until < self._next_look:
+            self._look_now.set()
+
+    # --- on the second thread ---
+
+    def _look_after_waits(self) -> None:
+        while (seconds := self._look()) is not None:
+            self._look_now.wait(seconds)
+
+    def _look(self) -> float | None:
+        """Look at the current wait; returns the seconds until the next look, `None` if there is none."""
+        with self._changing:
+            self._look_now.clear()
+            wait, is_idle, now = self._wait, self._count == self._last_count, time.monotonic()
+            self._last_count = self._count
+            if wait is None or wait.is_late:
+                self._is_watched = not (is_idle or self._closed)
+                self._next_look = now + PATIENCE
+                return PATIENCE if self._is_watched else None
+            self._next_look = now if self._closed else wait.until
+            if self._next_look > now:
+                return self._next_look - now
+            wait.is_late = True
+        wait.on_late()
+        return 0.0
 
     # --- the locks ---
 
@@ -205,10 +233,3 @@ class _Place:
     def _set(self, command: int | None, kind: int, byte: int) -> None:
         assert command is not None
         fcntl.fcntl(self._file, command, struct.pack("hhqqi0q", kind, os.SEEK_SET, byte, 1, 0))
-
-
-def _locked() -> threading.Lock:
-    """A lock that is held: whoever acquires it waits for a release."""
-    lock = threading.Lock()
-    lock.acquire()
-    return lock

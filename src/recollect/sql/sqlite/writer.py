@@ -15,7 +15,8 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from ...cancellation import wait_until_done
@@ -26,6 +27,8 @@ from .wal import Log
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+
+_JOIN_INTERVAL = 0.1  # seconds: another thread may have taken over
 
 
 class Job:
@@ -43,6 +46,10 @@ class Job:
 
 
 Outcome: TypeAlias = tuple[Job, Any, BaseException | None]
+
+
+class _TakenOverError(Exception):
+    """Another thread continues the work of this one, which was waiting for its turn for too long."""
 
 
 class Writer:
@@ -74,6 +81,7 @@ class Writer:
         self._turns.forget()
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
+        self._left: tuple[list[Job], float] | None = None  # by a thread whose work is taken over
         self._needed = True
         self._stopping = False
         # Guards `claimed` and `revoked` of jobs, and the start and the end of the thread.
@@ -139,10 +147,15 @@ class Writer:
         self._stopping = True
         self._needed = False
         self.wake()
-        thread = self._thread
-        if thread is not None:
-            thread.join(timeout=self._busy_timeout)
+        self._join(time.monotonic() + self._busy_timeout)
         self.disconnect()
+
+    def _join(self, deadline: float) -> None:
+        """Wait until the thread has ended, or the one that takes over its work."""
+        thread = self._thread
+        while thread is not None and thread.is_alive() and time.monotonic() < deadline:
+            thread.join(min(_JOIN_INTERVAL, deadline - time.monotonic()))
+            thread = self._thread or thread
 
     def pause(self) -> None:
         """Wait until no transaction runs, and close the connection. No script runs until `resume`."""
@@ -167,8 +180,9 @@ class Writer:
     # --- on the thread ---
 
     def _work(self) -> None:
-        while self._serve():
-            pass
+        with suppress(_TakenOverError):
+            while self._serve():
+                pass
 
     def _serve(self) -> bool:
         """Wait for jobs and run them. `False` if the thread is to end.
@@ -176,9 +190,13 @@ class Writer:
         A return after each round drops the references to the jobs, and with them to sessions.
         """
         self._before_waiting()
+        left, self._left = self._left, None
+        if left is not None:
+            self._commit(*left)
+            return True
         waiting = self._collect()
         if waiting:
-            self._commit(waiting)
+            self._commit(waiting, time.monotonic() + self._busy_timeout)
         return waiting is not None or not self._end()
 
     def _collect(self) -> list[Job] | None:
@@ -210,21 +228,49 @@ class Writer:
         self.disconnect()
         return True
 
-    def _commit(self, waiting: list[Job]) -> None:
-        with self._working:
-            try:
-                outcomes = self._transact(waiting)
-            finally:
-                self._turns.end()
+    def _commit(self, waiting: list[Job], deadline: float) -> None:
+        outcomes: list[Outcome] | None = None
+        while outcomes is None:
+            with self._working:
+                self._wait_for_turn(waiting, deadline)
+                try:
+                    outcomes = self._transact(waiting, deadline)
+                finally:
+                    self._turns.end()
         _deliver(outcomes)
         self._truncate_log()
 
-    def _transact(self, waiting: list[Job]) -> list[Outcome]:
+    def _wait_for_turn(self, waiting: list[Job], deadline: float) -> None:
+        """Wait until this process may write. A fork may proceed meanwhile.
+
+        Raises `_TakenOverError` if another thread has taken over the jobs meanwhile.
+        """
+        if self._turns.try_enter():
+            return
+        with self._released():
+            is_ours = self._turns.wait(
+                deadline - time.monotonic(), partial(self._take_over, waiting, deadline)
+            )
+        if not is_ours:
+            raise _TakenOverError
+
+    def _take_over(self, waiting: list[Job], deadline: float) -> None:
+        """Let a new thread run these jobs without a turn."""
+        with self._claiming:
+            self._left = (waiting.copy(), deadline)
+            waiting.clear()  # the old thread may wait for long, and must not keep sessions alive
+            self._thread = None
+            self._start()
+
+    def _transact(self, waiting: list[Job], deadline: float) -> list[Outcome] | None:
+        """Run jobs in a transaction; `None` if this process has to wait for its turn first."""
         try:
-            connection = self._begin()
+            connection = self._begin(deadline)
         except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
             self._close_connection()
             return [(job, None, explain(error, self._path)) for job in waiting]
+        if connection is None:
+            return None
         # Those that came while this process waited for others share the transaction too.
         return self._run(connection, self._claim(waiting + self._take_waiting()))
 
@@ -233,18 +279,22 @@ class Writer:
             if self._connection is not None:
                 self._log.truncate_if_large(self._connection)
 
-    def _begin(self) -> sqlite3.Connection:
-        """Begin a transaction with the write lock. A fork may proceed while this waits for the lock."""
-        deadline = time.monotonic() + self._busy_timeout
-        self._wait_for_turn(deadline)
+    def _begin(self, deadline: float) -> sqlite3.Connection | None:
+        """Begin a transaction with the write lock. A fork may proceed while this waits for the lock.
+
+        `None` if another process writes. It has been noticed for the first time, so from now on they take
+        turns.
+        """
         try:
             return self._try_begin()
         except sqlite3.OperationalError as error:
             if not is_busy(error):
                 raise
-        if self._connection is not None:  # another process writes: from now on they take turns
-            self._turns.join()
-            self._wait_for_turn(deadline)
+        if self._connection is not None and self._turns.join():
+            return None
+        return self._wait_and_begin(deadline)
+
+    def _wait_and_begin(self, deadline: float) -> sqlite3.Connection:
         return wait_for_lock(self._try_begin, deadline - time.monotonic(), between=self._released)
 
     def _try_begin(self) -> sqlite3.Connection:
@@ -254,11 +304,6 @@ class Writer:
             self._turns.leave()  # the queue of the log of the last connection, which may be gone
         self._connection.execute("BEGIN IMMEDIATE")
         return self._connection
-
-    def _wait_for_turn(self, deadline: float) -> None:
-        if not self._turns.try_enter():
-            with self._released():
-                self._turns.wait(deadline - time.monotonic())
 
     @contextmanager
     def _released(self) -> Iterator[None]:
@@ -292,7 +337,7 @@ class Writer:
 
     def _run_alone(self, job: Job) -> list[Outcome]:
         try:
-            connection = self._begin()
+            connection = self._wait_and_begin(time.monotonic() + self._busy_timeout)
         except BaseException as error:  # noqa: BLE001 - the caller of the job gets it
             return [(job, None, explain(error, self._path))]
         return self._run(connection, [job])
