@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import math
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from recollect import SQLiteSession
 from recollect.sql.sqlite import turns
 from recollect.sql.sqlite.connection import connect
+from recollect.sql.sqlite.registry import close_all
 from recollect.sql.sqlite.turns import Turns
 from recollect.testing.contract import in_event_loop, message, texts
 
@@ -240,6 +242,27 @@ def test_a_session_is_closed_though_the_turn_never_ends(path: Path, monkeypatch:
     assert wait_until(lambda: not _threads("recollect-writer") and not open_files(path), 30)
 
 
+def test_the_end_of_a_program_does_not_wait_for_the_turn(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Turns(str(path))
+    monkeypatch.setattr(turns, "PATIENCE", 0.1)
+
+    async def write() -> None:
+        session = SQLiteSession("s", path, busy_timeout=math.inf)
+        await session.add_items([message("before")])
+        await _collide(path, session)
+        other.join()
+        assert other.try_enter()
+        tasks.append(asyncio.create_task(session.add_items([message("cancelled")])))
+        assert await asyncio.to_thread(wait_until, lambda: _waiting(path) == 1, 30)
+
+    tasks: list[asyncio.Task[None]] = []
+    asyncio.run(write())
+    close_all()
+    assert _threads("recollect-writer") == 1, "one still waits in the kernel"
+    other.leave()
+    assert wait_until(lambda: not _threads("recollect-writer"), 30)
+
+
 async def _collide(path: Path, session: SQLiteSession) -> None:
     """Make the session wait for a writer that does not queue, so that it joins the queue itself."""
     foreign = connect(str(path))
@@ -317,6 +340,88 @@ def test_a_session_that_has_queued_goes_on_in_parent_and_child(path: Path) -> No
     asyncio.run(session.add_items([message("parent")]))
     assert texts(asyncio.run(session.get_items())) == ["before", "collided", "child", "parent"]
     session.close()
+
+
+def test_a_turn_that_comes_after_the_place_was_left_does_not_stay_with_a_forked_child(
+    path: Path, join: Callable[[], Turns]
+) -> None:
+    first, second, third = join(), join(), join()
+    assert first.try_enter()
+    thread = threading.Thread(target=second.wait, args=(LONG, lambda: None), daemon=True)
+    thread.start()
+    assert wait_until(lambda: _waiting(path) == 1, 30)
+    assert second._place is not None
+    of_child = os.dup(second._place._file)  # a child shares the open file, until it has closed its copy
+    second.leave()
+
+    def child() -> None:
+        os.close(of_child)
+        for each in (first, second, third):
+            each.forget()
+        assert not open_files(path)
+
+    assert in_child(child) == 0
+    first.end()
+    thread.join(30)
+    assert third.try_enter(), "nobody has the turn, though the file is still open"
+    os.close(of_child)
+
+
+# --- threads that cannot be started ---
+
+
+@pytest.fixture
+def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets no more threads of a name start, as if there were too many."""
+    refused: list[str] = []
+    start = threading.Thread.start
+
+    def start_or_fail(thread: threading.Thread) -> None:
+        if thread.name in refused:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_fail)
+    return refused.append
+
+
+def test_without_a_thread_that_looks_after_waits_a_session_does_not_wait(
+    path: Path, refuse: Callable[[str], None]
+) -> None:
+    async def write() -> list[str]:
+        async with SQLiteSession("s", path) as session:
+            await session.add_items([message("before")])
+            other = Turns(str(path))
+            other.join()
+            assert other.try_enter()
+            refuse("recollect-turns")
+            await _collide(path, session)
+            other.leave()
+            await session.add_items([message("after")])
+            return texts(await session.get_items())
+
+    assert asyncio.run(write()) == ["before", "collided", "after"]
+
+
+def test_without_a_thread_that_takes_over_a_session_goes_on_waiting(
+    path: Path, monkeypatch: pytest.MonkeyPatch, refuse: Callable[[str], None]
+) -> None:
+    async def write() -> list[str]:
+        async with SQLiteSession("s", path) as session:
+            await session.add_items([message("before")])
+            other = Turns(str(path))
+            other.join()
+            assert other.try_enter()
+            monkeypatch.setattr(turns, "PATIENCE", 0.01)
+            refuse("recollect-writer")
+            writing = asyncio.create_task(_collide(path, session))
+            await asyncio.sleep(0.2)
+            assert not writing.done(), "the turn never came"
+            other.leave()
+            await writing
+            return texts(await session.get_items())
+
+    assert asyncio.run(write()) == ["before", "collided"]
 
 
 # --- where there is no queue ---

@@ -46,6 +46,7 @@ class Turns:
     def __init__(self, path: str) -> None:
         self._log = f"{path}-wal"
         self._place: _Place | None = None
+        self._left_places: list[_Place] = []  # in which a thread still waits
         self._has_locks = _LOCK is not None
 
     def join(self) -> bool:
@@ -80,7 +81,8 @@ class Turns:
         not come within the timeout or `PATIENCE`, `on_late` is called in another thread, which may continue
         the work of this one without a turn. Then this one gets `False`, however late, and has no turn.
         """
-        return self._place is None or self._place.wait(min(timeout, PATIENCE), on_late)
+        place = self._place  # the caller has no lock here, and another thread may leave the queue
+        return place is None or place.wait(min(timeout, PATIENCE), on_late)
 
     def end(self) -> None:
         """Let the next process write."""
@@ -92,11 +94,16 @@ class Turns:
         place, self._place = self._place, None
         if place is not None:
             place.close()
+            self._left_places = [each for each in (*self._left_places, place) if each.is_waiting]
 
     def forget(self) -> None:
         """Leave the queue in a forked child, without touching the locks: those are the parent's."""
-        place, self._place = self._place, None
-        if place is not None:
+        # The others have closed their files: the numbers of these may be those of other files by now.
+        places = [place for place in self._left_places if place.is_waiting]
+        if self._place is not None:
+            places.append(self._place)
+        self._place, self._left_places = None, []
+        for place in places:
             place.forget()
 
 
@@ -107,6 +114,7 @@ class _Wait:
         self.until = time.monotonic() + timeout
         self.on_late = on_late
         self.is_late = False
+        self.deciding = threading.Lock()  # guards `is_late`; taken before `_Place._changing`
 
 
 class _Place:
@@ -134,18 +142,23 @@ class _Place:
             return self._has_turn
 
     def wait(self, timeout: float, on_late: Callable[[], None]) -> bool:
+        wait = _Wait(timeout, on_late)
         with self._changing:
-            if self._wait or self._closed or timeout <= 0:
-                return True  # whoever has made another thread late still has the turn
-            wait = self._wait = _Wait(timeout, on_late)
+            # If a thread is late already, whoever has made it late still has the turn.
+            if self._wait or self._closed or timeout <= 0 or not self._watch(wait):
+                return True
+            self._wait = wait
             self._count += 1
-            self._watch(wait)
         has_turn = False
         with suppress(OSError):  # the next `try_enter` gets it too
             has_turn = self._take(and_wait=True)
-        with self._changing:
-            self._stop_waiting(has_turn)
-            return not wait.is_late
+        with wait.deciding, self._changing:
+            self._stop_waiting(has_turn, wait.is_late)
+        return not wait.is_late
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._wait is not None
 
     def end(self) -> None:
         with self._changing:
@@ -163,11 +176,11 @@ class _Place:
         with suppress(OSError):
             os.close(self._file)
 
-    def _stop_waiting(self, has_turn: bool) -> None:
-        wait, self._wait = self._wait, None
-        self._has_turn = has_turn
-        if wait is not None and wait.is_late:
-            self._end()
+    def _stop_waiting(self, has_turn: bool, is_late: bool) -> None:
+        self._wait = None
+        self._has_turn = has_turn and not (is_late or self._closed)
+        if has_turn and not self._has_turn:
+            self._unlock(_TURN)  # closing the file does not, if a forked child has it too
         if self._closed:
             os.close(self._file)
 
@@ -176,13 +189,18 @@ class _Place:
             self._unlock(_TURN)
         self._has_turn = False
 
-    def _watch(self, wait: _Wait) -> None:
-        """See to it that there is a look at this wait when its time is up."""
-        if not self._is_watched:
-            self._is_watched = True
+    def _watch(self, wait: _Wait) -> bool:
+        """See to it that there is a look at this wait when its time is up; `False` if that is impossible."""
+        if self._is_watched:
+            if wait.until < self._next_look:
+                self._look_now.set()
+            return True
+        try:
             threading.Thread(target=self._look_after_waits, name="recollect-turns", daemon=True).start()
-        elif wait.until < self._next_look:
-            self._look_now.set()
+        except RuntimeError:  # there are too many threads
+            return False
+        self._is_watched = True
+        return True
 
     # --- on the second thread ---
 
@@ -201,11 +219,19 @@ class _Place:
                 self._next_look = now + PATIENCE
                 return PATIENCE if self._is_watched else None
             self._next_look = now if self._closed else wait.until
-            if self._next_look > now:
-                return self._next_look - now
-            wait.is_late = True
-        wait.on_late()
-        return 0.0
+        if self._next_look <= now:
+            self._make_late(wait)
+        return max(0.0, self._next_look - now)
+
+    def _make_late(self, wait: _Wait) -> None:
+        with wait.deciding:
+            if self._wait is not wait:
+                return  # it has its turn
+            try:
+                wait.on_late()
+                wait.is_late = True
+            except RuntimeError:  # there are too many threads: this one goes on waiting
+                wait.until = self._next_look = time.monotonic() + PATIENCE
 
     # --- the locks ---
 

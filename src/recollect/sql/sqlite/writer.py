@@ -112,9 +112,12 @@ class Writer:
 
     def _start(self) -> None:
         if self._thread is None:
-            thread = threading.Thread(target=self._work, name="recollect-writer", daemon=True)
-            thread.start()
-            self._thread = thread
+            self._thread = self._start_thread()
+
+    def _start_thread(self) -> threading.Thread:
+        thread = threading.Thread(target=self._work, name="recollect-writer", daemon=True)
+        thread.start()
+        return thread
 
     def _revoke(self, job: Job) -> bool:
         """Withdraw a job that has not begun. A job that has begun gets a new future to wait for."""
@@ -151,11 +154,13 @@ class Writer:
         self.disconnect()
 
     def _join(self, deadline: float) -> None:
-        """Wait until the thread has ended, or the one that takes over its work."""
-        thread = self._thread
-        while thread is not None and thread.is_alive() and time.monotonic() < deadline:
-            thread.join(min(_JOIN_INTERVAL, deadline - time.monotonic()))
-            thread = self._thread or thread
+        """Wait until the thread has ended, or another one that has taken over its work."""
+        while (left := deadline - time.monotonic()) > 0:
+            with self._claiming:
+                thread = self._thread
+            if thread is None or not thread.is_alive():
+                return
+            thread.join(min(_JOIN_INTERVAL, left))
 
     def pause(self) -> None:
         """Wait until no transaction runs, and close the connection. No script runs until `resume`."""
@@ -232,13 +237,22 @@ class Writer:
         outcomes: list[Outcome] | None = None
         while outcomes is None:
             with self._working:
-                self._wait_for_turn(waiting, deadline)
-                try:
-                    outcomes = self._transact(waiting, deadline)
-                finally:
-                    self._turns.end()
+                outcomes = self._try_commit(waiting, deadline)
         _deliver(outcomes)
         self._truncate_log()
+
+    def _try_commit(self, waiting: list[Job], deadline: float) -> list[Outcome] | None:
+        """Run jobs when it is this process's turn; `None` if it has joined the queue only now."""
+        try:
+            self._wait_for_turn(waiting, deadline)
+        except _TakenOverError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
+            return [(job, None, error) for job in waiting]
+        try:
+            return self._transact(waiting, deadline)
+        finally:
+            self._turns.end()
 
     def _wait_for_turn(self, waiting: list[Job], deadline: float) -> None:
         """Wait until this process may write. A fork may proceed meanwhile.
@@ -255,15 +269,18 @@ class Writer:
             raise _TakenOverError
 
     def _take_over(self, waiting: list[Job], deadline: float) -> None:
-        """Let a new thread run these jobs without a turn."""
+        """Let a new thread run these jobs without a turn. If it cannot be started, nothing has changed."""
         with self._claiming:
             self._left = (waiting.copy(), deadline)
+            try:
+                self._thread = self._start_thread()
+            except RuntimeError:
+                self._left = None
+                raise
             waiting.clear()  # the old thread may wait for long, and must not keep sessions alive
-            self._thread = None
-            self._start()
 
     def _transact(self, waiting: list[Job], deadline: float) -> list[Outcome] | None:
-        """Run jobs in a transaction; `None` if this process has to wait for its turn first."""
+        """Run jobs in a transaction; `None` if this process has to queue first."""
         try:
             connection = self._begin(deadline)
         except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
