@@ -70,9 +70,17 @@ def test_what_stays_is_within_the_limits_or_cannot_be_less(turns: list[Size], li
     cut = find_cut(turns, limit)
     left = len(turns) - cut.turns
     assert limit.turns is None or left <= limit.turns
-    if limit.tokens is not None and cut.tokens is not None and cut.tokens > limit.tokens:
+    if limit.tokens is not None and sum(size.whole for size in turns[cut.turns :]) > limit.tokens:
         assert left <= (limit.keep or 1)
     assert (cut.trigger is not None) == (cut.turns > 0)
+
+
+def test_what_remains_of_the_turns_behind_a_cut_may_exceed_the_budget() -> None:
+    """So does the summary that a cut adds. The view says how many tokens it has."""
+    cut = find_cut([Size(40, 40), Size(5, 5), Size(6, 6)], Limits(turns=None, tokens=50, keep=0))
+    assert (cut.turns, cut.tokens) == (1, 51)
+    cut = find_cut([Size()] * 3, Limits(turns=2, tokens=1, keep=0, reserve=20))
+    assert (cut.turns, cut.tokens) == (1, 20)
 
 
 def test_a_view_grows_from_keep_to_the_maximum_and_is_cut_again() -> None:

@@ -74,10 +74,14 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def _waiting(path: Path) -> int:
-    """How many wait in the queue, as the kernel tells."""
-    inode = f":{os.stat(f'{path}-wal').st_ino} "
-    return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+def _inode(path: Path) -> int:
+    return os.stat(f"{path}-wal").st_ino
+
+
+def _waiting(path: Path, inode: int | None = None) -> int:
+    """How many wait in the queue, as the kernel tells; `inode` if the log is no longer there."""
+    log = f":{inode or _inode(path)} "
+    return sum("->" in line and log in line for line in Path("/proc/locks").read_text().splitlines())
 
 
 def _never() -> None:
@@ -94,8 +98,8 @@ def _wait_in_thread(each: Turns, then: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _threads(name: str = "recollect-turns") -> int:
-    return sum(thread.name == name for thread in threading.enumerate())
+def _threads() -> int:
+    return sum(thread.name == "recollect-turns" for thread in threading.enumerate())
 
 
 # --- the order ---
@@ -215,9 +219,9 @@ def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: py
             monkeypatch.setattr(turns, "PATIENCE", LONG)  # it does not wait for that one again
             for number in range(3):
                 await session.add_items([message(number)])
-            assert _threads("recollect-writer") == 2, "one waits in the kernel, and another one writes"
+            assert _waiting(path) == 1, "a thread waits in the kernel, and another one writes"
             other.leave()
-            assert await asyncio.to_thread(wait_until, lambda: _threads("recollect-writer") == 1, 30)
+            assert await asyncio.to_thread(wait_until, lambda: not _waiting(path), 30)
             await session.add_items([message("after")])
             return texts(await session.get_items())
 
@@ -234,12 +238,14 @@ def test_a_session_is_closed_though_the_turn_never_ends(path: Path, monkeypatch:
             assert other.try_enter()
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
             await _collide(path, session)
+            logs.append(_inode(path))
 
+    logs: list[int] = []
     asyncio.run(write_and_close())
-    assert wait_until(lambda: not _threads("recollect-turns"), 30)
-    assert wait_until(lambda: _threads("recollect-writer") == 1, 30), "the one that waits in the kernel"
+    assert wait_until(lambda: not _threads(), 30)
+    assert _waiting(path, logs[0]) == 1, "a thread still waits in the kernel"
     other.leave()
-    assert wait_until(lambda: not _threads("recollect-writer") and not open_files(path), 30)
+    assert wait_until(lambda: not open_files(path), 30)
 
 
 def test_the_end_of_a_program_does_not_wait_for_the_turn(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,10 +263,11 @@ def test_the_end_of_a_program_does_not_wait_for_the_turn(path: Path, monkeypatch
 
     tasks: list[asyncio.Task[None]] = []
     asyncio.run(write())
+    log = _inode(path)
     close_all()
-    assert _threads("recollect-writer") == 1, "one still waits in the kernel"
+    assert _waiting(path, log) == 1, "a thread still waits in the kernel"
     other.leave()
-    assert wait_until(lambda: not _threads("recollect-writer"), 30)
+    assert wait_until(lambda: not open_files(path), 30)
 
 
 async def _collide(path: Path, session: SQLiteSession) -> None:
