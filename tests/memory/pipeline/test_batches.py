@@ -14,6 +14,7 @@ from recollect.memory.database.runs import Task
 from recollect.memory.offline import OfflineExtractor
 from recollect.memory.pipeline.runner import Runner
 from recollect.memory.pipeline.store_barrier import StoreBarrier
+from recollect.memory.pipeline.workers import Workers
 from recollect.memory.run import Coverage
 from recollect.memory.store import MemoryStore
 from recollect.sql.scripts import Statement, combine, run_all
@@ -195,26 +196,29 @@ async def test_runs_that_are_cancelled_before_they_begin_are_released(shared_pla
 
 @in_event_loop
 async def test_looking_for_work_writes_nothing(shared_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that are woken read. They also claim now and then without being woken, so one quiet time is enough."""
     async with working(shared_place, extractor=FreeExtractor()) as (store, _):
         await record(store, "I went to the zoo")
         await store.drain(LONGEST)
-        written = Counter[str]()
-        original = type(store._database).write
+        calls = Counter[str]()
+        count_calls(monkeypatch, type(store._database), "write", calls)
+        count_calls(monkeypatch, Workers, "_seconds_to_next", calls)
+        async with asyncio.timeout(LONGEST):
+            while calls["write"] or not calls["_seconds_to_next"]:
+                calls.clear()
+                for _ in range(5):
+                    store.start()
+                    await asyncio.sleep(0.05)
 
-        async def write(self: Any, make_script: Any) -> Any:
-            written["writes"] += 1
-            return await original(self, make_script)
 
-        monkeypatch.setattr(type(store._database), "write", write)
-        before = -1
-        while written.total() != before:  # until the workers wait
-            before = written.total()
-            await asyncio.sleep(0.5)
-        written.clear()
-        for _ in range(5):
-            store.start()
-            await asyncio.sleep(0.05)
-        assert written == Counter()
+def count_calls(monkeypatch: pytest.MonkeyPatch, of: type, name: str, calls: Counter[str]) -> None:
+    original = getattr(of, name)
+
+    async def counting(*arguments: Any) -> Any:
+        calls[name] += 1
+        return await original(*arguments)
+
+    monkeypatch.setattr(of, name, counting)
 
 
 @in_event_loop
