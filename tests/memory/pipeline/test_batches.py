@@ -196,7 +196,7 @@ async def test_runs_that_are_cancelled_before_they_begin_are_released(shared_pla
 
 @in_event_loop
 async def test_looking_for_work_writes_nothing(shared_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers that are woken read. They also claim now and then without being woken, so one quiet time is enough."""
+    """Workers that are woken only read. Now and then they claim without that, so one quiet time is enough."""
     async with working(shared_place, extractor=FreeExtractor()) as (store, _):
         await record(store, "I went to the zoo")
         await store.drain(LONGEST)

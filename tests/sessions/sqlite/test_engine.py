@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from recollect import DatabaseBusyError, Item, SQLiteSession
-from recollect.sql.sqlite.connection import EngineOptions, connect
+from recollect.sql.sqlite.connection import EngineOptions, connect_writer
 from recollect.sql.sqlite.writer import Writer
 from recollect.testing.contract import in_event_loop, message, texts
 
@@ -308,8 +308,9 @@ def test_a_writer_that_ends_does_not_block_the_release_of_the_last_session(path:
         released.append(not release.is_alive())
         return True
 
+    options = EngineOptions()
     writer = Writer(
-        str(path), EngineOptions(), lambda _: connect(":memory:"), lambda: None, try_retire, linger=0.0
+        str(path), options, lambda _: connect_writer(str(path), options), lambda: None, try_retire, linger=0.0
     )
     writer.set_needed(False, linger=True)
     assert wait_until(lambda: bool(released), seconds=20)

@@ -221,7 +221,7 @@ def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: py
             await session.add_items([message("before")])
             other = _take_turn(path)
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
-            await _collide(path, session)
+            await collide(path, session)
             monkeypatch.setattr(turns, "PATIENCE", LONG)  # it does not wait for that one again
             for number in range(3):
                 await session.add_items([message(number)])
@@ -243,7 +243,7 @@ def test_a_session_is_closed_though_the_turn_never_ends(path: Path, monkeypatch:
             other.join()
             assert other.try_enter()
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
-            await _collide(path, session)
+            await collide(path, session)
             logs.append(_inode(path))
 
     logs: list[int] = []
@@ -261,7 +261,7 @@ def test_the_end_of_a_program_does_not_wait_for_the_turn(path: Path, monkeypatch
     async def write() -> None:
         session = SQLiteSession("s", path, busy_timeout=math.inf)
         await session.add_items([message("before")])
-        await _collide(path, session)
+        await collide(path, session)
         other.join()
         assert other.try_enter()
         tasks.append(asyncio.create_task(session.add_items([message("cancelled")])))
@@ -276,7 +276,7 @@ def test_the_end_of_a_program_does_not_wait_for_the_turn(path: Path, monkeypatch
     assert wait_until(lambda: not open_files(path), 30)
 
 
-async def _collide(path: Path, session: SQLiteSession) -> None:
+async def collide(path: Path, session: SQLiteSession) -> None:
     """Make the session wait for a writer that does not queue, so that it joins the queue itself."""
     foreign = connect(str(path))
     foreign.execute("BEGIN IMMEDIATE")
@@ -300,8 +300,8 @@ async def test_a_session_alone_has_no_place_in_a_queue(path: Path) -> None:
     async with SQLiteSession("s", path) as session:
         await session.add_items([message("a")])
         alone = _open_logs(path)
-        await _collide(path, session)
-        assert _open_logs(path) == alone + 1
+        await collide(path, session)
+        assert _open_logs(path) == alone + 2, "one with its locks, and one to flush"
     assert wait_until(lambda: not open_files(path)), "it is closed with the file"
     assert wait_until(lambda: not _threads())
     assert not Path(f"{path}-wal").exists(), "the queue leaves nothing behind"
@@ -343,7 +343,7 @@ def test_a_session_that_has_queued_goes_on_in_parent_and_child(path: Path) -> No
 
     async def meet() -> None:
         await session.add_items([message("before")])
-        await _collide(path, session)
+        await collide(path, session)
 
     def child() -> None:
         asyncio.run(session.add_items([message("child")]))
@@ -406,7 +406,7 @@ def test_without_a_thread_that_looks_after_waits_a_session_does_not_wait(
             await session.add_items([message("before")])
             other = _take_turn(path)
             refuse("recollect-turns")
-            await _collide(path, session)
+            await collide(path, session)
             other.leave()
             await session.add_items([message("after")])
             return texts(await session.get_items())
@@ -423,7 +423,7 @@ def test_without_a_thread_that_takes_over_a_session_goes_on_waiting(
             other = _take_turn(path)
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
             refuse("recollect-writer")
-            writing = asyncio.create_task(_collide(path, session))
+            writing = asyncio.create_task(collide(path, session))
             await asyncio.sleep(0.2)
             assert not writing.done(), "the turn never came"
             other.leave()

@@ -19,8 +19,10 @@ from ...errors import (
 )
 from ...private_files import create_private
 from ..scripts import Row, Script, Statement
+from .late_flush import WriterConnection
 
 T = TypeVar("T")
+_Connection = TypeVar("_Connection", bound=sqlite3.Connection)
 
 FAULTS = (sqlite3.Error, OSError, MemoryError, UnicodeDecodeError)
 """Errors of a database. A damaged file may also demand too much memory, or hold bytes that are no text."""
@@ -99,15 +101,20 @@ def _connect_immutable(path: str) -> sqlite3.Connection:
 
 def connect(path: str) -> sqlite3.Connection:
     """A connection without settings. It never waits for a lock inside SQLite: use `wait_for_lock`."""
+    return _connect(path, sqlite3.Connection)
+
+
+def _connect(path: str, kind: type[_Connection]) -> _Connection:
     return sqlite3.connect(
-        path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
+        path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256, factory=kind
     )
 
 
-def connect_writer(path: str, options: EngineOptions) -> sqlite3.Connection:
+def connect_writer(path: str, options: EngineOptions) -> WriterConnection:
     """The connection that writes, with WAL, foreign keys, and the durability of the options."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    connection = connect_file(path)
+    create_private(path)
+    connection = _connect(path, WriterConnection)
     try:
         # Switching to WAL needs an exclusive lock for a moment, and ignores SQLite's own timeout.
         wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)
@@ -180,6 +187,15 @@ def explain(error: BaseException, path: str) -> BaseException:
     else:
         redact_contents(error)
         explained = _explain_code(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error), path)
+    explained.__cause__ = error
+    return explained
+
+
+def explain_flush(error: OSError, path: str) -> StorageError:
+    """The error of a write that was committed, but that the disk has not confirmed."""
+    explained = StorageError(
+        f"{path}: the disk did not confirm the write ({error.strerror or error}); it may be stored or lost"
+    )
     explained.__cause__ = error
     return explained
 

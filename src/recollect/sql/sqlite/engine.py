@@ -24,6 +24,7 @@ from .connection import (
     wait_for_lock,
 )
 from .fetcher import LONG_READS, Fetcher, run_on_waiting_thread
+from .late_flush import WriterConnection
 from .migrations import check_tables, create_stand_ins, is_migrated, is_outdated, migrate, tables_of
 from .readers import Readers
 from .writer import Writer
@@ -133,7 +134,7 @@ class FileEngine:
         self._fetcher.readers.empty()
         return True
 
-    def _writer_connection(self, last: sqlite3.Connection | None) -> sqlite3.Connection:
+    def _writer_connection(self, last: WriterConnection | None) -> WriterConnection:
         """The connection to write on: the last one, or a new one if the file was replaced."""
         if last is not None:
             if not self.is_replaced():

@@ -21,7 +21,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from ...cancellation import wait_until_done
 from ..scripts import MakeScript
-from .connection import EngineOptions, explain, is_busy, run_script, wait_for_lock
+from .connection import EngineOptions, explain, explain_flush, is_busy, run_script, wait_for_lock
+from .late_flush import WriterConnection
 from .turns import Turns
 from .wal import Log
 
@@ -59,7 +60,7 @@ class Writer:
         self,
         path: str,
         options: EngineOptions,
-        connection: Callable[[sqlite3.Connection | None], sqlite3.Connection],
+        connection: Callable[[WriterConnection | None], WriterConnection],
         before_waiting: Callable[[], None],
         try_retire: Callable[[], bool],
         linger: float,
@@ -79,7 +80,7 @@ class Writer:
         """Start without a thread and a connection. A forked child calls this: it has no threads."""
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._turns.forget()
-        self._connection: sqlite3.Connection | None = None
+        self._connection: WriterConnection | None = None
         self._thread: threading.Thread | None = None
         self._left: tuple[list[Job], float] | None = None  # by a thread whose work is taken over
         self._needed = True
@@ -250,9 +251,22 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
             return [(job, None, error) for job in waiting]
         try:
-            return self._transact(waiting, deadline)
+            outcomes = self._transact(waiting, deadline)
         finally:
             self._turns.end()
+        return None if outcomes is None else self._flush(outcomes)
+
+    def _flush(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Make what was committed durable. If that fails, no job has succeeded."""
+        if self._connection is None or all(error is not None for _, _, error in outcomes):
+            return outcomes
+        try:
+            self._connection.flush()
+        except OSError as error:
+            self._close_connection()
+            unsure = explain_flush(error, self._path)
+            return [(job, None, failure or unsure) for job, _, failure in outcomes]
+        return outcomes
 
     def _wait_for_turn(self, waiting: list[Job], deadline: float) -> None:
         """Wait until this process may write. A fork may proceed meanwhile.
@@ -296,7 +310,7 @@ class Writer:
             if self._connection is not None:
                 self._log.truncate_if_large(self._connection)
 
-    def _begin(self, deadline: float) -> sqlite3.Connection | None:
+    def _begin(self, deadline: float) -> WriterConnection | None:
         """Begin a transaction with the write lock. A fork may proceed while this waits for the lock.
 
         `None` if another process writes. It has been noticed for the first time, so from now on they take
@@ -308,13 +322,14 @@ class Writer:
             if not is_busy(error):
                 raise
         if self._connection is not None and self._turns.join():
+            self._connection.flush_late(self._path)
             return None
         return self._wait_and_begin(deadline)
 
-    def _wait_and_begin(self, deadline: float) -> sqlite3.Connection:
+    def _wait_and_begin(self, deadline: float) -> WriterConnection:
         return wait_for_lock(self._try_begin, deadline - time.monotonic(), between=self._released)
 
-    def _try_begin(self) -> sqlite3.Connection:
+    def _try_begin(self) -> WriterConnection:
         last, self._connection = self._connection, None
         self._connection = self._connection_after(last)
         if self._connection is not last:
@@ -338,7 +353,7 @@ class Writer:
                 job.claimed = True
         return claimed
 
-    def _run(self, connection: sqlite3.Connection, jobs: list[Job]) -> list[Outcome]:
+    def _run(self, connection: WriterConnection, jobs: list[Job]) -> list[Outcome]:
         """Run the jobs in the current transaction. After a failure, run each in a transaction of its own."""
         try:
             results = [run_script(connection, job.make_script()) for job in jobs]
@@ -357,9 +372,9 @@ class Writer:
             connection = self._wait_and_begin(time.monotonic() + self._busy_timeout)
         except BaseException as error:  # noqa: BLE001 - the caller of the job gets it
             return [(job, None, explain(error, self._path))]
-        return self._run(connection, [job])
+        return self._flush(self._run(connection, [job]))  # at once: the next job may lose the connection
 
-    def _roll_back(self, connection: sqlite3.Connection, error: BaseException) -> None:
+    def _roll_back(self, connection: WriterConnection, error: BaseException) -> None:
         """Roll the transaction back. After an error of the database itself, close the connection too."""
         if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and not is_busy(error):
             self._close_connection()  # closing rolls back
