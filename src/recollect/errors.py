@@ -220,7 +220,10 @@ class MissingTablesError(StorageError):
 
 
 class ConnectionLostError(StorageError, ConnectionError):
-    """The connection broke during a call. The write was stored completely, or not at all."""
+    """The connection broke during a call, or the disk did not confirm a write.
+
+    The write was stored completely, or not at all.
+    """
 
 
 class PartialBatchError(StorageError):

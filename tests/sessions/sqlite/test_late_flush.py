@@ -6,37 +6,55 @@ import os
 import sqlite3
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recollect import SQLiteSession, StorageError
-from recollect.sql.scripts import Script, Statement, run_all
+from recollect import ConnectionLostError, SQLiteSession, StorageError
+from recollect.sql.scripts import MakeScript, Script, Statement, run_all
 from recollect.sql.sqlite import late_flush
-from recollect.sql.sqlite.connection import EngineOptions, connect, connect_writer
+from recollect.sql.sqlite.connection import connect
+from recollect.sql.sqlite.engine import FileEngine
 from recollect.testing.contract import in_event_loop, message, texts
 
-from .test_turns import collide
+from .test_turns import collide, take_turn
 
 LONGEST = 30  # seconds that a test waits for what should take a millisecond
 
 
 class Disk:
-    """The flushes of this process. They can be held back, and fail."""
+    """What this process flushes, and writes to the log again. Flushes can be held back, and fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flushes = 0
+        self.written_again = 0  # bytes, from the beginning
         self.before: Callable[[], None] = lambda: None
-        self._flush = os.fdatasync
-        monkeypatch.setattr(late_flush.os, "fdatasync", self._count)
+        self._flush, self._write = os.fdatasync, os.pwrite
+        monkeypatch.setattr(late_flush.os, "fdatasync", self._count_flush)
+        monkeypatch.setattr(late_flush.os, "pwrite", self._count_write)
 
-    def _count(self, file: int) -> None:
+    def fail(self, times: int = 1) -> None:
+        left = iter(range(times))
+
+        def fail() -> None:
+            if next(left, None) is not None:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        self.before = fail
+
+    def _count_flush(self, file: int) -> None:
+        assert os.readlink(f"/proc/self/fd/{file}").endswith(".db-wal")
         self.before()
         self._flush(file)
         self.flushes += 1
+
+    def _count_write(self, file: int, content: bytes, start: int) -> int:
+        assert start in (0, self.written_again)
+        self.written_again = start + len(content)
+        return self._write(file, content, start)
 
 
 @pytest.fixture
@@ -58,13 +76,35 @@ async def queued(path: Path, **options: Any) -> AsyncIterator[SQLiteSession]:
         yield session
 
 
+def level_of(session: SQLiteSession) -> int:
+    """How much SQLite flushes itself: 2 each commit, 1 only what it must to keep the file whole."""
+    assert isinstance(session._file, FileEngine)
+    connection = session._file._writer._connection
+    assert connection is not None
+    ((level,),) = connection.execute("PRAGMA synchronous").fetchall()
+    return int(level)
+
+
 @in_event_loop
 async def test_a_session_alone_leaves_flushing_to_sqlite(path: Path, disk: Disk) -> None:
     async with SQLiteSession("s", path) as session:
         await session.add_items([message("a")])
+        assert level_of(session) == 2
     assert disk.flushes == 0
-    with closing(connect_writer(str(path), EngineOptions())) as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,), "the level at which it flushes"
+
+
+@in_event_loop
+async def test_a_write_that_changes_nothing_is_flushed(path: Path, disk: Disk) -> None:
+    """SQLite does not. What it has found, another process may have written and not flushed yet."""
+    async with SQLiteSession("s", path) as session:
+        await session.add_items([message("a")])
+        await session.clear_session()
+        before = disk.flushes
+        await session.clear_session()
+        assert disk.flushes == before + 1
+    async with SQLiteSession("s", path, durability="normal") as session:
+        await session.clear_session()
+    assert disk.flushes == before + 1
 
 
 @in_event_loop
@@ -74,6 +114,7 @@ async def test_each_write_is_flushed(path: Path, disk: Disk) -> None:
             before = disk.flushes
             await session.add_items([message(number)])
             assert disk.flushes == before + 1
+        assert level_of(session) == 1, "SQLite does not flush it a second time"
 
 
 @in_event_loop
@@ -90,6 +131,7 @@ async def test_a_write_is_acknowledged_after_its_flush_and_others_write_meanwhil
         disk.before = hold
         writing = asyncio.create_task(session.add_items([message("late")]))
         assert await asyncio.to_thread(begun.wait, LONGEST)
+        take_turn(path).leave()
         with closing(connect(str(path))) as other:
             other.execute("CREATE TABLE of_others (x)")  # raises if the file is locked
         await asyncio.sleep(0.05)
@@ -126,42 +168,110 @@ async def test_nothing_is_flushed_for_those_who_do_not_want_it(path: Path, disk:
     assert disk.flushes == 0
 
 
-@in_event_loop
-async def test_a_flush_that_fails_is_reported_and_the_next_write_works(path: Path, disk: Disk) -> None:
-    def fail() -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+# --- disks that fail ---
 
+
+@in_event_loop
+async def test_after_a_flush_that_fails_the_whole_log_is_written_again(path: Path, disk: Disk) -> None:
+    """The kernel takes for stored what it has failed to store, so a second flush alone would succeed."""
     async with queued(path) as session:
-        disk.before = fail
-        with pytest.raises(StorageError, match=r"did not confirm .* may be stored or lost"):
-            await session.add_items([message("unsure")])
+        disk.fail(times=1)
+        await session.add_items([message("again")])
+        assert disk.written_again == os.stat(f"{path}-wal").st_size
         await session.add_items([message("after")])
-        assert disk.flushes > 0
-        assert texts(await session.get_items())[-1] == "after", "SQLite flushes this one itself"
+        assert disk.written_again < os.stat(f"{path}-wal").st_size, "once is enough"
+        assert texts(await session.get_items()) == ["before", "collided", "again", "after"]
+        assert await asyncio.to_thread(is_whole, path)
+
+
+@in_event_loop
+async def test_a_write_that_the_disk_refuses_is_in_doubt(path: Path, disk: Disk) -> None:
+    async with queued(path) as session:
+        disk.fail(times=2)
+        with pytest.raises(ConnectionLostError, match=r"did not confirm .* may be stored or lost"):
+            await session.add_items([message("unsure")])
+        disk.written_again = 0
+        await session.add_items([message("after")])
+        assert disk.written_again == os.stat(f"{path}-wal").st_size, "also what was in doubt"
+        assert texts(await session.get_items()) == ["before", "collided", "unsure", "after"]
+
+
+@in_event_loop
+async def test_a_write_is_in_doubt_if_others_keep_the_log_from_being_repaired(
+    path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_flush, "_LOCK_TIMEOUT", 0.01)
+    with closing(connect(str(path))) as other:
+        async with queued(path) as session:
+
+            def lock_and_fail() -> None:
+                disk.before = lambda: None
+                other.execute("BEGIN IMMEDIATE")
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+            disk.before = lock_and_fail
+            with pytest.raises(ConnectionLostError):
+                await session.add_items([message("unsure")])
+            other.execute("ROLLBACK")
+            await session.add_items([message("after")])
+            assert disk.written_again == os.stat(f"{path}-wal").st_size
+
+
+@in_event_loop
+async def test_jobs_keep_their_own_errors_if_the_flush_fails(path: Path, disk: Disk) -> None:
+    async with queued(path) as session:
+        async with writing_together(session, disk, (refuse, insert, insert)) as together:
+            disk.fail(times=100)
+        refused, *unsure = await asyncio.gather(*together, return_exceptions=True)
+        assert type(refused) is ValueError
+        assert [type(each) for each in unsure] == [ConnectionLostError] * 2
+        assert unsure[0] is not unsure[1]
+
+
+def is_whole(path: Path) -> bool:
+    with closing(connect(str(path))) as connection:
+        return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+@in_event_loop
+async def test_jobs_that_run_alone_are_flushed_once_each(path: Path, disk: Disk) -> None:
+    async with queued(path) as session:
+        async with writing_together(session, disk, (insert, refuse, insert)) as together:
+            before = disk.flushes
+        await asyncio.gather(*together, return_exceptions=True)
+        assert disk.flushes == before + 3, "the first, and two of the others"
 
 
 @in_event_loop
 async def test_a_commit_is_flushed_though_the_next_job_loses_the_connection(path: Path, disk: Disk) -> None:
+    async with queued(path) as session:
+        async with writing_together(session, disk, (refuse, insert, lose_connection)) as together:
+            before = disk.flushes
+        refused, done, lost = await asyncio.gather(*together, return_exceptions=True)
+        assert disk.flushes == before + 2, "of the first, and of the one that was done"
+        assert (type(refused), done, type(lost)) == (ValueError, None, StorageError)
+
+
+@asynccontextmanager
+async def writing_together(
+    session: SQLiteSession, disk: Disk, scripts: Sequence[MakeScript[None]]
+) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Scripts that wait, so they are run together, and if one fails each alone. They begin at the end."""
     held, begun = threading.Event(), threading.Event()
 
     def hold() -> None:
         begun.set()
         assert held.wait(LONGEST)
 
-    async with queued(path) as session:
-        write = session._file.write
-        disk.before = hold
-        first = asyncio.create_task(write(insert))
-        assert await asyncio.to_thread(begun.wait, LONGEST)
-        scripts = (refuse, insert, lose_connection)
-        together = [asyncio.create_task(write(script)) for script in scripts]
-        await asyncio.sleep(0.05)  # they wait, so they are run together, and then each alone
-        disk.before, before = lambda: None, disk.flushes
-        held.set()
-        await first
-        refused, done, lost = await asyncio.gather(*together, return_exceptions=True)
-        assert disk.flushes == before + 2, "of the first, and of the one that was done"
-        assert (type(refused), done, type(lost)) == (ValueError, None, StorageError)
+    disk.before = hold
+    first = asyncio.create_task(session._file.write(insert))
+    assert await asyncio.to_thread(begun.wait, LONGEST)
+    tasks = [asyncio.create_task(session._file.write(script)) for script in scripts]
+    await asyncio.sleep(0.05)
+    disk.before = lambda: None
+    yield tasks
+    held.set()
+    await first
 
 
 def insert() -> Script[None]:

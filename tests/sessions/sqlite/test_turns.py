@@ -84,7 +84,7 @@ def _waiting(path: Path, inode: int | None = None) -> int:
     return sum("->" in line and log in line for line in Path("/proc/locks").read_text().splitlines())
 
 
-def _take_turn(path: Path) -> Turns:
+def take_turn(path: Path) -> Turns:
     """Join the queue of a file, and have its turn until it is left."""
     mine = Turns(str(path))
     mine.join()
@@ -219,7 +219,7 @@ def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: py
     async def write() -> list[str]:
         async with SQLiteSession("s", path) as session:
             await session.add_items([message("before")])
-            other = _take_turn(path)
+            other = take_turn(path)
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
             await collide(path, session)
             monkeypatch.setattr(turns, "PATIENCE", LONG)  # it does not wait for that one again
@@ -404,7 +404,7 @@ def test_without_a_thread_that_looks_after_waits_a_session_does_not_wait(
     async def write() -> list[str]:
         async with SQLiteSession("s", path) as session:
             await session.add_items([message("before")])
-            other = _take_turn(path)
+            other = take_turn(path)
             refuse("recollect-turns")
             await collide(path, session)
             other.leave()
@@ -420,7 +420,7 @@ def test_without_a_thread_that_takes_over_a_session_goes_on_waiting(
     async def write() -> list[str]:
         async with SQLiteSession("s", path) as session:
             await session.add_items([message("before")])
-            other = _take_turn(path)
+            other = take_turn(path)
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
             refuse("recollect-writer")
             writing = asyncio.create_task(collide(path, session))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from ...errors import (
+    ConnectionLostError,
     DatabaseBusyError,
     DiskFullError,
     NotADatabaseError,
@@ -118,7 +119,7 @@ def connect_writer(path: str, options: EngineOptions) -> WriterConnection:
     try:
         # Switching to WAL needs an exclusive lock for a moment, and ignores SQLite's own timeout.
         wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)
-        connection.execute(f"PRAGMA synchronous={options.durability.upper()}")
+        connection.set_durability(options.durability)
         connection.execute("PRAGMA foreign_keys=ON")
     except BaseException:
         connection.close()
@@ -191,10 +192,11 @@ def explain(error: BaseException, path: str) -> BaseException:
     return explained
 
 
-def explain_flush(error: OSError, path: str) -> StorageError:
+def explain_flush(error: BaseException, path: str) -> ConnectionLostError:
     """The error of a write that was committed, but that the disk has not confirmed."""
-    explained = StorageError(
-        f"{path}: the disk did not confirm the write ({error.strerror or error}); it may be stored or lost"
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    explained = ConnectionLostError(
+        f"{path}: the disk did not confirm the write ({reason}); it may be stored or lost"
     )
     explained.__cause__ = error
     return explained

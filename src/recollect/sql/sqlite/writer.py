@@ -258,14 +258,11 @@ class Writer:
 
     def _flush(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Make what was committed durable. If that fails, no job has succeeded."""
-        if self._connection is None or all(error is not None for _, _, error in outcomes):
-            return outcomes
         try:
-            self._connection.flush()
-        except OSError as error:
-            self._close_connection()
-            unsure = explain_flush(error, self._path)
-            return [(job, None, failure or unsure) for job, _, failure in outcomes]
+            if self._connection is not None and any(error is None for _, _, error in outcomes):
+                self._connection.flush()
+        except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
+            return [(job, None, explain_flush(error, self._path)) for job, _, _ in outcomes]
         return outcomes
 
     def _wait_for_turn(self, waiting: list[Job], deadline: float) -> None:
@@ -322,7 +319,7 @@ class Writer:
             if not is_busy(error):
                 raise
         if self._connection is not None and self._turns.join():
-            self._connection.flush_late(self._path)
+            self._connection.flush_late()
             return None
         return self._wait_and_begin(deadline)
 
@@ -334,7 +331,7 @@ class Writer:
         self._connection = self._connection_after(last)
         if self._connection is not last:
             self._turns.leave()  # the queue of the log of the last connection, which may be gone
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.begin()
         return self._connection
 
     @contextmanager
