@@ -94,17 +94,39 @@ async def test_a_session_alone_leaves_flushing_to_sqlite(path: Path, disk: Disk)
 
 
 @in_event_loop
-async def test_a_write_that_changes_nothing_is_flushed(path: Path, disk: Disk) -> None:
-    """SQLite does not. What it has found, another process may have written and not flushed yet."""
-    async with SQLiteSession("s", path) as session:
-        await session.add_items([message("a")])
-        await session.clear_session()
-        before = disk.flushes
-        await session.clear_session()
-        assert disk.flushes == before + 1
+async def test_the_first_write_of_a_session_alone_is_flushed_if_it_changes_nothing(
+    path: Path, disk: Disk
+) -> None:
+    """SQLite does not flush it. What it has found, another process may have written and not flushed yet."""
     async with SQLiteSession("s", path, durability="normal") as session:
         await session.clear_session()
-    assert disk.flushes == before + 1
+        assert disk.flushes == 0
+    async with SQLiteSession("s", path) as session:
+        await session.clear_session()
+        assert disk.flushes == 1
+        await session.clear_session()
+        assert disk.flushes == 1, "nobody else has written"
+
+
+@pytest.mark.parametrize("value", ["the same", "another"])
+@in_event_loop
+async def test_a_write_after_that_of_others_is_flushed_whether_it_changes_anything(
+    path: Path, disk: Disk, value: str
+) -> None:
+    """An update to the same value counts as a change, and SQLite writes and flushes nothing."""
+
+    def update() -> Script[None]:
+        return run_all([Statement("UPDATE t SET x = ?1", (value,))])
+
+    async with SQLiteSession("s", path) as session:
+        await session._file.write(insert)
+        assert disk.flushes == 0
+        with closing(connect(str(path))) as other:
+            other.execute("UPDATE t SET x = 'the same'")
+        await session._file.write(update)
+        assert disk.flushes == 1
+        await session._file.write(update)
+        assert disk.flushes == 1, "nobody else has written since"
 
 
 @in_event_loop
@@ -176,24 +198,32 @@ async def test_after_a_flush_that_fails_the_whole_log_is_written_again(path: Pat
     """The kernel takes for stored what it has failed to store, so a second flush alone would succeed."""
     async with queued(path) as session:
         disk.fail(times=1)
-        await session.add_items([message("again")])
+        with pytest.raises(ConnectionLostError, match=r"did not confirm .* may be stored or lost"):
+            await session.add_items([message("unsure")])
         assert disk.written_again == os.stat(f"{path}-wal").st_size
         await session.add_items([message("after")])
         assert disk.written_again < os.stat(f"{path}-wal").st_size, "once is enough"
-        assert texts(await session.get_items()) == ["before", "collided", "again", "after"]
+        assert texts(await session.get_items()) == ["before", "collided", "unsure", "after"]
         assert await asyncio.to_thread(is_whole, path)
 
 
+@pytest.mark.parametrize("then", ["goes on", "reconnects"])
 @in_event_loop
-async def test_a_write_that_the_disk_refuses_is_in_doubt(path: Path, disk: Disk) -> None:
+async def test_if_that_fails_too_the_next_write_does_it(path: Path, disk: Disk, then: str) -> None:
     async with queued(path) as session:
         disk.fail(times=2)
-        with pytest.raises(ConnectionLostError, match=r"did not confirm .* may be stored or lost"):
+        with pytest.raises(ConnectionLostError):
             await session.add_items([message("unsure")])
         disk.written_again = 0
+        if then == "reconnects":
+            with pytest.raises(StorageError):
+                await session._file.write(lose_connection)
+            assert disk.written_again == 0
         await session.add_items([message("after")])
-        assert disk.written_again == os.stat(f"{path}-wal").st_size, "also what was in doubt"
-        assert texts(await session.get_items()) == ["before", "collided", "unsure", "after"]
+        assert disk.written_again == os.stat(f"{path}-wal").st_size
+        await session.add_items([message("more")])
+        assert disk.written_again < os.stat(f"{path}-wal").st_size
+        assert texts(await session.get_items()) == ["before", "collided", "unsure", "after", "more"]
 
 
 @in_event_loop
@@ -220,12 +250,20 @@ async def test_a_write_is_in_doubt_if_others_keep_the_log_from_being_repaired(
 @in_event_loop
 async def test_jobs_keep_their_own_errors_if_the_flush_fails(path: Path, disk: Disk) -> None:
     async with queued(path) as session:
-        async with writing_together(session, disk, (refuse, insert, insert)) as together:
-            disk.fail(times=100)
-        refused, *unsure = await asyncio.gather(*together, return_exceptions=True)
-        assert type(refused) is ValueError
-        assert [type(each) for each in unsure] == [ConnectionLostError] * 2
-        assert unsure[0] is not unsure[1]
+        async with writing_together(session, disk, (insert, insert, refuse, insert)) as together:
+            disk.fail(times=2)
+        unsure, done, refused, last = await asyncio.gather(*together, return_exceptions=True)
+        assert (type(unsure), done, type(refused), last) == (ConnectionLostError, None, ValueError, None)
+
+
+@in_event_loop
+async def test_each_caller_gets_an_error_of_its_own(path: Path, disk: Disk) -> None:
+    async with queued(path) as session:
+        async with writing_together(session, disk, (insert, insert)) as together:
+            disk.fail()
+        errors = await asyncio.gather(*together, return_exceptions=True)
+        assert [type(each) for each in errors] == [ConnectionLostError] * 2
+        assert errors[0] is not errors[1]
 
 
 def is_whole(path: Path) -> bool:

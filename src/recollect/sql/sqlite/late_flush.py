@@ -6,7 +6,6 @@ and flushes then. The kernel flushes for several processes at once.
 """
 
 import errno
-import logging
 import os
 import sqlite3
 from contextlib import suppress
@@ -14,8 +13,6 @@ from typing import Any, Literal
 
 _CHUNK = 1024 * 1024
 _LOCK_TIMEOUT = 5.0  # seconds to wait for other writers before the log is written again
-
-logger = logging.getLogger(__name__)
 
 
 class WriterConnection(sqlite3.Connection):
@@ -28,13 +25,15 @@ class WriterConnection(sqlite3.Connection):
 
     def __init__(self, path: str, *arguments: Any, **options: Any) -> None:
         super().__init__(path, *arguments, **options)
+        self.is_torn = False
+        """Whether a part of the log may not be on the disk, though it was flushed since."""
         self._log_path = f"{path}-wal"
         self._log: int | None = None
         self._is_durable = False
         self._is_late = False
-        self._has_begun = False  # something that is not flushed yet
+        self._has_committed = False  # what is not flushed yet
+        self._version = self._flushed_version = -1  # of the data, as changed by others
         self._changes_before = 0
-        self._is_torn = False  # the log may have a part that is not on the disk, though it was flushed since
 
     def set_durability(self, durability: Literal["full", "normal"]) -> None:
         """Set whether commits survive a power cut."""
@@ -42,27 +41,34 @@ class WriterConnection(sqlite3.Connection):
         self.execute(f"PRAGMA synchronous={durability.upper()}")
 
     def flush_late(self) -> None:
-        """Leave flushing to `flush`, if commits are flushed at all. The connection has used the log."""
-        if self._is_durable and self._open_log() is not None:
-            # SQLite still flushes the log before it moves it into the file and uses it again.
-            self.execute("PRAGMA synchronous=NORMAL")
-            self._is_late = True
+        """Leave flushing to `flush`, if commits are flushed at all and the log can be opened."""
+        with suppress(OSError):
+            if self._is_durable and self._open_log() is not None:
+                # SQLite still flushes the log before it moves it into the file and uses it again.
+                self.execute("PRAGMA synchronous=NORMAL")
+                self._is_late = True
 
     def begin(self) -> None:
         """Begin a transaction with the write lock."""
         self.execute("BEGIN IMMEDIATE")
-        self._has_begun, self._changes_before = True, self.total_changes
+        self._changes_before = self.total_changes
+        ((self._version,),) = self.execute("PRAGMA data_version").fetchall()
+
+    def commit(self) -> None:
+        """Commit. It may take `flush` to survive a power cut."""
+        super().commit()
+        self._has_committed = True
 
     def flush(self) -> None:
-        """Make what was committed since `begin` survive a power cut. Raises if the disk refuses.
+        """Make what was committed survive a power cut. Raises if the disk refuses.
 
-        SQLite never flushes a transaction that has changed nothing. What it has found, and its caller now
-        relies on, another process may have committed and not flushed yet.
+        If it refuses, what was committed is in doubt. What is committed after that is not.
         """
-        has_begun, self._has_begun = self._has_begun, False
-        is_left = self._is_late or self.total_changes == self._changes_before  # by SQLite
-        if has_begun and is_left and self._is_durable:
-            self._flush_log()
+        has_committed, self._has_committed = self._has_committed, False
+        if has_committed and self._is_durable:
+            if self._must_flush():
+                self._flush_log()
+            self._flushed_version = self._version
 
     def close(self) -> None:
         """Close the connection. An open transaction is rolled back."""
@@ -72,32 +78,44 @@ class WriterConnection(sqlite3.Connection):
             with suppress(OSError):
                 os.close(log)
 
+    def _must_flush(self) -> bool:
+        """Whether SQLite has left something to be flushed.
+
+        It never flushes a transaction that has changed nothing. What that has found, and its caller now
+        relies on, another process may have committed and not flushed yet.
+        """
+        if self._flushed_version < 0:  # nothing is known of others yet
+            return self._is_late or self.is_torn or self.total_changes == self._changes_before
+        return self._is_late or self.is_torn or self._version != self._flushed_version
+
     def _open_log(self) -> int | None:
-        """The log, which is the same file until the connection is closed. `None` if it cannot be opened."""
+        """The log, which is the same file until the connection is closed. `None` if there is none."""
         if self._log is None and hasattr(os, "fdatasync"):  # without it, no process flushes late
-            with suppress(OSError):
-                self._log = os.open(self._log_path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            with suppress(FileNotFoundError):
+                self._log = os.open(self._log_path, os.O_RDWR | os.O_CLOEXEC)
         return self._log
 
     def _flush_log(self) -> None:
         log = self._open_log()
         if log is None:
             return
-        if not self._is_torn:
-            try:
-                os.fdatasync(log)
-            except OSError as error:
-                logger.warning("a disk has refused to store a write-ahead log (%s)", error.strerror)
-                self._is_torn = True
-        if self._is_torn:
+        if self.is_torn:
             self._write_log_again(log)
-            self._is_torn = False
+            return
+        try:
+            os.fdatasync(log)
+        except OSError:
+            self.is_torn = True
+            with suppress(OSError, sqlite3.Error):  # else the next flush does it
+                self._write_log_again(log)
+            raise
 
     def _write_log_again(self, log: int) -> None:
         """Write all of the log once more and flush it.
 
         A flush that fails leaves a hole: the kernel takes for stored what it has failed to store, and the
-        next flush succeeds without it. SQLite would not read the log beyond that hole after a power cut.
+        next flush succeeds without it. After a power cut, SQLite would not read the log beyond that hole. The
+        memory of the kernel still has the contents, except on some file systems (Btrfs).
         """
         self.execute(f"PRAGMA busy_timeout={int(_LOCK_TIMEOUT * 1000)}")
         try:
@@ -110,6 +128,7 @@ class WriterConnection(sqlite3.Connection):
                 self.execute("ROLLBACK")
         finally:
             self.execute("PRAGMA busy_timeout=0")
+        self.is_torn = False
 
 
 def _write_again(log: int, start: int) -> None:

@@ -68,6 +68,7 @@ class Writer:
         """`connection` maps the last connection to the one to use; `try_retire` returns whether to end."""
         self._path = path
         self._log = Log(path)
+        self._log_is_torn = False  # see `WriterConnection`
         self._turns = Turns(path)
         self._busy_timeout = options.busy_timeout
         self._connection_after = connection
@@ -258,11 +259,16 @@ class Writer:
 
     def _flush(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Make what was committed durable. If that fails, no job has succeeded."""
+        connection = self._connection
+        if connection is None:
+            return outcomes
         try:
-            if self._connection is not None and any(error is None for _, _, error in outcomes):
-                self._connection.flush()
+            connection.flush()
         except BaseException as error:  # noqa: BLE001 - every waiting caller must get the error
+            logger.warning("a disk has refused to store a write-ahead log (%s)", type(error).__name__)
             return [(job, None, explain_flush(error, self._path)) for job, _, _ in outcomes]
+        finally:
+            self._log_is_torn = connection.is_torn
         return outcomes
 
     def _wait_for_turn(self, waiting: list[Job], deadline: float) -> None:
@@ -331,6 +337,7 @@ class Writer:
         self._connection = self._connection_after(last)
         if self._connection is not last:
             self._turns.leave()  # the queue of the log of the last connection, which may be gone
+            self._connection.is_torn = self._log_is_torn
         self._connection.begin()
         return self._connection
 
@@ -354,7 +361,7 @@ class Writer:
         """Run the jobs in the current transaction. After a failure, run each in a transaction of its own."""
         try:
             results = [run_script(connection, job.make_script()) for job in jobs]
-            connection.execute("COMMIT")
+            connection.commit()
             return [(job, result, None) for job, result in zip(jobs, results, strict=True)]
         except BaseException as error:  # noqa: BLE001 - the caller of the job gets it
             self._roll_back(connection, error)
