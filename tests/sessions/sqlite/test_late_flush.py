@@ -1,4 +1,4 @@
-"""Commits of processes that queue are flushed after the next one may write, and acknowledged after that."""
+"""Commits are flushed after the next process may write, and acknowledged after that."""
 
 import asyncio
 import errno
@@ -20,7 +20,7 @@ from recollect.sql.sqlite.connection import connect
 from recollect.sql.sqlite.engine import FileEngine
 from recollect.testing.contract import in_event_loop, message, texts
 
-from .test_turns import collide, take_turn
+from .test_turns import take_turn
 
 LONGEST = 30  # seconds that a test waits for what should take a millisecond
 
@@ -68,11 +68,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def queued(path: Path, **options: Any) -> AsyncIterator[SQLiteSession]:
-    """A session that has met another process."""
+async def opened(path: Path, **options: Any) -> AsyncIterator[SQLiteSession]:
     async with SQLiteSession("s", path, **options) as session:
         await session.add_items([message("before")])
-        await collide(path, session)
         yield session
 
 
@@ -86,52 +84,27 @@ def level_of(session: SQLiteSession) -> int:
 
 
 @in_event_loop
-async def test_a_session_alone_leaves_flushing_to_sqlite(path: Path, disk: Disk) -> None:
-    async with SQLiteSession("s", path) as session:
-        await session.add_items([message("a")])
+async def test_where_it_cannot_be_left_to_us_sqlite_flushes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(late_flush.os, "fdatasync")
+    async with opened(path) as session:
         assert level_of(session) == 2
-    assert disk.flushes == 0
 
 
 @in_event_loop
-async def test_the_first_write_of_a_session_alone_is_flushed_if_it_changes_nothing(
-    path: Path, disk: Disk
-) -> None:
-    """SQLite does not flush it. What it has found, another process may have written and not flushed yet."""
-    async with SQLiteSession("s", path, durability="normal") as session:
-        await session.clear_session()
-        assert disk.flushes == 0
+async def test_a_write_that_changes_nothing_is_flushed(path: Path, disk: Disk) -> None:
+    """What it has found, another process may have written and not flushed yet."""
     async with SQLiteSession("s", path) as session:
         await session.clear_session()
-        assert disk.flushes == 1
+        before = disk.flushes
         await session.clear_session()
-        assert disk.flushes == 1, "nobody else has written"
-
-
-@pytest.mark.parametrize("value", ["the same", "another"])
-@in_event_loop
-async def test_a_write_after_that_of_others_is_flushed_whether_it_changes_anything(
-    path: Path, disk: Disk, value: str
-) -> None:
-    """An update to the same value counts as a change, and SQLite writes and flushes nothing."""
-
-    def update() -> Script[None]:
-        return run_all([Statement("UPDATE t SET x = ?1", (value,))])
-
-    async with SQLiteSession("s", path) as session:
-        await session._file.write(insert)
-        assert disk.flushes == 0
-        with closing(connect(str(path))) as other:
-            other.execute("UPDATE t SET x = 'the same'")
-        await session._file.write(update)
-        assert disk.flushes == 1
-        await session._file.write(update)
-        assert disk.flushes == 1, "nobody else has written since"
+        assert disk.flushes == before + 1
 
 
 @in_event_loop
 async def test_each_write_is_flushed(path: Path, disk: Disk) -> None:
-    async with queued(path) as session:
+    async with opened(path) as session:
         for number in range(1, 4):
             before = disk.flushes
             await session.add_items([message(number)])
@@ -149,7 +122,7 @@ async def test_a_write_is_acknowledged_after_its_flush_and_others_write_meanwhil
         begun.set()
         assert may_flush.wait(LONGEST)
 
-    async with queued(path) as session:
+    async with opened(path) as session:
         disk.before = hold
         writing = asyncio.create_task(session.add_items([message("late")]))
         assert await asyncio.to_thread(begun.wait, LONGEST)
@@ -160,7 +133,7 @@ async def test_a_write_is_acknowledged_after_its_flush_and_others_write_meanwhil
         assert not writing.done()
         may_flush.set()
         await writing
-        assert texts(await session.get_items()) == ["before", "collided", "late"]
+        assert texts(await session.get_items()) == ["before", "late"]
 
 
 @in_event_loop
@@ -171,7 +144,7 @@ async def test_what_is_flushed_holds_the_write(path: Path, tmp_path: Path, disk:
         # In a process of its own: one that closes a copy of the file drops the locks that SQLite has on it.
         subprocess.run(["cp", str(path), f"{path}-wal", str(flushed)], check=True)
 
-    async with queued(path) as session:
+    async with opened(path) as session:
         for number in range(5):
             flushed = tmp_path / str(number)
             flushed.mkdir()
@@ -184,9 +157,9 @@ async def test_what_is_flushed_holds_the_write(path: Path, tmp_path: Path, disk:
 
 @in_event_loop
 async def test_nothing_is_flushed_for_those_who_do_not_want_it(path: Path, disk: Disk) -> None:
-    async with queued(path, durability="normal") as session:
+    async with opened(path, durability="normal") as session:
         await session.add_items([message("a")])
-        assert texts(await session.get_items()) == ["before", "collided", "a"]
+        assert texts(await session.get_items()) == ["before", "a"]
     assert disk.flushes == 0
 
 
@@ -196,21 +169,21 @@ async def test_nothing_is_flushed_for_those_who_do_not_want_it(path: Path, disk:
 @in_event_loop
 async def test_after_a_flush_that_fails_the_whole_log_is_written_again(path: Path, disk: Disk) -> None:
     """The kernel takes for stored what it has failed to store, so a second flush alone would succeed."""
-    async with queued(path) as session:
+    async with opened(path) as session:
         disk.fail(times=1)
         with pytest.raises(ConnectionLostError, match=r"did not confirm .* may be stored or lost"):
             await session.add_items([message("unsure")])
         assert disk.written_again == os.stat(f"{path}-wal").st_size
         await session.add_items([message("after")])
         assert disk.written_again < os.stat(f"{path}-wal").st_size, "once is enough"
-        assert texts(await session.get_items()) == ["before", "collided", "unsure", "after"]
+        assert texts(await session.get_items()) == ["before", "unsure", "after"]
         assert await asyncio.to_thread(is_whole, path)
 
 
 @pytest.mark.parametrize("then", ["goes on", "reconnects"])
 @in_event_loop
 async def test_if_that_fails_too_the_next_write_does_it(path: Path, disk: Disk, then: str) -> None:
-    async with queued(path) as session:
+    async with opened(path) as session:
         disk.fail(times=2)
         with pytest.raises(ConnectionLostError):
             await session.add_items([message("unsure")])
@@ -223,7 +196,7 @@ async def test_if_that_fails_too_the_next_write_does_it(path: Path, disk: Disk, 
         assert disk.written_again == os.stat(f"{path}-wal").st_size
         await session.add_items([message("more")])
         assert disk.written_again < os.stat(f"{path}-wal").st_size
-        assert texts(await session.get_items()) == ["before", "collided", "unsure", "after", "more"]
+        assert texts(await session.get_items()) == ["before", "unsure", "after", "more"]
 
 
 @in_event_loop
@@ -232,7 +205,7 @@ async def test_a_write_is_in_doubt_if_others_keep_the_log_from_being_repaired(
 ) -> None:
     monkeypatch.setattr(late_flush, "_LOCK_TIMEOUT", 0.01)
     with closing(connect(str(path))) as other:
-        async with queued(path) as session:
+        async with opened(path) as session:
 
             def lock_and_fail() -> None:
                 disk.before = lambda: None
@@ -249,7 +222,7 @@ async def test_a_write_is_in_doubt_if_others_keep_the_log_from_being_repaired(
 
 @in_event_loop
 async def test_jobs_keep_their_own_errors_if_the_flush_fails(path: Path, disk: Disk) -> None:
-    async with queued(path) as session:
+    async with opened(path) as session:
         async with writing_together(session, disk, (insert, insert, refuse, insert)) as together:
             disk.fail(times=2)
         unsure, done, refused, last = await asyncio.gather(*together, return_exceptions=True)
@@ -258,7 +231,7 @@ async def test_jobs_keep_their_own_errors_if_the_flush_fails(path: Path, disk: D
 
 @in_event_loop
 async def test_each_caller_gets_an_error_of_its_own(path: Path, disk: Disk) -> None:
-    async with queued(path) as session:
+    async with opened(path) as session:
         async with writing_together(session, disk, (insert, insert)) as together:
             disk.fail()
         errors = await asyncio.gather(*together, return_exceptions=True)
@@ -273,7 +246,7 @@ def is_whole(path: Path) -> bool:
 
 @in_event_loop
 async def test_jobs_that_run_alone_are_flushed_once_each(path: Path, disk: Disk) -> None:
-    async with queued(path) as session:
+    async with opened(path) as session:
         async with writing_together(session, disk, (insert, refuse, insert)) as together:
             before = disk.flushes
         await asyncio.gather(*together, return_exceptions=True)
@@ -282,7 +255,7 @@ async def test_jobs_that_run_alone_are_flushed_once_each(path: Path, disk: Disk)
 
 @in_event_loop
 async def test_a_commit_is_flushed_though_the_next_job_loses_the_connection(path: Path, disk: Disk) -> None:
-    async with queued(path) as session:
+    async with opened(path) as session:
         async with writing_together(session, disk, (refuse, insert, lose_connection)) as together:
             before = disk.flushes
         refused, done, lost = await asyncio.gather(*together, return_exceptions=True)

@@ -24,7 +24,7 @@ from recollect.testing.contract import in_event_loop, message, texts
 
 from .test_processes import in_child, open_files, wait_until
 
-LONG = 60.0  # longer than any test may take: whoever waits that long is stuck
+LONG = 59.0  # longer than any test may take: whoever waits that long is stuck
 
 HOLDER = """
 import sys
@@ -164,6 +164,19 @@ def test_one_who_never_joined_does_not_wait(path: Path, join: Callable[[], Turns
     stranger.end()
 
 
+@in_event_loop
+async def test_the_first_write_of_a_session_waits_for_its_turn(path: Path) -> None:
+    async with SQLiteSession("s", path) as session, SQLiteSession("s", path, busy_timeout=LONG) as other:
+        await session.add_items([message("before")])
+        mine = take_turn(path)
+        writing = asyncio.create_task(other.add_items([message("first")]))
+        assert await asyncio.to_thread(wait_until, lambda: _waiting(path) == 1, 30)
+        assert texts(await session.get_items()) == ["before"]
+        mine.leave()
+        await writing
+        assert texts(await session.get_items()) == ["before", "first"]
+
+
 # --- holders that die, or stop ---
 
 
@@ -221,7 +234,7 @@ def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: py
             await session.add_items([message("before")])
             other = take_turn(path)
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
-            await collide(path, session)
+            await session.add_items([message("late")])
             monkeypatch.setattr(turns, "PATIENCE", LONG)  # it does not wait for that one again
             for number in range(3):
                 await session.add_items([message(number)])
@@ -231,7 +244,7 @@ def test_a_session_writes_though_the_turn_never_ends(path: Path, monkeypatch: py
             await session.add_items([message("after")])
             return texts(await session.get_items())
 
-    assert asyncio.run(write()) == ["before", "collided", "0", "1", "2", "after"]
+    assert asyncio.run(write()) == ["before", "late", "0", "1", "2", "after"]
 
 
 def test_a_session_is_closed_though_the_turn_never_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +256,7 @@ def test_a_session_is_closed_though_the_turn_never_ends(path: Path, monkeypatch:
             other.join()
             assert other.try_enter()
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
-            await collide(path, session)
+            await session.add_items([message("late")])
             logs.append(_inode(path))
 
     logs: list[int] = []
@@ -261,7 +274,7 @@ def test_the_end_of_a_program_does_not_wait_for_the_turn(path: Path, monkeypatch
     async def write() -> None:
         session = SQLiteSession("s", path, busy_timeout=math.inf)
         await session.add_items([message("before")])
-        await collide(path, session)
+        await session.add_items([message("late")])
         other.join()
         assert other.try_enter()
         tasks.append(asyncio.create_task(session.add_items([message("cancelled")])))
@@ -276,18 +289,6 @@ def test_the_end_of_a_program_does_not_wait_for_the_turn(path: Path, monkeypatch
     assert wait_until(lambda: not open_files(path), 30)
 
 
-async def collide(path: Path, session: SQLiteSession) -> None:
-    """Make the session wait for a writer that does not queue, so that it joins the queue itself."""
-    foreign = connect(str(path))
-    foreign.execute("BEGIN IMMEDIATE")
-    open_before = _open_logs(path)
-    writing = asyncio.create_task(session.add_items([message("collided")]))
-    assert await asyncio.to_thread(wait_until, lambda: _open_logs(path) > open_before, 30)
-    foreign.execute("ROLLBACK")
-    foreign.close()
-    await writing
-
-
 def _open_logs(path: Path) -> int:
     return open_files(path).count(f"{path}-wal")
 
@@ -296,15 +297,13 @@ def _open_logs(path: Path) -> int:
 
 
 @in_event_loop
-async def test_a_session_alone_has_no_place_in_a_queue(path: Path) -> None:
+async def test_a_session_leaves_nothing_behind(path: Path) -> None:
     async with SQLiteSession("s", path) as session:
         await session.add_items([message("a")])
-        alone = _open_logs(path)
-        await collide(path, session)
-        assert _open_logs(path) == alone + 2, "one with its locks, and one to flush"
-    assert wait_until(lambda: not open_files(path)), "it is closed with the file"
+        assert _open_logs(path) == 3, "SQLite's, one with the locks of the queue, and one to flush"
+    assert wait_until(lambda: not open_files(path)), "they are closed with the file"
     assert wait_until(lambda: not _threads())
-    assert not Path(f"{path}-wal").exists(), "the queue leaves nothing behind"
+    assert not Path(f"{path}-wal").exists()
 
 
 def test_one_that_leaves_ends_its_turn_and_its_wait(path: Path, join: Callable[[], Turns]) -> None:
@@ -343,7 +342,7 @@ def test_a_session_that_has_queued_goes_on_in_parent_and_child(path: Path) -> No
 
     async def meet() -> None:
         await session.add_items([message("before")])
-        await collide(path, session)
+        await session.add_items([message("late")])
 
     def child() -> None:
         asyncio.run(session.add_items([message("child")]))
@@ -351,7 +350,7 @@ def test_a_session_that_has_queued_goes_on_in_parent_and_child(path: Path) -> No
     asyncio.run(meet())
     assert in_child(child) == 0
     asyncio.run(session.add_items([message("parent")]))
-    assert texts(asyncio.run(session.get_items())) == ["before", "collided", "child", "parent"]
+    assert texts(asyncio.run(session.get_items())) == ["before", "late", "child", "parent"]
     session.close()
 
 
@@ -406,12 +405,12 @@ def test_without_a_thread_that_looks_after_waits_a_session_does_not_wait(
             await session.add_items([message("before")])
             other = take_turn(path)
             refuse("recollect-turns")
-            await collide(path, session)
+            await session.add_items([message("late")])
             other.leave()
             await session.add_items([message("after")])
             return texts(await session.get_items())
 
-    assert asyncio.run(write()) == ["before", "collided", "after"]
+    assert asyncio.run(write()) == ["before", "late", "after"]
 
 
 def test_without_a_thread_that_takes_over_a_session_goes_on_waiting(
@@ -423,14 +422,14 @@ def test_without_a_thread_that_takes_over_a_session_goes_on_waiting(
             other = take_turn(path)
             monkeypatch.setattr(turns, "PATIENCE", 0.01)
             refuse("recollect-writer")
-            writing = asyncio.create_task(collide(path, session))
+            writing = asyncio.create_task(session.add_items([message("late")]))
             await asyncio.sleep(0.2)
             assert not writing.done(), "the turn never came"
             other.leave()
             await writing
             return texts(await session.get_items())
 
-    assert asyncio.run(write()) == ["before", "collided"]
+    assert asyncio.run(write()) == ["before", "late"]
 
 
 # --- where there is no queue ---

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -69,7 +70,7 @@ def connect_reader(
     """
     connection = connect_usually(path)
     try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        _open_log(connection)
     except sqlite3.Error as error:
         if not (_cannot_write_beside(error) and os.path.isfile(path)):
             return connection  # the first read raises the error again
@@ -119,12 +120,20 @@ def connect_writer(path: str, options: EngineOptions) -> WriterConnection:
     try:
         # Switching to WAL needs an exclusive lock for a moment, and ignores SQLite's own timeout.
         wait_for_lock(lambda: connection.execute("PRAGMA journal_mode=WAL"), options.busy_timeout)
-        connection.set_durability(options.durability)
+        wait_for_lock(partial(_open_log, connection), options.busy_timeout)
+        connection.execute(f"PRAGMA synchronous={options.durability.upper()}")
         connection.execute("PRAGMA foreign_keys=ON")
+        if options.durability == "full":
+            connection.flush_late()
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _open_log(connection: sqlite3.Connection) -> None:
+    """Read something: SQLite opens the log no sooner."""
+    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
 
 
 def execute(connection: sqlite3.Connection, statement: Statement) -> list[Row]:

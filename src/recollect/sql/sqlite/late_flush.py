@@ -1,15 +1,15 @@
-"""The connection that writes. Where processes queue, it flushes a commit after the next one may write.
+"""The connection that writes. It flushes a commit after the next process may write.
 
 SQLite flushes the log while it has the write lock, so of several processes one at a time waits for the disk,
-and all others wait for it. A connection that flushes late commits without a flush, lets the next one write,
-and flushes then. The kernel flushes for several processes at once.
+and all others wait for it. This connection commits without a flush, lets the next one write, and flushes
+then. The kernel flushes for several processes at once.
 """
 
 import errno
 import os
 import sqlite3
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 _CHUNK = 1024 * 1024
 _LOCK_TIMEOUT = 5.0  # seconds to wait for other writers before the log is written again
@@ -29,30 +29,19 @@ class WriterConnection(sqlite3.Connection):
         """Whether a part of the log may not be on the disk, though it was flushed since."""
         self._log_path = f"{path}-wal"
         self._log: int | None = None
-        self._is_durable = False
-        self._is_late = False
         self._has_committed = False  # what is not flushed yet
-        self._version = self._flushed_version = -1  # of the data, as changed by others
-        self._changes_before = 0
-
-    def set_durability(self, durability: Literal["full", "normal"]) -> None:
-        """Set whether commits survive a power cut."""
-        self._is_durable = durability == "full"
-        self.execute(f"PRAGMA synchronous={durability.upper()}")
 
     def flush_late(self) -> None:
-        """Leave flushing to `flush`, if commits are flushed at all and the log can be opened."""
+        """Leave flushing to `flush`. The connection has opened the log, so it stays the same file.
+
+        SQLite goes on flushing each commit itself where the log cannot be opened (a file that can only be
+        read), and on systems other than Linux.
+        """
         with suppress(OSError):
-            if self._is_durable and self._open_log() is not None:
+            if hasattr(os, "fdatasync"):
+                self._log = os.open(self._log_path, os.O_RDWR | os.O_CLOEXEC)
                 # SQLite still flushes the log before it moves it into the file and uses it again.
                 self.execute("PRAGMA synchronous=NORMAL")
-                self._is_late = True
-
-    def begin(self) -> None:
-        """Begin a transaction with the write lock."""
-        self.execute("BEGIN IMMEDIATE")
-        self._changes_before = self.total_changes
-        ((self._version,),) = self.execute("PRAGMA data_version").fetchall()
 
     def commit(self) -> None:
         """Commit. It may take `flush` to survive a power cut."""
@@ -62,13 +51,13 @@ class WriterConnection(sqlite3.Connection):
     def flush(self) -> None:
         """Make what was committed survive a power cut. Raises if the disk refuses.
 
-        If it refuses, what was committed is in doubt. What is committed after that is not.
+        A commit that has changed nothing is flushed too: what it has found, and its caller now relies on,
+        another process may have committed and not flushed yet. If the disk refuses, what was committed is in
+        doubt. What is committed after that is not.
         """
         has_committed, self._has_committed = self._has_committed, False
-        if has_committed and self._is_durable:
-            if self._must_flush():
-                self._flush_log()
-            self._flushed_version = self._version
+        if has_committed and self._log is not None:
+            self._flush_log(self._log)
 
     def close(self) -> None:
         """Close the connection. An open transaction is rolled back."""
@@ -78,27 +67,7 @@ class WriterConnection(sqlite3.Connection):
             with suppress(OSError):
                 os.close(log)
 
-    def _must_flush(self) -> bool:
-        """Whether SQLite has left something to be flushed.
-
-        It never flushes a transaction that has changed nothing. What that has found, and its caller now
-        relies on, another process may have committed and not flushed yet.
-        """
-        if self._flushed_version < 0:  # nothing is known of others yet
-            return self._is_late or self.is_torn or self.total_changes == self._changes_before
-        return self._is_late or self.is_torn or self._version != self._flushed_version
-
-    def _open_log(self) -> int | None:
-        """The log, which is the same file until the connection is closed. `None` if there is none."""
-        if self._log is None and hasattr(os, "fdatasync"):  # without it, no process flushes late
-            with suppress(FileNotFoundError):
-                self._log = os.open(self._log_path, os.O_RDWR | os.O_CLOEXEC)
-        return self._log
-
-    def _flush_log(self) -> None:
-        log = self._open_log()
-        if log is None:
-            return
+    def _flush_log(self, log: int) -> None:
         if self.is_torn:
             self._write_log_again(log)
             return

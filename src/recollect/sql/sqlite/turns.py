@@ -1,10 +1,9 @@
 """The queue of the processes that write to one file.
 
 SQLite has no queue: a process that finds the write lock taken sleeps and asks again, and whoever asks at the
-right moment gets it. Busy processes starve the others that way. So processes that have met queue up: each
-takes the place at the front, waits there until it is its turn, and lets the next one to the front. The kernel
-wakes those who wait in the order in which they came, and a process that has just written cannot pass the one
-at the front.
+right moment gets it. Busy processes starve the others that way. So processes queue up: each takes the place
+at the front, waits there until it is its turn, and lets the next one to the front. The kernel wakes those who
+wait in the order in which they came, and a process that has just written cannot pass the one at the front.
 
 The place at the front and the turn are locks on two bytes of the write-ahead log, far beyond its end. SQLite
 itself never locks that file, so the queue needs no file of its own. The kernel drops the locks of a process
@@ -49,18 +48,14 @@ class Turns:
         self._left_places: list[_Place] = []  # in which a thread still waits
         self._has_locks = _LOCK is not None
 
-    def join(self) -> bool:
-        """Join the queue; `False` if that was done before, or cannot be done.
-
-        The caller has a connection, so that the log stays the same file.
-        """
+    def join(self) -> None:
+        """Join the queue, if there is one. The caller has opened the log, so that it stays the same file."""
         if self._place is not None or not self._has_locks:
-            return False
+            return
         try:
             self._place = _Place(os.open(self._log, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
         except OSError as error:
             logger.debug("writing without a queue (%s)", type(error).__name__)
-        return self._place is not None
 
     def try_enter(self) -> bool:
         """Take a turn if nobody waits for one. `True` also if there is no queue to wait in."""

@@ -244,7 +244,7 @@ class Writer:
         self._truncate_log()
 
     def _try_commit(self, waiting: list[Job], deadline: float) -> list[Outcome] | None:
-        """Run jobs when it is this process's turn; `None` if it has joined the queue only now."""
+        """Run jobs when it is this process's turn; `None` if it has just joined the queue and has to wait."""
         try:
             self._wait_for_turn(waiting, deadline)
         except _TakenOverError:
@@ -314,18 +314,12 @@ class Writer:
                 self._log.truncate_if_large(self._connection)
 
     def _begin(self, deadline: float) -> WriterConnection | None:
-        """Begin a transaction with the write lock. A fork may proceed while this waits for the lock.
+        """Begin a transaction with the write lock; `None` if this process has to queue first.
 
-        `None` if another process writes. It has been noticed for the first time, so from now on they take
-        turns.
+        A fork may proceed while this waits for the lock.
         """
-        try:
-            return self._try_begin()
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise
-        if self._connection is not None and self._turns.join():
-            self._connection.flush_late()
+        _, is_new = self._connect()
+        if is_new and not self._turns.try_enter():
             return None
         return self._wait_and_begin(deadline)
 
@@ -333,13 +327,20 @@ class Writer:
         return wait_for_lock(self._try_begin, deadline - time.monotonic(), between=self._released)
 
     def _try_begin(self) -> WriterConnection:
+        connection, _ = self._connect()
+        connection.execute("BEGIN IMMEDIATE")
+        return connection
+
+    def _connect(self) -> tuple[WriterConnection, bool]:
+        """The connection, and whether it is new: there was none, or the file was replaced."""
         last, self._connection = self._connection, None
-        self._connection = self._connection_after(last)
-        if self._connection is not last:
-            self._turns.leave()  # the queue of the log of the last connection, which may be gone
-            self._connection.is_torn = self._log_is_torn
-        self._connection.begin()
-        return self._connection
+        self._connection = connection = self._connection_after(last)
+        if connection is last:
+            return connection, False
+        connection.is_torn = self._log_is_torn
+        self._turns.leave()  # the queue of the log of the last connection, which may be gone
+        self._turns.join()
+        return connection, True
 
     @contextmanager
     def _released(self) -> Iterator[None]:
