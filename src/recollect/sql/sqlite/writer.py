@@ -318,29 +318,29 @@ class Writer:
 
         A fork may proceed while this waits for the lock.
         """
-        _, is_new = self._connect()
-        if is_new and not self._turns.try_enter():
-            return None
+        if self._connection is None:
+            self._connect()
+            if not self._turns.try_enter():
+                return None
         return self._wait_and_begin(deadline)
 
     def _wait_and_begin(self, deadline: float) -> WriterConnection:
         return wait_for_lock(self._try_begin, deadline - time.monotonic(), between=self._released)
 
     def _try_begin(self) -> WriterConnection:
-        connection, _ = self._connect()
+        connection = self._connect()
         connection.execute("BEGIN IMMEDIATE")
         return connection
 
-    def _connect(self) -> tuple[WriterConnection, bool]:
-        """The connection, and whether it is new: there was none, or the file was replaced."""
+    def _connect(self) -> WriterConnection:
+        """The connection, which is a new one if there was none, or the file was replaced."""
         last, self._connection = self._connection, None
         self._connection = connection = self._connection_after(last)
-        if connection is last:
-            return connection, False
-        connection.is_torn = self._log_is_torn
-        self._turns.leave()  # the queue of the log of the last connection, which may be gone
-        self._turns.join()
-        return connection, True
+        if connection is not last:
+            connection.is_torn = self._log_is_torn
+            self._turns.leave()  # the queue of the log of the last connection, which may be gone
+            self._turns.join()
+        return connection
 
     @contextmanager
     def _released(self) -> Iterator[None]:
