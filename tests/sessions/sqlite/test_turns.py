@@ -24,7 +24,7 @@ from recollect.testing.contract import in_event_loop, message, texts
 
 from .test_processes import in_child, open_files, wait_until
 
-LONG = 59.0  # longer than any test may take: whoever waits that long is stuck
+LONG = 60.0  # longer than any test may take: whoever waits that long is stuck
 
 HOLDER = """
 import sys
@@ -166,7 +166,8 @@ def test_one_who_never_joined_does_not_wait(path: Path, join: Callable[[], Turns
 
 @in_event_loop
 async def test_the_first_write_of_a_session_waits_for_its_turn(path: Path) -> None:
-    async with SQLiteSession("s", path) as session, SQLiteSession("s", path, busy_timeout=LONG) as other:
+    """With other options, a session has an engine of its own, as in another process."""
+    async with SQLiteSession("s", path) as session, SQLiteSession("s", path, busy_timeout=LONG + 1) as other:
         await session.add_items([message("before")])
         mine = take_turn(path)
         writing = asyncio.create_task(other.add_items([message("first")]))
